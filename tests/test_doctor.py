@@ -180,7 +180,6 @@ def test_a_note_in_the_form_of_the_first_design_says_what_it_says_and_is_named_w
     findings = [f for f in found(omg, path) if f.mend]
     assert any("2 of its sources name no message" in f.what and f.level == "warn" for f in findings)
     assert any(f.mend == "write [[mocs/moc-projects]]" for f in findings)
-    assert any("are of agent:main:telegram:direct:alice" in f.what for f in findings)
     mend_findings(found(omg))
     assert path in graph.vault.text("mocs/moc-projects") and path not in graph.vault.text(
         "mocs/moc-preferences"

@@ -70,18 +70,13 @@ POLLED_S = 60  # the plugin asks for questions without pause, each time for up t
 
 def check_gateway(memory: Memory, claw: OpenClaw | None) -> Iterator[Finding]:
     if claw is None:
-        yield Finding(
-            "note",
-            "OpenClaw is not found; only what is imported is remembered",
-            mend="install OpenClaw, then `omg install`",
-        )
+        what = "OpenClaw is not found; only what is imported is remembered"
+        yield Finding("note", what, mend="install OpenClaw, then `omg install`")
         return
     if not claw.file.exists() and not (memory.folder / "installed.json").exists():
-        yield Finding(
-            "note",
-            f"OpenClaw is not set up ({claw.file} does not exist); only what is imported is remembered",
-            mend="nothing, unless you want to use it: `openclaw onboard`, then `omg install`",
-        )
+        what = f"OpenClaw is not set up ({claw.file} does not exist); only what is imported is remembered"
+        mend = "nothing, unless you want to use it: `openclaw onboard`, then `omg install`"
+        yield Finding("note", what, mend=mend)
         return
     try:
         config = claw.config()
@@ -132,9 +127,8 @@ def check_entry(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Itera
         what = "anyone may write to the plugin's folder, so OpenClaw does not load it"
         yield Finding("fail", what, str(claw.plugin), f"chmod o-w {claw.plugin}")
     elif claw.plugin.is_dir() and not same_files(claw.plugin, plugin_files()):
-        yield Finding(
-            "warn", "the plugin is of another version than this command", str(claw.plugin), INSTALL_AGAIN
-        )
+        what = "the plugin is of another version than this command"
+        yield Finding("warn", what, str(claw.plugin), INSTALL_AGAIN)
     if entry.get("enabled") is False:
         yield Finding("fail", "the plugin is disabled", f"{place}.enabled", INSTALL_AGAIN)
     hooks = entry.get("hooks") or {}
@@ -164,12 +158,8 @@ def check_running(memory: Memory, claw: OpenClaw) -> Iterator[Finding]:
     polled = up.get("polled_s") if up else None
     if up and (polled is None or polled > POLLED_S):
         what = "the gateway is up, but its plugin does not talk to the daemon: it is not loaded"
-        yield Finding(
-            "fail",
-            what,
-            "openclaw plugins inspect omg --runtime",
-            f"{INSTALL_AGAIN}, or start the gateway again",
-        )
+        mend = f"{INSTALL_AGAIN}, or start the gateway again"
+        yield Finding("fail", what, "openclaw plugins inspect omg --runtime", mend)
     elif up:
         yield Finding("ok", "the gateway's plugin and the daemon talk to each other")
     try:
@@ -178,11 +168,8 @@ def check_running(memory: Memory, claw: OpenClaw) -> Iterator[Finding]:
         yield Finding("warn", f"its scheduler could not be asked for the nightly job: {e}")
         return
     if not jobs:
-        yield Finding(
-            "note",
-            "no nightly job in OpenClaw's scheduler",
-            mend=f"{INSTALL_AGAIN}, unless your crontab has it",
-        )
+        mend = f"{INSTALL_AGAIN}, unless your crontab has it"
+        yield Finding("note", "no nightly job in OpenClaw's scheduler", mend=mend)
     elif jobs[0].get("enabled") is False:
         yield Finding("warn", "the nightly job is disabled", mend=f"openclaw cron enable {jobs[0]['id']}")
     elif value_at(jobs[0], "state.lastStatus") == "error":
@@ -195,33 +182,28 @@ def check_running(memory: Memory, claw: OpenClaw) -> Iterator[Finding]:
 def check_sharing(config: dict[str, Any]) -> Iterator[Finding]:
     scope = value_at(config, "session.dmScope", "main")
     others = others_can_reach(config)
-    if scope == "main" and others:
-        yield Finding(
-            "warn",
-            f"everyone who writes over {', '.join(others)} shares one session with the owner, and so one memory",
-            "session.dmScope = main",
-            'openclaw config set session.dmScope "per-channel-peer" gives each person their own (or keep it, if all of them are you)',
+    if not others:
+        yield Finding("ok", "only the owner reaches the agent")
+    elif scope == "main":
+        what = f"everyone who writes over {', '.join(others)} shares one session with the owner, and so one memory"
+        mend = (
+            'openclaw config set session.dmScope "per-channel-peer" gives each person their own (or keep it, if all of'
+            " them are you)"
         )
+        yield Finding("warn", what, "session.dmScope = main", mend)
     else:
-        yield Finding(
-            "ok",
-            f"memories are kept apart by session.dmScope = {scope}"
-            if others
-            else "only the owner reaches the agent",
-        )
+        yield Finding("ok", f"memories are kept apart by session.dmScope = {scope}")
 
 
 def check_apart(memory: Memory) -> Iterator[Finding]:
     """Chats of the gateway's own that are not the owner's: `openclaw gateway call` signs in without a name."""
     for who in memory.registry.identities():
         if why := memory.registry.why_apart(who):
-            yield Finding(
-                "warn",
-                f"has a memory of its own: {why}",
-                who.key,
+            mend = (
                 f"if it was you, `omg identity move {shlex.quote(who.key)} agent:{who.agent}:main`; and for `openclaw"
-                " gateway call chat.send`, `omg identity join owner webchat:cli` makes it yours from now on",
+                " gateway call chat.send`, `omg identity join owner webchat:cli` makes it yours from now on"
             )
+            yield Finding("warn", f"has a memory of its own: {why}", who.key, mend)
 
 
 def check_places(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
@@ -235,12 +217,10 @@ def check_places(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Iter
                 continue
             if others:
                 apart = memory.folder / "graphs" / Identity(key, "dm", agent).folder / "vault"
-                yield Finding(
-                    "fail",
-                    f"OpenClaw's memory_search shows this vault to all sessions of agent {agent}, and others reach it over {', '.join(others)}",
-                    str(vault),
-                    f"`omg init {shlex.quote(str(apart))} --identity {key}` moves it to where only OMG reads it",
-                )
+                seen = f"OpenClaw's memory_search shows this vault to all sessions of agent {agent}"
+                what = f"{seen}, and others reach it over {', '.join(others)}"
+                mend = f"`omg init {shlex.quote(str(apart))} --identity {key}` moves it to where only OMG reads it"
+                yield Finding("fail", what, str(vault), mend)
             else:
                 yield Finding("ok", f"memory_search of agent {agent} sees the vault too", str(vault))
 
@@ -266,17 +246,12 @@ def check_engine(claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
             what = (
                 f"{ENGINE} is to put contexts together, and is not installed: the gateway's own engine does"
             )
-            yield Finding(
-                "fail", what, ENGINE_SLOT, f"{AGAIN}, or `openclaw config set {ENGINE_SLOT} legacy`"
-            )
+            mend = f"{AGAIN}, or `openclaw config set {ENGINE_SLOT} legacy`"
+            yield Finding("fail", what, ENGINE_SLOT, mend)
         return
     if why := shut_out(config, slot):
-        yield Finding(
-            "warn",
-            f"{ENGINE} is installed without effect: {why}",
-            ENGINE_SLOT,
-            f"{AGAIN}, or take it out: {GIVE_BACK}",
-        )
+        what, mend = f"{ENGINE} is installed without effect: {why}", f"{AGAIN}, or take it out: {GIVE_BACK}"
+        yield Finding("warn", what, ENGINE_SLOT, mend)
     elif not same_files(folder, engine_files()):
         yield Finding("warn", f"{ENGINE} is of another version than this command", str(folder), AGAIN)
     else:
@@ -317,9 +292,8 @@ def check_loaded(claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
             return
     loaded = value_at(health, "plugins.loaded")
     if loaded is not None and ENGINE not in loaded:
-        yield Finding(
-            "warn", f"the gateway runs without {ENGINE}", "openclaw health --json: plugins", "start it again"
-        )
+        what = f"the gateway runs without {ENGINE}"
+        yield Finding("warn", what, "openclaw health --json: plugins", "start it again")
 
 
 def check_turns(graph: Graph, since_ms: int) -> Iterator[Finding]:
@@ -327,10 +301,7 @@ def check_turns(graph: Graph, since_ms: int) -> Iterator[Finding]:
     for session, own in graph.state().sessions.items():
         if (turns := unasked_turns(graph, session, own, since_ms)) >= MISSED_TURNS:
             what = f"{turns} turns went by without {ENGINE}: it was not asked what leaves their context"
-            mend = (
-                "command-line backends (`claude-cli` and the like) put their context together themselves; with any "
-                "other model start the gateway again"
-            )
+            mend = "start the gateway again; but command-line backends (`claude-cli`) put contexts together themselves"
             yield Finding("warn", what, session, mend)
 
 
@@ -367,6 +338,5 @@ def check_hosts(memory: Memory) -> Iterator[Finding]:
             mend = f"is a daemon up? (`omg up`); does it run hooks? (`{host.program} {host.ask_list}`)"
             yield Finding("warn", what, str(home / "hosts" / host.name), mend)
         else:
-            yield Finding(
-                "ok", f"{host.title} serves {beat.identity}" + (", projects alone" if beat.only else "")
-            )
+            alone = ", projects alone" if beat.only else ""
+            yield Finding("ok", f"{host.title} serves {beat.identity}{alone}")

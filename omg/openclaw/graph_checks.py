@@ -13,12 +13,11 @@ from ..client import SOCKET, ask_daemon
 from ..config import code_digest
 from ..dates.days import iso_time, time_text
 from ..embed import load_embedder, why_static
-from ..errors import BadNode, ConfigError, ModelError, NotFound, OutsideVault, OverBudget, Stale, how_many
+from ..errors import BadNode, ConfigError, ModelError, OverBudget, Stale, how_many
 from ..forget.erase import Edit
 from ..forget.places import change_messages, every_message, joined_folders
 from ..graph.graph import GRAPH_MARK, Graph
 from ..graph.state import damaged_files
-from ..identity import identity_of_session
 from ..inbox import other_files, why_no_note
 from ..journal import commit_receipt, new_receipt, readable
 from ..memory import Memory
@@ -72,12 +71,8 @@ def check_graph(memory: Memory, graph: Graph) -> Iterator[Finding]:
     yield from check_lifecycle(memory, graph)
     memory.refresh(graph)
     for path, why in sorted(graph.index.bad().items()):
-        yield Finding(
-            "warn",
-            f"cannot be read: {why}",
-            path,
-            "mend it in an editor, or its permissions; until then the note is left alone",
-        )
+        mend = "mend it in an editor, or its permissions; until then the note is left alone"
+        yield Finding("warn", f"cannot be read: {why}", path, mend)
     for file in other_files(graph):
         if why := why_no_note(file):
             yield Finding("warn", "is not read", f"inbox/{file.name}", why)
@@ -85,26 +80,17 @@ def check_graph(memory: Memory, graph: Graph) -> Iterator[Finding]:
         what = f"{how_many(proposed, 'note')} of the assistant's may be yours, and wait for your word"
         yield Finding("note", what, key, "`omg confirm` lists them; `omg confirm NOTE` makes one yours")
     for path in graph.vault.conflicts():
-        yield Finding(
-            "warn",
-            "a copy made by a sync service; it is not indexed",
-            path,
-            "keep what you want of it in the note itself, then delete the copy",
-        )
+        mend = "keep what you want of it in the note itself, then delete the copy"
+        yield Finding("warn", "a copy made by a sync service; it is not indexed", path, mend)
     yield from check_secrets(graph)
     yield from check_names(graph)
     ids = Counter(e.id for e in graph.index.entries(status=None))
     for id, n in ids.items():
         if n > 1:
-            paths = [e.path for e in graph.index.entries(status=None) if e.id == id]
-            yield Finding(
-                "warn",
-                f"{n} notes have the id {id}",
-                ", ".join(paths),
-                "give all but one another `id`, or delete the copy",
-            )
+            where = ", ".join(e.path for e in graph.index.entries(status=None) if e.id == id)
+            mend = "give all but one another `id`, or delete the copy"
+            yield Finding("warn", f"{n} notes have the id {id}", where, mend)
     yield from check_heads(graph)
-    yield from check_applies_to(memory, graph)
     yield from check_shape(graph)
     yield from check_maps(memory, graph)
 
@@ -136,22 +122,6 @@ def check_other_forms(node: Node) -> Iterator[Finding]:
             yield Finding("warn", what, node.path, f"write [[{ours}]]")
 
 
-def check_applies_to(memory: Memory, graph: Graph) -> Iterator[Finding]:
-    """Notes whose `appliesTo` names another identity. The vault decides whose a note is, but a copy may be a mistake."""
-    others: dict[str, list[str]] = {}
-    for path in graph.vault.paths():
-        with suppress(BadNode, NotFound, OutsideVault):
-            key = graph.vault.read(path).identity
-            who = identity_of_session(key, links=memory.config.identity.links) if key else graph.identity
-            if key and (who is None or who.key != graph.identity.key):
-                others.setdefault(key, []).append(path)
-    for key, paths in others.items():
-        what = f"{how_many(len(paths), 'note')} in the vault of {graph.identity.key} say by `appliesTo` that they are of {key}"
-        more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
-        mend = "nothing to do after `omg identity move`; else take out what was copied here by mistake"
-        yield Finding("note", what, ", ".join(paths[:3]) + more, mend)
-
-
 def check_names(graph: Graph) -> Iterator[Finding]:
     """Files that are no notes, names that cannot be linked to, links that lead nowhere."""
     files: set[str] = set()
@@ -162,9 +132,8 @@ def check_names(graph: Graph) -> Iterator[Finding]:
             yield Finding("warn", f"{why}; it is left alone", path, "put the file itself there, or rename it")
     for path in (p for p in graph.vault.paths() if UNLINKABLE.search(p)):
         what = "no [[link]] can lead there: its name has one of [ ] | # ^"
-        yield Finding(
-            "warn", what, path, f"omg rename {shlex.quote(path)} {slugify(path.rpartition('/')[2])}"
-        )
+        mend = f"omg rename {shlex.quote(path)} {slugify(path.rpartition('/')[2])}"
+        yield Finding("warn", what, path, mend)
     for path in (p for p in graph.vault.paths() if graph.vault.read_only(p)):
         yield Finding("note", "is read-only, so nothing is written to it", path, "chmod u+w, if it may be")
     dangling = [(path, target) for path, target in graph.index.dangling() if target.casefold() not in files]
@@ -181,12 +150,9 @@ def check_lifecycle(memory: Memory, graph: Graph) -> Iterator[Finding]:
     key, state, now = graph.identity.key, graph.state(), memory.clock().timestamp()
     pending = graph.pending()
     if state.failures:
-        yield Finding(
-            "fail",
-            f"the last observation{f's, {state.failures},' * (state.failures != 1)} failed: {state.error}",
-            key,
-            "mend the model's settings, then `omg observe`",
-        )
+        times = f"s, {state.failures}," if state.failures > 1 else ""
+        what = f"the last observation{times} failed: {state.error}"
+        yield Finding("fail", what, key, "mend the model's settings, then `omg observe`")
     for waiting in pending:
         graph.readable(waiting)
     old = sum(now - p.at_ms / 1000 > PENDING_AGE_S for p in pending)
@@ -198,36 +164,26 @@ def check_lifecycle(memory: Memory, graph: Graph) -> Iterator[Finding]:
         yield Finding("warn", line, str(file), "delete it and its .txt once it is of no use to you")
     begun = (graph.folder / GRAPH_MARK).stat().st_mtime
     if state.observed_ms and now - max(state.reflected_ms / 1000, begun) > NIGHT_S:
-        last = time_text(iso_time(state.reflected_ms), graph.zone) or "never"
-        yield Finding(
-            "note",
-            f"the nightly reflection last ran: {last}",
-            key,
-            "omg reflect, and see `omg install` for the job",
-        )
+        what = f"the nightly reflection last ran: {time_text(iso_time(state.reflected_ms), graph.zone) or 'never'}"
+        yield Finding("note", what, key, "omg reflect, and see `omg install` for the job")
 
 
 def check_shape(graph: Graph) -> Iterator[Finding]:
     entries = [e for e in graph.index.entries() if e.type in TYPES]
     orphans = [e.path for e in entries if not e.links and not graph.index.backlinks(e.path)]
     for path in [path for path in orphans if not UNLINKABLE.search(path)][:20]:
-        yield Finding(
-            "note", "linked from nowhere, and leads nowhere", path, "omg reflect attaches it to its map"
-        )
+        what = "linked from nowhere, and leads nowhere"
+        yield Finding("note", what, path, "omg reflect attaches it to its map")
     pairs = {tuple(sorted((e.path, other))): None for e in entries for other in e.contradicts}
     for one, other in list(pairs)[:20]:
-        yield Finding(
-            "note",
-            f"contradicts {other}, and nobody said which of the two holds",
-            one,
-            "say in a conversation which holds, or `omg supersede OLD SUCCESSOR`",
-        )
+        what = f"contradicts {other}, and nobody said which of the two holds"
+        mend = "say in a conversation which holds, or `omg supersede OLD SUCCESSOR`"
+        yield Finding("note", what, one, mend)
     for entry in entries:
         back = len(graph.index.backlinks(entry.path)) if len(entries) < 20_000 else 0
         if back > MANY_LINKS:
-            yield Finding(
-                "note", f"a hub: {back} notes link here", entry.path, "split it, or let fewer notes name it"
-            )
+            what = f"a hub: {back} notes link here"
+            yield Finding("note", what, entry.path, "split it, or let fewer notes name it")
 
 
 def check_maps(memory: Memory, graph: Graph) -> Iterator[Finding]:
@@ -240,13 +196,9 @@ def check_maps(memory: Memory, graph: Graph) -> Iterator[Finding]:
             with graph.lock():
                 commit_receipt(graph, new_receipt("edit", memory.clock(), changes, name="maps"))
 
-        yield Finding(
-            "warn",
-            f"{len(changes)} map{' is' if len(changes) == 1 else 's are'} out of date",
-            ", ".join(c.path for c in changes),
-            "omg doctor --fix, or omg reflect",
-            regenerate,
-        )
+        what = f"{len(changes)} map{' is' if len(changes) == 1 else 's are'} out of date"
+        where = ", ".join(c.path for c in changes)
+        yield Finding("warn", what, where, "omg doctor --fix, or omg reflect", regenerate)
     else:
         notes = sum(e.type not in GENERATED for e in graph.index.entries())
         yield Finding("ok", f"{how_many(notes, 'note')}, maps up to date", graph.identity.key)
@@ -273,41 +225,28 @@ def check_home(memory: Memory) -> Iterator[Finding]:
             what, mend = "a socket was left by a crash", "the next start removes it"
             yield Finding("warn", what, str(sock), mend, lambda: sock.unlink(missing_ok=True))
     for off in memory.config.all_switched_off():
-        yield Finding(
-            "note", f"OMG is switched off: {off}", str(memory.folder / "omg.toml"), "take the line out"
-        )
+        where = str(memory.folder / "omg.toml")
+        yield Finding("note", f"OMG is switched off: {off}", where, "take the line out")
     yield from check_spool(memory)
     yield from check_model(memory, up)
     yield from check_refused(memory)
     yield check_embedder(memory.config.embedding.model)
     size = sum(f.stat().st_size for f in memory.folder.rglob("*") if f.is_file())
-    level: Literal["ok", "warn"] = "warn" if size > DRIVE_BYTES else "ok"
     spent = memory.worker.ledger.today(memory.clock())
-    yield Finding(
-        level,
-        f"the home takes {size / 1e6:,.1f} MB; today {how_many(spent.calls, 'model call')}, {spent.tokens:,} tokens, ${spent.usd:.2f}",
-        str(memory.folder),
-    )
+    today = f"{how_many(spent.calls, 'model call')}, {spent.tokens:,} tokens, ${spent.usd:.2f}"
+    what = f"the home takes {size / 1e6:,.1f} MB; today {today}"
+    yield Finding("warn" if size > DRIVE_BYTES else "ok", what, str(memory.folder))
 
 
 def check_spool(memory: Memory) -> Iterator[Finding]:
     """Drops that have been in the spool for too long, or cannot be read."""
     spool, since = memory.intake.spool, memory.clock().timestamp() - SPOOL_AGE_S
     if old := [d for d in memory.intake.drops() if d.stat().st_mtime < since]:
-        yield Finding(
-            "warn",
-            f"{how_many(len(old), 'drop')} in the spool for too long; nobody has taken them in",
-            str(spool),
-            "omg observe",
-            memory.take_in,
-        )
+        what = f"{how_many(len(old), 'drop')} in the spool for too long; nobody has taken them in"
+        yield Finding("warn", what, str(spool), "omg observe", memory.take_in)
     if bad := list((spool / "bad").glob("*.json")):
-        yield Finding(
-            "warn",
-            f"{how_many(len(bad), 'drop')} could not be read; the reason lies beside each",
-            str(spool / "bad"),
-            "report them, then delete the folder",
-        )
+        what = f"{how_many(len(bad), 'drop')} could not be read; the reason lies beside each"
+        yield Finding("warn", what, str(spool / "bad"), "report them, then delete the folder")
 
 
 def check_able(memory: Memory) -> Iterator[Finding]:
@@ -320,31 +259,28 @@ def check_able(memory: Memory) -> Iterator[Finding]:
         try:
             right = examine(observer.ask)
         except ModelError as e:
-            yield Finding(
-                "note", f"it could not be asked whether it tells the user's words from others': {e}"
-            )
+            what = f"it could not be asked whether it tells the user's words from others': {e}"
+            yield Finding("note", what)
             return
         note_result(memory.folder, observer.model, right)
     if right >= ENOUGH:
         yield Finding("ok", f"{observer.model} tells the user's words from others': {right} of 20")
     else:
         what = f"{observer.model} tells the user's words from others' in {right} of 20 fixed cases only"
-        yield Finding(
-            "warn",
-            what,
-            mend="what would be the user's wish, decision or trait quotes a whole sentence of theirs; a stronger [observation] model notes more",
+        mend = (
+            "what would be the user's wish, decision or trait quotes a whole sentence of theirs; a stronger [observation]"
+            " model notes more"
         )
+        yield Finding("warn", what, mend=mend)
 
 
 def check_refused(memory: Memory) -> Iterator[Finding]:
     """Whether many of the Observer's edits were refused or changed."""
     edits, refused = edits_lately(memory.folder)
     if refused > 0.05 * edits and edits >= 20:
-        yield Finding(
-            "warn",
-            f"of the last {edits} edits {refused} were refused, or noted as the assistant's",
-            mend="`omg events` says why (edit_refused); a stronger [observation] model helps",
-        )
+        what = f"of the last {edits} edits {refused} were refused, or noted as the assistant's"
+        mend = "`omg events` says why (edit_refused); a stronger [observation] model helps"
+        yield Finding("warn", what, mend=mend)
 
 
 def check_embedder(name: str) -> Finding:
@@ -376,11 +312,8 @@ def check_model(memory: Memory, up: dict[str, Any] | None) -> Iterator[Finding]:
             "`omg down`: the gateway starts the daemon again with the new model; without a gateway `omg up` does",
         )
     if models[0] == "offline":
-        yield Finding(
-            "note",
-            "the Observer is the offline rules: near-verbatim notes, no model",
-            mend="set [observation] model in omg.toml for a better one",
-        )
+        what = "the Observer is the offline rules: near-verbatim notes, no model"
+        yield Finding("note", what, mend="set [observation] model in omg.toml for a better one")
         if (reflecting := memory.worker.reflecting()) != models:
             what = f"{', else '.join(reflecting)} reflects only; what is said is noted by rules"
             yield Finding("note", what, mend="set [observation] model as well, if it is to observe, too")
