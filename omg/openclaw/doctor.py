@@ -90,7 +90,7 @@ def check_gateway(memory: Memory, claw: OpenClaw | None) -> Iterator[Finding]:
 
 
 def check_plugin(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
-    wrong = [*check_admission(config), *check_entry(memory, claw, config)]
+    wrong = [*check_entry(memory, claw, config)]
     yield from wrong or [Finding("ok", "the plugin is installed and has its permissions")]
     yield from check_engine(claw, config)
     if claw.up(config):
@@ -100,27 +100,26 @@ def check_plugin(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Iter
         yield Finding("note", "the gateway is not up", mend="openclaw gateway run")
 
 
-def check_admission(config: dict[str, Any]) -> Iterator[Finding]:
-    """Whether OpenClaw's configuration lets our plugin be loaded."""
+def kept_out(config: dict[str, Any], plugin: str) -> Iterator[tuple[str, str]]:
+    """Each setting that keeps OpenClaw from loading *plugin*: its place, and what it says."""
     if value_at(config, "plugins.enabled") is False:
-        what = "plugins are switched off, so nothing is remembered or injected"
-        yield Finding("fail", what, "plugins.enabled", INSTALL_AGAIN)
-    if "omg" in value_at(config, "plugins.deny", []):
-        yield Finding("fail", "the plugin is denied", "plugins.deny", INSTALL_AGAIN)
-    allow = value_at(config, "plugins.allow", [])
-    if allow and "omg" not in allow:
-        yield Finding("fail", "the plugin is not among those allowed", "plugins.allow", INSTALL_AGAIN)
+        yield "plugins.enabled", "plugins are switched off"
+    if value_at(config, f"plugins.entries.{plugin}.enabled") is False:
+        yield f"plugins.entries.{plugin}.enabled", f"{plugin} is disabled"
+    if plugin in value_at(config, "plugins.deny", []):
+        yield "plugins.deny", f"{plugin} is denied"
+    if (allow := value_at(config, "plugins.allow", [])) and plugin not in allow:
+        yield "plugins.allow", f"{plugin} is not among the plugins allowed"
 
 
 def check_entry(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
     """Whether the plugin is installed, and has its permissions and settings."""
+    for place, why in kept_out(config, "omg"):
+        yield Finding("fail", f"nothing is remembered or injected: {why}", place, INSTALL_AGAIN)
     entry, place = value_at(config, "plugins.entries.omg"), "plugins.entries.omg"
-    linked = [
-        str(p)
-        for p in value_at(config, "plugins.load.paths", [])
-        if (Path(p) / "openclaw.plugin.json").exists()
-    ]
-    if entry is None or not (claw.plugin.is_dir() or linked):
+    linked = value_at(config, "plugins.load.paths", [])
+    is_there = claw.plugin.is_dir() or any((Path(p) / "openclaw.plugin.json").exists() for p in linked)
+    if entry is None or not is_there:
         yield Finding("fail", "the plugin is not installed", place, INSTALL_AGAIN)
         return
     if claw.plugin.is_dir() and claw.plugin.stat().st_mode & 0o002:
@@ -129,8 +128,6 @@ def check_entry(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Itera
     elif claw.plugin.is_dir() and not same_files(claw.plugin, plugin_files()):
         what = "the plugin is of another version than this command"
         yield Finding("warn", what, str(claw.plugin), INSTALL_AGAIN)
-    if entry.get("enabled") is False:
-        yield Finding("fail", "the plugin is disabled", f"{place}.enabled", INSTALL_AGAIN)
     hooks = entry.get("hooks") or {}
     if hooks.get("allowConversationAccess") is not True:
         what = "the plugin may not see conversations: OMG is silently without effect"
@@ -260,14 +257,9 @@ def check_engine(claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
 
 def shut_out(config: dict[str, Any], slot: str) -> str:
     """Why the engine is not asked; "" if it is."""
-    allow = value_at(config, "plugins.allow", [])
     if slot != ENGINE:
         return f"{slot} puts contexts together"
-    if value_at(config, f"plugins.entries.{ENGINE}.enabled") is False:
-        return f"{ENGINE} is disabled"
-    if ENGINE in value_at(config, "plugins.deny", []):
-        return f"{ENGINE} is denied"
-    return f"{ENGINE} is not among the plugins allowed" if allow and ENGINE not in allow else ""
+    return next((why for _, why in kept_out(config, ENGINE)), "")
 
 
 def check_loaded(claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
