@@ -190,13 +190,8 @@ class Intake:
             try:
                 if (read := self._read_drop(file)) is not None:
                     turn, shown = read
-                    self.runs.took(
-                        turn.session,
-                        file.name,
-                        shown,
-                        self.registry.now_ms(),
-                        over=turn.reason in ENDED_ERRORS,
-                    )
+                    over, now_ms = turn.reason in ENDED_ERRORS, self.registry.now_ms()
+                    self.runs.took(turn.session, file.name, shown, now_ms, over=over)
                     fresh += self._take(file.stem, turn)
                     file.unlink(missing_ok=True)
             except FileNotFoundError:
@@ -240,9 +235,8 @@ class Intake:
         who = self.registry.whose(turn)
         if who is None:
             if turn.messages and (off := self.registry.config.switched_off(turn.agent)):
-                self.registry.tell(
-                    "not_taken_in", session=turn.session, messages=len(turn.messages), because=off
-                )
+                count = len(turn.messages)
+                self.registry.tell("not_taken_in", session=turn.session, messages=count, because=off)
             return 0
         if not turn.messages and who not in self.registry.identities():
             return 0  # no message of a person but `/omg …`: that does not begin a memory
@@ -253,20 +247,12 @@ class Intake:
             kept = graph.put(name, replace(turn, messages=tuple(messages)))
             last = max(m.timestamp for m in messages)
             graph.update(partial(note_heard, turn=turn, last_ms=last, tokens=kept.tokens))
-            redacted = sum(m.redacted for m in messages)
-            self.registry.tell(
-                "taken_in",
-                graph=who.key,
-                session=turn.session,
-                messages=len(messages),
-                tokens=kept.tokens,
-                redacted=redacted,
-            )
+            redacted, count = sum(m.redacted for m in messages), len(messages)
+            whose = {"graph": who.key, "session": turn.session}
+            self.registry.tell("taken_in", **whose, messages=count, tokens=kept.tokens, redacted=redacted)
         if turn.reason in URGENT:
-            pressed = partial(
-                note_urgent, session=turn.session, reason=turn.reason, at_ms=self.registry.now_ms()
-            )
-            graph.update(partial(pressed, waiting=bool(graph.pending())))
+            pressed = partial(note_urgent, session=turn.session, reason=turn.reason)
+            graph.update(partial(pressed, at_ms=self.registry.now_ms(), waiting=bool(graph.pending())))
         return len(messages)
 
     def _set_aside(self, file: Path, why: str, text: str | None) -> None:
