@@ -28,7 +28,7 @@ from ..hosts.sessions import heartbeats
 from ..identity import Identity
 from ..memory import Memory
 from .graph_checks import Finding, check_graph, check_home
-from .install import ENGINE, JOB_KEY, OpenClaw, engine_files, engine_folder, plugin_files
+from .install import ENGINE, JOB_KEY, OpenClaw, admission_patch, engine_files, engine_folder, plugin_files
 
 
 def examine_home(memory: Memory, claw: OpenClaw | None) -> Iterator[Finding]:
@@ -102,14 +102,11 @@ def check_plugin(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Iter
 
 def kept_out(config: dict[str, Any], plugin: str) -> Iterator[tuple[str, str]]:
     """Each setting that keeps OpenClaw from loading *plugin*: its place, and what it says."""
-    if value_at(config, "plugins.enabled") is False:
-        yield "plugins.enabled", "plugins are switched off"
+    says = {"enabled": "plugins are switched off", "deny": f"{plugin} is denied"}
+    for name in admission_patch(config, plugin):
+        yield f"plugins.{name}", says.get(name, f"{plugin} is not among the plugins allowed")
     if value_at(config, f"plugins.entries.{plugin}.enabled") is False:
         yield f"plugins.entries.{plugin}.enabled", f"{plugin} is disabled"
-    if plugin in value_at(config, "plugins.deny", []):
-        yield "plugins.deny", f"{plugin} is denied"
-    if (allow := value_at(config, "plugins.allow", [])) and plugin not in allow:
-        yield "plugins.allow", f"{plugin} is not among the plugins allowed"
 
 
 def check_entry(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:

@@ -305,8 +305,8 @@ def copied_in(
 ) -> Generator[Step, None, bool]:
     """Have OpenClaw load the plugin of *files*, and copy it to *place*. Returns whether the copy was another version."""
     if changes := admission_patch(config, place.name):
-        do(lambda: claw.patch(changes))
-        yield Step(f"let the plugin `{place.name}` in", ", ".join(f"plugins.{n}" for n in changes["plugins"]))
+        do(lambda: claw.patch({"plugins": changes}))
+        yield Step(f"let the plugin `{place.name}` in", ", ".join(f"plugins.{name}" for name in changes))
     fresh = not same_files(place, files)
     if fresh:
         do(lambda: put_plugin(claw, place, files))
@@ -340,7 +340,6 @@ def place_vaults(claw: OpenClaw, config: dict[str, Any], home: Path, do: Do) -> 
             yield Step(f"the owner's vault of agent {agent} is {known.get(key, begun)}", changed=False)
         elif others:
             why = f"others can reach it over {', '.join(others)}"
-            do(lambda: (home / "graphs").mkdir(parents=True, exist_ok=True, mode=0o700))
             yield Step(f"the vaults of agent {agent} are in {home / 'graphs'}", why, changed=False)
         else:
             vault = workspace_of(config, agent, claw.state) / "memory" / "omg"
@@ -357,8 +356,8 @@ def make_vault(home: Path, owner: Identity, vault: Path) -> None:
         memory.graph(owner)
 
 
-def admission_patch(config: dict[str, Any], plugin: str = "omg") -> dict[str, Any]:
-    """What must change for OpenClaw to load *plugin*; empty if nothing."""
+def admission_patch(config: dict[str, Any], plugin: str) -> dict[str, Any]:
+    """What must change in `plugins` for OpenClaw to load *plugin*; empty if nothing."""
     changes: dict[str, Any] = {}
     if value_at(config, "plugins.enabled") is False:
         changes["enabled"] = True
@@ -367,7 +366,7 @@ def admission_patch(config: dict[str, Any], plugin: str = "omg") -> dict[str, An
         changes["allow"] = [*allow, plugin]
     if plugin in deny:
         changes["deny"] = [p for p in deny if p != plugin]
-    return {"plugins": changes} if changes else {}
+    return changes
 
 
 def plugin_files() -> Files:
@@ -414,21 +413,18 @@ def model_step(config: dict[str, Any], home: Path, do: Do) -> Step:
     """Set which model observes, unless it is set, and say what it may cost a day."""
     from ..llm.replies import GATEWAY_TOKENS_PER_DAY
 
-    options = load_config(
-        home, {}
-    ).observation  # without our OMG_* variables, which the gateway's daemon does not see
+    # without our OMG_* variables, which the gateway's daemon does not see
+    options = load_config(home, {}).observation
     unset = not options.model
     if unset:
         do(lambda: set_value(home, "observation", "model", "gateway"))
     model = options.model or "gateway"
     models = [model] if isinstance(model, str) else model
     cap = options.daily_budget_tokens or (GATEWAY_TOKENS_PER_DAY if "gateway" in models else None)
-    named = ", else ".join(models)
-    if models[0] == "gateway":
-        theirs = value_at(config, "agents.defaults.model")
-        theirs = theirs if isinstance(theirs, str) else value_at(theirs, "primary", "") if theirs else ""
-        own = f"the agent's own model{f' ({theirs})' if theirs else ''}, asked through the gateway"
-        named = ", else ".join([own, *models[1:]])
+    theirs = value_at(config, "agents.defaults.model", "")
+    theirs = theirs if isinstance(theirs, str) else value_at(theirs, "primary", "")
+    own = f"the agent's own model{f' ({theirs})' if theirs else ''}, asked through the gateway"
+    named = ", else ".join(own if name == "gateway" else name for name in models)
     if cap:
         limit = f"at most {cap:,} tokens a day"
     elif options.daily_budget_usd is not None:
