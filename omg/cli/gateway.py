@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 # How often, and for how long, to look whether the daemon has ended. The gateway's plugin starts another one .25 s later.
-LOOK_EVERY_S, LOOK_FOR_S = 0.05, 20
+LOOK_EVERY_S, LOOK_FOR_S = 0.05, 35
 
 
 def start_daemon(home: Path) -> int:
@@ -46,27 +46,12 @@ def start_daemon(home: Path) -> int:
     raise OmgError(f"the daemon did not come up; see {home / 'omg.log'}, or run `omg serve` to watch it")
 
 
-def stop_daemon(home: Path) -> bool:
-    """Stop the daemon and wait until it is gone; returns whether there was one."""
-    try:
-        if ask_daemon(home, "/stop", {}, timeout_s=10) is None:
-            return False
-    except OmgError as e:
-        if not isinstance(
-            e.__cause__, ConnectionError
-        ):  # a lost connection: it stopped before it could answer
-            raise
-    for _ in range(350):
-        with suppress(OmgError):  # cut off in the middle of an answer: it is stopping
-            if ask_daemon(home, "/health", {}, timeout_s=5) is None:
-                return True
-        time.sleep(0.1)
-    raise OmgError(f"the daemon is still busy stopping; see {home / 'omg.log'}")
-
-
 @contextmanager
-def without_daemon(home: Path) -> Iterator[None]:
-    """Keep the daemon stopped during the block. The gateway starts its own again; any other is started again here."""
+def without_daemon(home: Path, *, again: bool = True) -> Iterator[bool]:
+    """
+    Stop the daemon, and keep it stopped during the block; yields whether one was up. The gateway starts its own again, and
+    with *again* any other is started again here.
+    """
     from ..daemon import daemon_lock
 
     found = ask_daemon(home, "/health", {}, timeout_s=5)
@@ -74,18 +59,21 @@ def without_daemon(home: Path) -> Iterator[None]:
     with ExitStack() as held:
         try:
             while True:
-                stop_daemon(home)
                 try:
+                    ask_daemon(home, "/stop", {}, timeout_s=10)
                     held.enter_context(daemon_lock(home))
                     break
-                except Locked:  # it is about to end, or the gateway has started another
-                    if time.monotonic() > until:
+                except OmgError as e:
+                    # Locked: it is about to end, or the gateway has started another. A cause: it ended during its answer.
+                    if not isinstance(e, Locked) and e.__cause__ is None:
                         raise
+                    if time.monotonic() > until:
+                        raise OmgError(f"the daemon is still busy stopping; see {home / 'omg.log'}") from e
                     time.sleep(LOOK_EVERY_S)
-            yield
+            yield found is not None
         finally:
             held.close()
-            if found and found.get("polled_s") is None:
+            if again and found and found.get("polled_s") is None:
                 start_daemon(home)
 
 
@@ -124,7 +112,8 @@ def up_command() -> None:
 @app.command("down")
 def down_command() -> None:
     """Stop the daemon; what is pending stays pending."""
-    print("stopped" if stop_daemon(load_config(existing_home()).home) else "not running")
+    with without_daemon(load_config(existing_home()).home, again=False) as was_up:
+        print("stopped" if was_up else "not running")
 
 
 HostArgument = Annotated[
