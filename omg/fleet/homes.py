@@ -20,6 +20,7 @@ import fcntl
 import hashlib
 import json
 import logging
+import math
 import os
 import re
 import shutil
@@ -32,7 +33,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..client import ask_daemon
@@ -343,10 +343,6 @@ class Home:
         at = (self.own.revision, self.shared.revision)
         return self._memory is not None and at == (row.revision, row.shared_revision)
 
-    def is_behind(self, own: int, shared: int) -> bool:
-        """Whether what is checked out is older than these revisions."""
-        return self.own.revision < own or self.shared.revision < shared
-
     def commit(self, store: Store, *, night: bool = False) -> None:
         """
         Write what changed here, and when to look at the graph again, in one transaction. *night*: a nightly run is done.
@@ -488,11 +484,12 @@ class Homes:
             " AND s.folder = '' WHERE g.id = ANY(%s)",
             held,
         )
-        erased = {id: revisions for id, *revisions in rows}
+        kept = {id: (own, shared) for id, own, shared in rows}
         with self._free:
             for id in held:
+                own, shared = kept.get(id, (math.inf, math.inf))
                 home = self._idle.get(id)
-                if home and (id not in erased or home.is_behind(*erased[id])):
+                if home and (home.own.revision < own or home.shared.revision < shared):
                     self._idle.pop(id).remove()
 
     def empty_dead(self) -> None:
@@ -590,12 +587,15 @@ def import_home(store: Store, tenant: str, folder: Path) -> dict[str, Any]:
 
 
 def write_tenant(
-    store: Store, id: int, folder: Path, only: str = "%", mine: Mapping[str, bytes] = MappingProxyType({})
+    store: Store, id: int, folder: Path, only: str = "%", mine: Mapping[str, bytes] | None = None
 ) -> dict[str, str]:
     """
     Write a tenant's files and drops as a home below *folder*. Returns path → hash of the file. *only*: an SQL pattern that
-    the paths have to match. An existing file is replaced only if its text is that of *mine*.
+    the paths have to match. *mine*: the folder's files; one of them that was changed meanwhile stays. Without *mine* the
+    folder has to be empty.
     """
+    if mine is None and folder.exists() and any(folder.iterdir()):
+        raise BadInput(f"{folder}: is not empty; `omg fleet commit {folder}` brings a checkout up to date")
     written = {}
     with store.pool.connection() as conn, conn.cursor() as cursor:
         for name, path, data, mtime_ns in cursor.stream(
@@ -608,15 +608,13 @@ def write_tenant(
             at = f"graphs/{name}/{path}" if name else path
             file, written[at] = below(folder, at), hash_of(data).hex()
             now = file.read_bytes() if file.exists() else None
-            if now != data and now in (None, mine.get(at)):
+            if now != data and now in (None, (mine or {}).get(at)):
                 write_file(file, data, mtime_ns)
     return written
 
 
 def export_home(store: Store, tenant: str, folder: Path) -> int:
     """Write the tenant as a home into the empty *folder*. Returns the number of files."""
-    if folder.exists() and any(folder.iterdir()):
-        raise BadInput(f"{folder}: is not empty")
     return len(write_tenant(store, store.tenant_id(tenant), folder))
 
 
@@ -625,10 +623,6 @@ def export_home(store: Store, tenant: str, folder: Path) -> int:
 
 def check_out(store: Store, tenant: str, folder: Path) -> int:
     """Write the tenant's vaults into the empty *folder*, in the layout of a home. Returns the number of files."""
-    if folder.exists() and any(folder.iterdir()):
-        raise BadInput(
-            f"{folder}: is not empty; `omg fleet commit {folder}` brings an older checkout up to date"
-        )
     known = write_tenant(store, store.tenant_id(tenant), folder, "vault/%")
     folder.mkdir(parents=True, exist_ok=True)
     write_private(folder / RECORD, json.dumps({"tenant": tenant, "files": known}))

@@ -144,8 +144,13 @@ def engine_folder(claw: OpenClaw) -> Path:
 def engine_files() -> Files:
     """The plugin's files by their place in it: its own, and daemon.js, by which the plugin `omg` asks the daemon."""
     hooks = shipped_folder("hooks")
-    files = [p for p in (hooks / "context").glob("*") if p.is_file()]
-    return {p.name: p.read_text(encoding="utf-8") for p in (*files, hooks / "daemon.js")}
+    return {**files_in(hooks / "context"), **files_in(hooks, "daemon.js")}
+
+
+def files_in(folder: Path, pattern: str = "*") -> Files:
+    """The files below *folder* whose name fits *pattern*, by their place in it."""
+    found = (path for path in folder.rglob(pattern) if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in found}
 
 
 def install_engine(claw: OpenClaw, home: Path, *, dry_run: bool = False) -> Iterator[Step]:
@@ -239,19 +244,12 @@ def default_workspace(home: Path) -> Path:
 def put_skill(root: Path) -> Path:
     """Copy the skill below *root*; returns its folder. Raises BadInput, naming them, if pages there are not the shipped ones."""
     source, target = shipped_folder("skills") / SKILL_FOLDER, root / "skills" / SKILL_FOLDER
-    pages = {p.relative_to(source): p for p in source.rglob("*") if p.is_file()}
-    other = [
-        n for n, p in pages.items() if (target / n).exists() and (target / n).read_bytes() != p.read_bytes()
-    ]
-    for name, page in pages.items():
-        if name not in other:
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(page, target / name)
+    pages = files_in(source)
+    other = [n for n in pages if (target / n).exists() and not same_files(target, {n: pages[n]})]
+    put_files(target, {name: text for name, text in pages.items() if name not in other})
     if other:
-        named = ", ".join(sorted(map(str, other)))
-        raise BadInput(
-            f"{target}: {named}: differs from this version's and was left; move it away and run this again"
-        )
+        left = "differs from this version's and was left; move it away and run this again"
+        raise BadInput(f"{target}: {', '.join(sorted(other))}: {left}")
     return target
 
 
@@ -371,12 +369,9 @@ def admission_patch(config: dict[str, Any], plugin: str) -> dict[str, Any]:
 
 def plugin_files() -> Files:
     """This version's plugin files by their place in it, with the skill inside, as OpenClaw requires."""
-    hooks, skills = shipped_folder("hooks"), shipped_folder("skills")
-    own = [p for p in hooks.glob("*") if p.is_file() and not p.name.endswith(".test.js")]
-    found = {p.name: p for p in own} | {
-        f"skills/{p.relative_to(skills).as_posix()}": p for p in skills.rglob("*") if p.is_file()
-    }
-    return {name: p.read_text(encoding="utf-8") for name, p in found.items()}
+    hooks, skills = files_in(shipped_folder("hooks")), files_in(shipped_folder("skills"))
+    own = {name: text for name, text in hooks.items() if "/" not in name and not name.endswith(".test.js")}
+    return own | {f"skills/{name}": text for name, text in skills.items()}
 
 
 def put_plugin(claw: OpenClaw, place: Path, files: Files) -> None:

@@ -11,7 +11,7 @@ import datetime as dt
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict
@@ -219,10 +219,5 @@ def rebuild_each(worker: Worker, body: Mapping[str, Any]) -> dict[str, Any]:
         with worker.resting(graph):
             made = build()  # what was observed meanwhile
             old = swap_graphs(graph, worker.clock())
-    return {
-        "before": made.before,
-        "after": made.after,
-        "kept": made.kept,
-        "folder": str(graph.vault.root if old else made.folder),
-        "replaced": old and str(old),
-    }
+    folder = graph.vault.root if old else made.folder
+    return {**asdict(made), "folder": str(folder), "replaced": old and str(old)}
