@@ -50,6 +50,7 @@ from .config import Config, code_digest
 from .context import Cut, cut_context
 from .errors import Locked, NotFound, OmgError, error_text
 from .graph.graph import Graph, session_mark
+from .graph.state import parsed_object
 from .hosts.serve import McpAnswers, Serving
 from .identity import Identity, is_remembered
 from .inject.decide import hook_result, result_given_before
@@ -147,11 +148,8 @@ class Handler(BaseHTTPRequestHandler):
         answer = self.server.answers.get(self.path)
         if answer is None:
             return self.reply(404, {"error": f"no such path: {self.path[:100]}"})
-        try:
-            body = json.loads(sent or b"{}")
-            if not isinstance(body, dict):
-                raise ValueError
-        except (ValueError, RecursionError):
+        body = parsed_object(sent or b"{}")
+        if body is None:
             return self.reply(400, {"error": "the body is no JSON object"})
         try:
             value = answer(body)

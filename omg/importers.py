@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from .config import configured, configured_agents, default_home, own_memory
 from .errors import BadInput, NotFound
-from .graph.state import write_private
+from .graph.state import parsed_object, read_object, write_private
 from .identity import Identity, identity_of_session, says_owner
 from .inbox import agents_notes, line_messages, put_loose
 from .message.drop import (
@@ -144,15 +144,6 @@ def numbered_lines(path: Path, reading: ReadingProgress | None = None) -> Iterat
         reading.done = before + path.stat().st_size
 
 
-def parsed_object(line: str | bytes) -> JsonObject | None:
-    """The JSON object on a line, or None."""
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
 def json_objects(path: Path, reading: ReadingProgress) -> Iterator[tuple[int, JsonObject]]:
     """The objects of a JSONL file with their line numbers; other lines are reported."""
     try:
@@ -240,11 +231,8 @@ def sender_of(message: JsonObject) -> JsonObject | None:
 
 def stored_key(store: Path, id: str) -> str:
     """The session key of session *id* in an old `sessions.json`, or ""."""
-    try:
-        sessions = json.loads(store.read_text(encoding="utf-8"))
-        return next((k for k, v in sessions.items() if isinstance(v, dict) and v.get("sessionId") == id), "")
-    except (OSError, ValueError, AttributeError):
-        return ""
+    sessions = read_object(store).items()
+    return next((k for k, v in sessions if isinstance(v, dict) and v.get("sessionId") == id), "")
 
 
 # --- the live database of an OpenClaw agent

@@ -6,7 +6,6 @@ Each command that changes something calls one function of omg/curate.py.
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import shutil
@@ -162,13 +161,13 @@ def opener(place: Path, *, editor: bool) -> list[str]:
 
 def is_in_obsidian(place: Path) -> bool:
     """Whether *place* lies in a folder that Obsidian has opened as a vault."""
+    from ..graph.state import read_object
+
     for name in OBSIDIAN_VAULTS:
-        try:
-            vaults = json.loads((Path.home() / name).read_text(encoding="utf-8"))["vaults"].values()
+        with suppress(KeyError, TypeError, AttributeError):  # the file is missing, or in an unknown form
+            vaults = read_object(Path.home() / name)["vaults"].values()
             if any(place.resolve().is_relative_to(Path(v["path"]).resolve()) for v in vaults):
                 return True
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            continue  # the file is missing, or in an unknown form
     return False
 
 

@@ -20,7 +20,6 @@ lease, nothing is written and the job is done again on what there is now.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import re
 import signal
@@ -36,6 +35,7 @@ from weakref import WeakValueDictionary
 
 from ..daemon import BODY_BYTES, cut_answer, shared_answers
 from ..errors import BadInput, NotFound, OmgError, Stale, error_text
+from ..graph.state import parsed_object
 from ..identity import Identity, is_remembered, says_owner
 from ..llm.child import Child
 from ..memory import MAIN, Memory
@@ -233,10 +233,7 @@ def make_application(serving: Serving) -> Starlette:
         run = partial(asyncio.get_running_loop().run_in_executor, serving.threads)
         if route == "/drop":
             return await run(serving.drop, tenant, name, data)
-        body: Any = None
-        with suppress(ValueError, RecursionError):
-            body = json.loads(data or b"{}")
-        if not isinstance(body, dict):
+        if (body := parsed_object(data or b"{}")) is None:
             raise HTTPException(400, "the body is no JSON object")
         if route == "/health":
             return {"ok": True, "fleet": True, "observer": None}

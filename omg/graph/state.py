@@ -66,10 +66,18 @@ def write_private(file: Path, text: str) -> os.stat_result:
 def read_object(file: Path) -> dict[str, Any]:
     """The JSON object in *file*; empty if there is none."""
     try:
-        value = json.loads(file.read_text(encoding="utf-8", errors="replace"))
-    except (OSError, ValueError):
+        return parsed_object(file.read_text(encoding="utf-8", errors="replace")) or {}
+    except OSError:
         return {}
-    return value if isinstance(value, dict) else {}
+
+
+def parsed_object(text: str | bytes) -> dict[str, Any] | None:
+    """The JSON object that *text* is, or None."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def process_alive(pid: int) -> bool:

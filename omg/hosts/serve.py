@@ -36,8 +36,8 @@ from typing import Any
 from ..curate import open_note, propose_correction, propose_note, select_to_forget
 from ..errors import BadInput, NotFound, OmgError, error_text
 from ..graph.graph import Graph
-from ..graph.state import read_object, write_private
-from ..importers import Session, make_drop, open_database, parsed_object
+from ..graph.state import parsed_object, read_object, write_private
+from ..importers import Session, make_drop, open_database
 from ..inject.decide import Slice, slice_for
 from ..memory import Memory
 from ..message.drop import to_epoch_ms

@@ -23,13 +23,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
 from ..dates.days import time_text
-from ..graph.state import append_lines, flock
+from ..graph.state import append_lines, flock, parsed_object
 
 BYTES = 5_000_000  # a larger file is renamed and a new one started; one old file is kept
 POLL_S = 0.3
@@ -65,11 +64,9 @@ def event_lines(home: Path) -> Iterator[bytes]:
 
 def parsed_events(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
     """The events in *lines*, without lines that a crash left incomplete."""
-    for line in lines:
-        with suppress(ValueError):
-            event = json.loads(line)
-            if isinstance(event, dict) and "event" in event:
-                yield event
+    for event in map(parsed_object, lines):
+        if event and "event" in event:
+            yield event
 
 
 def read_events(home: Path, last: int | None = None) -> list[dict[str, Any]]:

@@ -28,7 +28,7 @@ from typing import Any
 from ..config import own_memory
 from ..errors import BadInput, OmgError, error_text
 from ..graph.graph import Graph
-from ..graph.state import flock, write_private
+from ..graph.state import flock, parsed_object, write_private
 from ..inbox import INBOX_SESSION, Runs, parsed_writes, take_loose, writes_line
 from ..llm.child import Child, serve_parent
 from ..message.drop import Writes, read_drop, writes_of
@@ -224,7 +224,7 @@ class Intake:
                 age_s = time.time() - file.stat().st_mtime
                 if age_s < IN_THE_MAKING_S or not (named := HALF_MADE.fullmatch(file.name)):
                     continue
-                if is_json(file.read_bytes()):
+                if parsed_object(file.read_bytes()):
                     file.rename(file.with_name(named[1]))
                 elif age_s > HALF_KEPT_S:
                     file.unlink()
@@ -278,11 +278,3 @@ class Intake:
         memory = own_memory(self.registry.folder, who.agent)
         if taken := take_loose(graph, now, self._loose, self.runs.wrote, memory, force=force):
             self.registry.tell("taken_in", graph=who.key, session=INBOX_SESSION, messages=taken)
-
-
-def is_json(data: bytes) -> bool:
-    try:
-        json.loads(data)
-    except (ValueError, RecursionError):
-        return False
-    return True
