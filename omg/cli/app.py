@@ -94,6 +94,11 @@ def opened_graph(identity: str | None) -> Iterator[Graph]:
         yield memory.find(identity)
 
 
+def warn(text: str) -> None:
+    """Print a line on stderr."""
+    print(f"omg: {text}", file=sys.stderr, flush=True)
+
+
 def print_value(value: Any, as_json: bool, text: str) -> None:
     print(json.dumps(to_jsonable_python(value), ensure_ascii=False) if as_json else text)
 
@@ -121,11 +126,7 @@ def told_progress(title: str, total: int) -> Callable[[int], None]:
         done += n
         if time.monotonic() - told >= TELL_EVERY_S:
             told = time.monotonic()
-            print(
-                f"omg: {title}: {min(100, 100 * done // total) if total else 0} %",
-                file=sys.stderr,
-                flush=True,
-            )
+            warn(f"{title}: {min(100, 100 * done // total) if total else 0} %")
 
     return advance
 
@@ -168,18 +169,16 @@ def main() -> None:
     logging.basicConfig(level=logging.WARNING, format="omg: %(message)s")
     try:
         app()
-    except OmgError as e:
-        print(f"omg: {e}", file=sys.stderr)
-        sys.exit(1)
     except BrokenPipeError:
-        sys.exit(0)
+        return
+    except OmgError as e:
+        warn(str(e))
     except OSError as e:  # a full disk, a file in the place of a folder: nothing was lost
         mend = f"; see that it may be used by you, or set OMG_HOME (now {default_home()})"
-        print(f"omg: {e.filename}: {e.strerror}{mend}" if e.filename else f"omg: {e}", file=sys.stderr)
-        sys.exit(1)
+        warn(f"{e.filename}: {e.strerror}{mend}" if e.filename else str(e))
     except sqlite3.Error as e:
-        print(f"omg: {error_text(e)}; see that {default_home()} has room and is yours", file=sys.stderr)
-        sys.exit(1)
+        warn(f"{error_text(e)}; see that {default_home()} has room and is yours")
+    sys.exit(1)
 
 
 # Each module registers its commands on `app`, which it imports from here: so they are imported last.

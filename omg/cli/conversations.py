@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -27,6 +26,7 @@ from .app import (
     print_value,
     progress_bar,
     time_argument,
+    warn,
 )
 from .gateway import without_daemon
 
@@ -149,7 +149,7 @@ def import_command(
         }
         found = {**result, "observed": observed, "notes": notes}
         for problem in result["skipped"][:PROBLEMS]:
-            print(f"omg: skipped {problem}", file=sys.stderr)
+            warn(f"skipped {problem}")
         print_value(found, as_json, import_summary(found, "would come in" if dry_run else "came in"))
     if (left and not observed) or (result["skipped"] and not result["messages"]):
         raise typer.Exit(1)
@@ -161,7 +161,7 @@ def stopped_halfway() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        print("omg: stopped; what came in is kept, and the same command goes on from there", file=sys.stderr)
+        warn("stopped; what came in is kept, and the same command goes on from there")
         raise
 
 
@@ -203,8 +203,7 @@ def observe_all(memory: Memory, *, force: bool = True) -> WorkDone:
     with progress_bar("observing", waiting()) as advance, following(waiting, advance):
         answer = memory.observe(force=force)
     for left in answer["waiting"]:
-        turns = how_many(left["turns"], "turn")
-        print(f"omg: {turns} of {left['identity']} not observed: {left['why']}", file=sys.stderr)
+        warn(f"{how_many(left['turns'], 'turn')} of {left['identity']} not observed: {left['why']}")
     return answer
 
 

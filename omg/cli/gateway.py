@@ -18,7 +18,7 @@ from ..client import ask_daemon
 from ..config import load_config
 from ..errors import BadInput, Locked, OmgError, how_many
 from ..identity import INSIDE, OWNER
-from .app import IdentityOption, JsonFlag, app, existing_home, opened_memory, print_value
+from .app import IdentityOption, JsonFlag, app, existing_home, opened_memory, print_value, warn
 
 if TYPE_CHECKING:
     from ..hosts.install import Step
@@ -95,7 +95,7 @@ def serve_command(
     try:
         serve_home(config, with_parent=with_parent)
     except Locked as e:
-        print(f"omg: {e}", file=sys.stderr)  # one is up already, which is what was asked for
+        warn(str(e))  # one is up already, which is what was asked for
 
 
 @app.command("up")

@@ -30,6 +30,7 @@ from .app import (
     print_value,
     progress_bar,
     time_argument,
+    warn,
 )
 
 if TYPE_CHECKING:
@@ -223,10 +224,7 @@ def pin_command(
         print_done(done, f"{done.path} is {'not ' if off else ''}pinned", as_json)
         if not off and (origin := graph.vault.read(done.path).origin) in ("assistant", "tool"):
             whose = "the assistant's word" if origin == "assistant" else "what a tool said"
-            print(
-                f"omg: it is {whose}, and is shown in every prompt once you run `omg confirm {done.path}`",
-                file=sys.stderr,
-            )
+            warn(f"it is {whose}, and is shown in every prompt once you run `omg confirm {done.path}`")
 
 
 def edit_pair(edit: PairEdit, ids: tuple[str, str], identity: str | None, as_json: bool, done: str) -> None:
@@ -302,7 +300,7 @@ def undo_command(
         outcome, refused = take_back(graph, taken.id, datetime.now(UTC))
         for path in refused:
             since = "edited" if graph.vault.bytes(path) is not None else "renamed or deleted"
-            print(f"omg: {path} was {since} since and stays as it is: `omg history {path}`", file=sys.stderr)
+            warn(f"{path} was {since} since and stays as it is: `omg history {path}`")
         back = outcome.written + outcome.kept
         what = "; ".join(taken.summary) or f"{taken.kind} {taken.id}"
         there = {path: graph.vault.bytes(path) is not None for path in back}
@@ -452,7 +450,7 @@ def forget_command(
         what = choices[chosen]
         if not any(choices.values()) or (yes and not what):
             for place in unreached(what):
-                print(f"omg: {place}", file=sys.stderr)
+                warn(place)
             raise NotFound("nothing of that is remembered; nothing was changed")
         shown = {chosen: what} if yes or redact or only else choices
         text = "\n".join(choice_lines(graph, shown, said_again(graph, what, memory.clock()), done=yes))
@@ -589,7 +587,7 @@ def print_nights(graphs: list[NightDone], as_json: bool, dry_run: bool) -> None:
             told = (*g.get("summary", ()), *g.get("proposed", ()))
             lines += [f"  {line}" for line in (*told, *(f"not {line}" for line in g.get("refused", ())))]
         for line in () if as_json else g.get("skipped", ()):
-            print(f"omg: {g['identity']}: skipped {line}", file=sys.stderr)
+            warn(f"{g['identity']}: skipped {line}")
     print_value(graphs, as_json, "\n".join(lines) or "no graphs yet")
     if any("error" in g for g in graphs):
         raise typer.Exit(1)
