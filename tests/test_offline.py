@@ -983,6 +983,7 @@ def test_of_60_sentences_with_spans_and_pairs_of_days_at_least_57_are_dated_exac
         ("2026-02-10", "Booked the train for Thursday.", "2026-02-12"),
         ("2026-03-04", "I submitted the application to Oslo on February 28.", "2026-02-28"),
         ("2026-11-10", "Booked the van: Saturday 19 December.", "2026-12-19"),
+        ("2026-10-28", "We dropped the second quote, the plumber comes on 12 December.", "2026-12-12"),
         ("2026-11-10", "Hargreaves moved the lease start: it's 8 December now.", "2026-12-08"),
         ("2026-11-10", "I bought tickets for the concert on 12 January.", "2027-01-12"),
         ("2026-11-10", "Paid the plumber for Monday's visit.", "2026-11-09"),

@@ -156,10 +156,13 @@ STATE = re.compile(r"(?:\b(?:is|are|am)|['’](?:re|m))\s+(?:not\s+)?$", re.I)
 # "is on 3 July", but a letter that "is from 3 July" was written then
 PRESENT = re.compile(r"(?:\b(?:is|are)|['’](?:s|re))\s+(?P<from>from\s+)?(?:(?:on|between|the)\s+)*$", re.I)
 FINITE = re.compile(r"was|were|did|didn['’]t|went|came|saw|took|gave|ate|wrote|knew|drove|flew", re.I)
+BORDER = re.compile(r"[,;:—–(]|\b(?:and|but|so|because|which|after|when|as)\b", re.I)
 CLAUSE = re.compile(
-    r"[,;:—–(]|\b(?:and|but|so|because|which|after|when|as)\b|\b(?:i|we|he|she|they|who|has|have)\s+(?:\w+ly\s+)?\Z",
+    BORDER.pattern + r"|\b(?:i|we|he|she|they|who|has|have)\s+(?:\w+ly\s+)?\Z",
     re.I,
 )
+# A subject and its verb, unless that is a noun: "the plumber comes", not "all the plays"
+PRESENT_VERB = re.compile(r"(?<!\bthe )(?<!\ba )(?<!\bof )(?<!\bfor )(?<=\w )[a-z]{2,}s\b")
 # What looks ahead and can mean no day that is past: a deadline can, and so can what somebody waits for.
 FUTURE = re.compile(r"\b(?:(?-i:will)|shall|going to|gonna|remind|plan(?:s|ning)? to)\b|['’]ll\b", re.I)
 _NEAR = 200  # chars
@@ -181,6 +184,12 @@ def tense_of(text: str, start: int, end: int) -> str:
     ahead = [m.span() for m in (*AHEAD.finditer(sentence), *ARRANGED.finditer(before))]
     # "Booked the van: 19 December" names the day of what was booked, not the day of the booking.
     since = max(before.rfind(": "), 0)
+    if border := list(BORDER.finditer(before)):
+        clause = border[
+            -1
+        ].end()  # with a verb of its own: "I sold the stove, the buyer fetches it on 4 November"
+        if any({m[0][:-1], m[0][:-2]} & bases() for m in PRESENT_VERB.finditer(before, clause)):
+            since = max(since, clause)
     behind = [m.span() for m in BEHIND.finditer(sentence, since) if is_past_tense(sentence, m, ahead)]
     if not ahead and (m := PRESENT.search(before)) and (not m["from"] or TO.search(text, start, end + 6)):
         return "ahead"
