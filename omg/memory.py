@@ -300,20 +300,24 @@ class Memory:
         self.close()
 
 
+def other_model_of_daemon(worker: Worker) -> str:
+    """What a running daemon observes with, if this command was told another model; else ""."""
+    found = ask_daemon(worker.registry.folder, "/health", {}, timeout_s=10)
+    if found is None or found.get("fleet") or found.get("observer") == worker.models():
+        return ""
+    return ", else ".join(found.get("observer") or ["an earlier version's model"])
+
+
 def handed_to_daemon(worker: Worker, path: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
     """
     The daemon's answer to *body*; None if none is up, or if this command was told to ask another model than the daemon's,
     by a configuration that changed since the daemon was started or by `OMG_OBSERVATION_MODEL`.
     """
-    found = ask_daemon(worker.registry.folder, "/health", {}, timeout_s=10)
-    if found is None:
-        return None
-    theirs, ours = found.get("observer"), worker.models()
-    if theirs != ours and not found.get("fleet"):
+    if theirs := other_model_of_daemon(worker):
         log.warning(
             "the daemon observes with %s, this command was told %s and does the work itself; `omg down` stops the daemon",
-            ", else ".join(theirs or ["an earlier version's model"]),
-            ", else ".join(ours),
+            theirs,
+            ", else ".join(worker.models()),
         )
         return None
     return ask_daemon(worker.registry.folder, path, dict(body), timeout_s=DAY_S)

@@ -235,10 +235,21 @@ def test_a_model_that_the_gateway_cannot_lend_is_named_everywhere_and_nothing_is
 
 def test_a_command_that_was_told_another_model_does_it_itself_and_says_so(installed: Installed) -> None:
     file = installed.said("I prefer aisle seats.", at=datetime.now(UTC))  # the daemon lets it rest
-    told = installed.omg("import", str(file), OMG_OBSERVATION_MODEL="offline")
-    assert "the daemon observes with gateway" in told
-    assert "1 observed" in told
+    installed.omg("import", str(file), "--no-observe")
+    told = installed.omg("observe", OMG_OBSERVATION_MODEL="offline")
+    assert "the daemon observes with gateway" in told and "1 message observed" in told
     assert installed.observers() == {"gateway", "offline"}
+
+
+def test_an_import_with_another_model_than_the_daemons_says_what_to_do_before_anything_comes_in(
+    installed: Installed,
+) -> None:
+    before = installed.noted()
+    told = installed.omg(
+        "import", str(installed.said("I prefer aisle seats.")), code=1, OMG_OBSERVATION_MODEL="offline"
+    )
+    assert "the daemon observes with gateway" in told and "run `omg down` before it" in told
+    assert "0 messages observed" in installed.omg("observe") and installed.noted() == before
 
 
 # --- with nothing up

@@ -122,12 +122,18 @@ def import_command(
 ) -> None:
     """Take in old conversations, and with --openclaw what its agents noted themselves. Doing it twice adds nothing."""
     from ..importers import import_agents_notes, import_drops, openclaw_drops, read_drops
+    from ..memory import other_model_of_daemon
 
     if bool(files) == openclaw:
         raise BadInput(f"{'two things' if openclaw else 'nothing'} to import: give files, or --openclaw")
     if agent is not None and not openclaw:
         raise BadInput("--agent is one of OpenClaw's: give it with --openclaw, without files")
     with opened_memory() as memory, stopped_halfway():
+        if observe and not dry_run and (theirs := other_model_of_daemon(memory.worker)):
+            raise BadInput(
+                f"the daemon observes with {theirs}, not with this command's model, and would take in the import first;"
+                " run `omg down` before it"
+            )
         start = time_argument(since, "--since", memory.registry.zone)
         drops = openclaw_drops(memory.config, agent, start) if openclaw else read_drops(files or [], start)
         waiting, before = messages_waiting(memory), notes_kept(memory)
