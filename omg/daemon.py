@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import fcntl
 import json
 import logging
 import os
@@ -50,7 +49,7 @@ from .config import Config, code_digest
 from .context import Cut, cut_context
 from .errors import Locked, NotFound, OmgError, error_text
 from .graph.graph import Graph, session_mark
-from .graph.state import parsed_object
+from .graph.state import flock, parsed_object
 from .hosts.serve import McpAnswers, Serving
 from .identity import Identity, is_remembered
 from .inject.decide import hook_result, result_given_before
@@ -647,17 +646,14 @@ def return_freed_memory() -> None:
 @contextlib.contextmanager
 def daemon_lock(home: Path) -> Iterator[None]:
     """Hold this home's daemon lock. The kernel releases it when the process ends, however that happens."""
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (home / "lock").open("a+") as f:
+    file = home / "lock"
+    with contextlib.ExitStack() as held:
         try:
-            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            f.seek(0)
-            pid = f.read().strip() or "unknown"
+            held.enter_context(flock(file, "the daemon", timeout_s=0))
+        except Locked:
+            pid = file.read_text().strip() or "unknown"
             raise Locked(f"a daemon is up for {home} already (pid {pid}); `omg down` stops it") from None
-        f.truncate(0)
-        f.write(str(os.getpid()))
-        f.flush()
+        file.write_text(str(os.getpid()))
         yield
 
 
