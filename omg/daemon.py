@@ -224,9 +224,7 @@ IN_VAIN_S = 300.0  # after a wait without result, turns of the graph do not wait
 RENDERED_AT_ONCE = 4  # prompts; with more, each would take longer, because one core renders them
 TURN_S = 0.1  # how long a prompt waits for its turn to be rendered: the plugin waits 150 ms in all
 STUCK_S = 1.0  # a prompt that takes longer waits for a file, and no longer counts as one of RENDERED_AT_ONCE
-JOIN_S = (
-    10.0  # how long to wait for threads at the end; the gateway's plugin kills the daemon after five seconds
-)
+JOIN_S = 10.0  # how long to wait for threads at the end; the gateway's plugin kills the daemon after 5 s
 M_ARENA_MAX = -8  # malloc.h
 VAULTS_PER_TICK = 50  # graphs that are not followed and are looked at in one tick; more take several ticks
 VECTORS_AT_ONCE = 32  # an edit waits while they are made

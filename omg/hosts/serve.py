@@ -71,9 +71,7 @@ class Serving:
     def __init__(self, memory: Memory) -> None:
         self.memory, self.sessions = memory, HostSessions(memory.folder)
         self.capture = Capture(memory.folder, self.sessions)
-        self._begun: deque[tuple[HostSession, int]] = (
-            deque()
-        )  # sessions that may have turns which hooks missed
+        self._begun = deque[tuple[HostSession, int]]()  # sessions that may have turns which hooks missed
         self._caught_up, self._beats_at = False, 0.0
         self._silent: list[Heartbeat] = []
 

@@ -74,9 +74,8 @@ def reflect_each(
     """A cycle for each graph, or for those of *whose*; the results come in that order."""
 
     def begin(who: Identity) -> Future[NightDone]:
-        models = worker.reflecting(
-            who.agent
-        )  # if that is the rules, the Observer may still read what is unread
+        # If the rules reflect, the Observer may still read what is unread.
+        models = worker.reflecting(who.agent)
         crew = worker.crew(worker.models(who.agent) if models[0] == "offline" else models, night=True)
         return crew.start(lambda: night_of(worker, who, since, dry_run))
 

@@ -181,9 +181,8 @@ def model_text(answer: Mapping[str, Any], waits: str) -> str:
 def status_text(answer: Mapping[str, Any], zone: tzinfo) -> str:
     """The *answer* of `home_status` for a person, with times of their *zone*."""
     daemon, today = answer.get("daemon"), answer["today"]
-    asked = (
-        not answer["offline"] or answer["reflector"] != answer["observer"]
-    )  # with rules alone there is no cap
+    # With rules alone there is no cap.
+    asked = not answer["offline"] or answer["reflector"] != answer["observer"]
     cap = f" of {today['cap_tokens']:,}" if today["cap_tokens"] and asked else ""
     lines = [
         f"home      {answer['home']}",
