@@ -36,7 +36,7 @@ from weakref import WeakValueDictionary
 from ..daemon import BODY_BYTES, cut_answer, shared_answers
 from ..errors import BadInput, NotFound, OmgError, Stale, error_text
 from ..graph.state import parsed_object
-from ..identity import Identity, is_remembered, says_owner
+from ..identity import Identity, is_remembered
 from ..llm.child import Child
 from ..memory import MAIN, Memory
 from ..secrets import redact
@@ -96,12 +96,7 @@ class Serving:
         about = mapping_in(body, "context") or body
         session = about.get("sessionKey") or about.get("session") or about.get("identity") or MAIN
         with self.homes.hold(self.lobby(tenant)) as home:
-            return home.memory.registry.identity_of(
-                str(session),
-                channel=str(about.get("channel") or ""),
-                sender=str(about.get("senderId") or ""),
-                owner=says_owner(about),
-            )
+            return home.memory.registry.asking(about, str(session))
 
     def drop(self, tenant: int, name: str, data: bytes) -> dict[str, Any]:
         """Keep a drop, and make the job that observes it. Raises BadInput if it is no drop."""

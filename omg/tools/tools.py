@@ -12,7 +12,6 @@ from typing import Any
 
 from ..errors import BadInput, OmgError
 from ..graph.graph import Graph
-from ..identity import says_owner
 from ..index.store import Entry, Hit
 from ..provenance import origin_mark
 from ..worker.intake import Intake
@@ -28,12 +27,7 @@ def graph_of(
 ) -> Graph | None:
     """The graph that the asking session may see; None if it has none. Reading does not wait for a writer of the
     vault."""
-    who = registry.identity_of(
-        str(context.get("sessionKey") or ""),
-        channel=str(context.get("channel") or ""),
-        sender=str(context.get("senderId") or ""),
-        owner=says_owner(context),
-    )
+    who = registry.asking(context)
     if who is None or not (create or (registry.folder / "graphs" / who.folder).is_dir()):
         return None
     return registry.graph(who) if write or create else registry.opened(who)

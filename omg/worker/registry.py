@@ -33,7 +33,7 @@ from ..forget.erase import begun_paths, finish_forgetting
 from ..forget.selection import remove_remains
 from ..graph.graph import GRAPH_MARK, REMOVED_GRAPH, Graph, marked_identity, write_mark
 from ..graph.state import write_private
-from ..identity import INSIDE, Identity, identity_of_session, speaker_decides
+from ..identity import INSIDE, Identity, identity_of_session, says_owner, speaker_decides
 from ..index.index import Index
 from ..index.rows import Synced, file_stat
 from ..index.store import is_disk_barred
@@ -154,6 +154,15 @@ class Registry:
             asked=self.config.identity.members,
         )
         return None if who is None or self.config.switched_off(who.agent) else self.only or who
+
+    def asking(self, context: Mapping[str, Any], session: str | None = None) -> Identity | None:
+        """Whose the session is of which a gateway's question tells; *session*: instead of the one that it names."""
+        return self.identity_of(
+            str(context.get("sessionKey") or "") if session is None else session,
+            channel=str(context.get("channel") or ""),
+            sender=str(context.get("senderId") or ""),
+            owner=says_owner(context),
+        )
 
     def why_nobodys(self, session: str) -> str:
         """Why *session* is neither remembered nor served, for a person."""
