@@ -309,19 +309,13 @@ def message_line(message: Message, zone: tzinfo, found: bool, query: str) -> str
     a neighbour of a hit.
     """
     from ..dates.days import day_of_ms
-
-    said = passage(message.text, query, PASSAGE_CHARS if found else PASSAGE_CHARS // 3)
-    text = f"{day_of_ms(message.timestamp, zone)} {message.role}: {said}"
-    return f"> {text}  ({message.id})" if found else f"  {text}"
-
-
-def passage(text: str, query: str, chars: int = PASSAGE_CHARS) -> str:
-    """The part of *text*, about *chars* long, that answers *query*."""
     from ..index.store import terms_of
-    from ..inject.passages import answering_span
+    from ..inject.passages import Said, passage_of
 
-    since, until = answering_span(text, [term.shown.lower() for term in terms_of(query)], chars)
-    return f"{'… ' * (since > 0)}{text[since:until].strip()}{' …' * (until < len(text))}"
+    words = [term.shown.lower() for term in terms_of(query)]
+    said = passage_of(Said(message, ""), words, "", PASSAGE_CHARS if found else PASSAGE_CHARS // 3)
+    text = f"{day_of_ms(message.timestamp, zone)} {said.speaker}: {said.text}"
+    return f"> {text}  ({message.id})" if found else f"  {text}"
 
 
 @app.command("inject")
