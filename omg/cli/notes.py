@@ -112,22 +112,13 @@ def show_command(
 
 def note_page(note: OpenNote, said: str, file: Path) -> str:
     """The note as printed: title, what it *said* in a line, its marks in words, its file, and its text."""
-    from ..provenance import origin_mark
-    from ..tools.reading import day_marks, status_marks
+    from ..tools.reading import note_marks
 
     node = note.node
-    status, loop = status_marks(node)
-    marks = (
-        node.type,
-        status,
-        "pinned" if node.pinned else "",
-        loop,
-        *day_marks(node.event, node.updated),
-        origin_mark(node.origin),
-    )
     text = node.body.strip().removeprefix(f"# {node.title}\n").strip()
     text = text.removeprefix(said).strip()
-    head = [f"# {node.title}", said, f"({', '.join(filter(None, marks))})", str(file)]
+    marks = note_marks(node) + ", pinned" * node.pinned
+    head = [f"# {node.title}", said, f"({marks})", str(file)]
     return "\n".join(filter(None, head)) + (f"\n\n{text}" if text else "")
 
 

@@ -308,15 +308,14 @@ def status_marks(node: Node) -> tuple[str, str]:
 
 def note_head(note: OpenNote) -> str:
     node = note.node
+    return f"[[{node.path}]] {node.title}: {node.description} ({note_marks(node)})"
+
+
+def note_marks(node: Node) -> str:
+    """What a note is, in words: its type, whether it still counts, its days, and whose word it is."""
     status, loop = status_marks(node)
-    marks = [
-        node.type,
-        status,
-        *day_marks(node.event, node.updated),
-        loop,
-        origin_mark(node.origin),
-    ]
-    return f"[[{node.path}]] {node.title}: {node.description} ({', '.join(filter(None, marks))})"
+    marks = (node.type, status, *day_marks(node.event, node.updated), loop, origin_mark(node.origin))
+    return ", ".join(filter(None, marks))
 
 
 def note_text(note: OpenNote) -> list[str]:
