@@ -16,9 +16,13 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import getitem
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from ..dates.days import LAST_MS
 from ..errors import Locked
@@ -171,6 +175,9 @@ def write_damaged(file: Path, data: bytes) -> None:
 SESSIONS_KEPT = 100  # of one identity; one that comes back later is activated anew, and has lost nothing else
 
 
+Ms = Annotated[int, Field(gt=-LAST_MS, lt=LAST_MS)]  # since the epoch; beyond, no date can be made of it
+
+
 @dataclass(slots=True)
 class SessionState:
     """What is live in one session. Times in ms since the epoch; 0 = never."""
@@ -179,46 +186,46 @@ class SessionState:
     state: str = ""
     next: str = ""
     shared: list[str] = field(default_factory=list)  # names of those hints that other sessions may see
-    at_ms: int = 0  # when what the hints say was said
+    at_ms: Ms = 0  # when what the hints say was said
     foreign: bool = False  # text of tools, pages or third persons was in sight: the assistant may repeat it
     system: str = ""  # the `system` slice as served until the next activation
-    activated_ms: int = 0
+    activated_ms: Ms = 0
     reason: str = ""
     epoch: int = -1  # State.epoch when it was rendered
     model: str = ""
-    last_ms: int = 0  # the last turn seen
+    last_ms: Ms = 0  # the last turn seen
     session_id: str = ""  # that the gateway last asked with; another one is a conversation begun anew
     cut: str = ""  # what last cut its context, "compaction" or "reset",
-    cut_ms: int = 0  # and when
+    cut_ms: Ms = 0  # and when
     window: int = 0  # tokens of turns taken in since the last activation
     # with OMG as the context engine (context.py):
-    asked_ms: int = 0  # when the gateway last asked what leaves the context
+    asked_ms: Ms = 0  # when the gateway last asked what leaves the context
     prompted: int = 0  # tokens of its prompts since the engine came, as the provider counted them,
     cached: int = 0  # and those of them that it had in its cache
     timeline: str = ""  # what stands for the turns that were cut, as served until the next cut
     timeline_epoch: int = -1  # State.epoch when it was rendered
     cut_turns: dict[str, int] = field(default_factory=dict)  # a turn's beginning -> how many messages it has
     cut_tokens: dict[str, int] = field(default_factory=dict)  # and what these cost
-    told_before_ms: int = 0  # the timeline stands for all that was said before, too: it was not handed over
+    told_before_ms: Ms = 0  # the timeline stands for all that was said before, too: it was not handed over
     # a run -> the `prompt` slice it got since the last cut
     served: dict[str, str] = field(default_factory=dict)
     assembled: str = ""  # the newest run whose slice stands in the context that was last put together,
     raw_tokens: int = 0  # what of that was not cut costs,
-    raw_from_ms: int = 0  # and when it begins
-    context_cut_ms: int = 0
+    raw_from_ms: Ms = 0  # and when it begins
+    context_cut_ms: Ms = 0
 
 
 @dataclass(slots=True)
 class State:
     sessions: dict[str, SessionState] = field(default_factory=dict)
     epoch: int = 0  # grows when a person edits, forgets, undoes: every `system` slice is stale then
-    observed_ms: int = 0  # when an observation was last completed
-    quiet_ms: int = 0  # when one was that ran because the conversation rested
-    urgent_ms: int = 0  # when a compaction or reset last asked for everything to be taken in
+    observed_ms: Ms = 0  # when an observation was last completed
+    quiet_ms: Ms = 0  # when one was that ran because the conversation rested
+    urgent_ms: Ms = 0  # when a compaction or reset last asked for everything to be taken in
     failures: int = 0  # in a row
-    failed_ms: int = 0
+    failed_ms: Ms = 0
     error: str = ""
-    reflected_ms: int = 0
+    reflected_ms: Ms = 0
     redactions: int = 0  # how often words were taken out: what was drafted before has them
     changed_tokens: int = 0  # of nodes written since the last reflection
     verdicts: int = 0  # of the last reflection that asked a model: on how many notes it said something,
@@ -227,6 +234,9 @@ class State:
     unread: dict[str, int] = field(default_factory=dict)
     # inbox note that a person wrote -> its mtime then, ns
     by_hand: dict[str, int] = field(default_factory=dict)
+
+
+STATE = TypeAdapter(State)
 
 
 def file_look(file: Path) -> tuple[int, int, int]:
@@ -291,49 +301,19 @@ def load_state(file: Path) -> tuple[State, str]:
         return State(), ""
     except (ValueError, RecursionError):
         return State(), "is no JSON"
-    odd: list[str] = []
-    given = sound_fields(State, raw, "the whole", odd)
-    of_each = given.get("sessions", {}).items()
-    given["sessions"] = {
-        key: SessionState(**sound_fields(SessionState, own, "a session", odd)) for key, own in of_each
-    }
-    return State(**given), f"makes no sense in {', '.join(sorted(set(odd)))}" if odd else ""
-
-
-FIELD_KINDS: dict[str, Callable[[Any], bool]] = {
-    "str": lambda value: isinstance(value, str),
-    "bool": lambda value: isinstance(value, bool),
-    "int": lambda value: whole_field(value),
-    "list[str]": lambda value: isinstance(value, list) and all(isinstance(v, str) for v in value),
-    "dict[str, str]": lambda value: (
-        isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
-    ),
-    "dict[str, int]": lambda value: (
-        isinstance(value, dict) and all(isinstance(v, int) for v in value.values())
-    ),
-    "dict": lambda value: isinstance(value, dict),
-}
-
-
-def sound_fields(
-    form: type[State] | type[SessionState], raw: object, what: str, odd: list[str]
-) -> dict[str, Any]:
-    """The fields of *raw* that *form* has, with values of the right type. Names of the others go to *odd*."""
-    if not isinstance(raw, dict):
-        odd.append(what)
-        return {}
-    found = {}
-    for of in (f for f in fields(form) if f.name in raw):
-        fits = FIELD_KINDS.get(str(of.type), FIELD_KINDS["dict"])
-        if fits(raw[of.name]):
-            found[of.name] = raw[of.name]
-        else:
-            odd.append(f"`{of.name}`")
-    return found
-
-
-def whole_field(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < LAST_MS
+    odd: set[str] = set()
+    while True:
+        try:
+            state = STATE.validate_json(json.dumps(raw), strict=True)
+            return state, f"makes no sense in {', '.join(sorted(odd))}" if odd else ""
+        except ValidationError as e:
+            places = {error["loc"][: 3 if error["loc"][:1] == ("sessions",) else 1] for error in e.errors()}
+        if () in places:
+            return State(), "makes no sense in the whole"
+        for place in places:
+            *above, name = place
+            odd.add("a session" if len(place) == 2 else f"`{name}`")
+            reduce(getitem, above, raw).pop(name)
 
 
 # --- How often each note was of use to a prompt, and when last: a line for each use, in `uses.jsonl` of a graph.
