@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import itertools
 import json
 import os
 import re
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -398,35 +398,13 @@ def without_thinking(text: str) -> str:
     return re.sub(r"\A\s*<think(ing)?>.*?(</think(ing)?>|\Z)", "", text, flags=re.DOTALL).strip()
 
 
+ENDS_CHARS = (4_000, 20_000)  # of a reply: for short pieces that come again, and for long ones
+LOOPING = (
+    25  # times its compressed size: loops have 37 and more, the most alike of honest lists 22, real replies 5
+)
+
+
 def is_degenerate(text: str) -> bool:
-    """
-    Whether a model repeated itself without end in *text*.
-
-    A batch whose reply is refused is asked again, so a faithful list, log or progress bar must pass. A line that repeats at
-    once counts once, up to 10,000 characters of it; lines below 24 characters do not count; only a line of at least 1,500
-    characters can loop in itself. (Cases: mastra-ai/mastra#24354.)
-    """
-    if len(text) < 2_000:
-        return False
-    lines = [line for line in map(str.strip, text.splitlines()) if line]
-    share: dict[str, int] = {}
-    for line in lines:
-        share[line] = share.get(line, 0) + len(line) + 1
-    if any(size > 10_000 and size > 2 * len(line) for line, size in share.items()):
-        return True
-    once = [line for line, _ in itertools.groupby(lines) if len(line) >= 24]
-    if len(once) >= 20 and len(set(once)) <= len(once) / 4:
-        return True
-    return any(is_stuck(line) for line in share if len(line) >= 1_500)
-
-
-def is_stuck(line: str) -> bool:
-    """Whether *line* ends in one repeated piece, for at least 1,500 characters and half of its length."""
-    tail = line.rstrip('`]}" ,;.')[-20_000:][::-1]  # reversed: what the end repeats is a prefix now
-    end = max(1_500, len(tail) // 2)
-    # If a prefix of `end` chars is one piece repeated at least four times, it equals itself shifted by one piece.
-    piece = tail.find(tail[: end * 3 // 4], 1)
-    end = max(end, 4 * piece)
-    if piece < 1 or end > len(tail) or tail[piece:end] != tail[: end - piece]:
-        return False
-    return re.search(r"\w", tail[:piece]) is not None
+    """Whether *text* ends in one piece that is repeated without end. Such an end compresses to next to nothing."""
+    ends = (text[-chars:].encode("utf-8", "replace") for chars in ENDS_CHARS)
+    return len(text) >= 2_000 and any(len(end) > LOOPING * len(zlib.compress(end)) for end in ends)
