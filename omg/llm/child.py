@@ -296,8 +296,8 @@ def completion_arguments(question: dict[str, Any]) -> dict[str, Any]:
     provider = litellm.get_llm_provider(model)[1]
     ours: dict[str, Any] = {}
     if schema and takes_schema(question):
-        form = {"name": "reply", "schema": schema, "strict": is_strict(schema)}
-        ours["response_format"] = {"type": "json_schema", "json_schema": form}
+        # Not strict: our schemas leave properties open.
+        ours["response_format"] = {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
     elif schema:
         system = schema_in_words(system, schema)
     if not question["plain"] and question["temperature"] is not None:
@@ -326,19 +326,6 @@ def takes_schema(question: dict[str, Any]) -> bool:
 
     switch = question["json_schema"]
     return bool(litellm.supports_response_schema(question["model"])) if switch == "auto" else bool(switch)
-
-
-def is_strict(schema: Any) -> bool:
-    """Whether OpenAI's strict mode takes *schema*: every object closed, and all of its keys required."""
-    if isinstance(schema, list):
-        return all(map(is_strict, schema))
-    if not isinstance(schema, dict):
-        return True
-    if "properties" in schema:
-        closed = schema.get("additionalProperties") is False
-        if not closed or set(schema.get("required", ())) != set(schema["properties"]):
-            return False
-    return all(map(is_strict, schema.values()))
 
 
 def schema_in_words(system: str, schema: dict[str, Any] | None) -> str:
