@@ -76,5 +76,5 @@ def test_without_the_table_it_estimates_and_asks_no_network(tmp_path):
         env={**os.environ, "TIKTOKEN_CACHE_DIR": str(tmp_path)},
         cwd=Path(__file__).parent.parent,
     )
-    assert run.stdout.split() == ["3", "False", "False"]
+    assert run.stdout.split() == ["5", "False", "False"]
     assert (tmp_path / TABLE).read_text() == "not the table"
