@@ -247,7 +247,7 @@ def test_of_other_calls_nothing_is_lost(name, arguments):
 
 def test_a_call_that_writes_a_note_keeps_which_note():
     kept, _ = use("write", {"content": "long " * 900, "path": NOTE}, "ok")
-    assert json.loads(kept)["path"] == NOTE
+    assert NOTE in kept
     assert len(kept) < 400
 
 

@@ -26,6 +26,7 @@ from ..errors import BadInput
 from ..identity import WEB_CHAT, says_owner
 from ..secrets import answers_with, redact, redact_arguments, redact_result
 from .envelope import (
+    FILE_WRITERS,
     FORGET_ANSWER,
     MEMORY_FORGOTTEN,
     arguments_without_memory,
@@ -390,8 +391,6 @@ def _placeholder(kind: str, part: Mapping[str, Any]) -> str:
 # as a shell, may write any file until its run is over. Only times and names of inbox files are kept.
 
 
-WRITERS = frozenset(("write", "edit", "apply_patch", "write_file", "edit_file", "multi_edit"))
-
 HARMLESS = frozenset(
     """
     agents_list find glob grep image ls memory_get memory_search message read session_status sessions_history
@@ -443,12 +442,12 @@ def writes_in_run(run: list[DropEntry]) -> Iterator[Writes]:
         (ms, call) for ms, entry in zip(at, run, strict=True) for call in content_of(entry.message.content)[1]
     ]
     hidden = [
-        ms for ms, call in made if call.name not in WRITERS | HARMLESS and not OUR_TOOLS.match(call.name)
+        ms for ms, call in made if call.name not in FILE_WRITERS | HARMLESS and not OUR_TOOLS.match(call.name)
     ]
     if hidden:
         yield Writes(min(hidden) - SLACK_MS, end, None)
     for ms, call in made:
-        if call.name in WRITERS and (names := tuple(inbox_files(call))):
+        if call.name in FILE_WRITERS and (names := tuple(inbox_files(call))):
             yield Writes(ms - SLACK_MS, end, names)
 
 

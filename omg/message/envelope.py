@@ -12,9 +12,7 @@ Text in, text out. Text that only mentions a marker stays whole.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-from typing import Any
 
 # --- Calls of OMG's own skill and tools in a transcript, left out: memory does not observe itself.
 #
@@ -44,7 +42,7 @@ MEMORY_TOOLS = re.compile(r"\bomg_(?:search|open|remember|correct|forget)\b")
 RECALL = re.compile(r"(?:omg_\w+|memory_search|memory_get)$")
 FINDERS = ("tool_describe", "tool_search")  # of the gateway's catalogue of tools
 VAULT = re.compile(r"memory/omg/|/omg/graphs/")  # in the arguments of a tool that reads or writes notes
-FILE_WRITERS = ("write", "edit", "apply_patch", "write_file", "edit_file", "multi_edit")
+FILE_WRITERS = frozenset(("write", "edit", "apply_patch", "write_file", "edit_file", "multi_edit"))
 SHELLS = ("exec", "bash", "shell", "process")
 READS = "search|show|inject|export|history"
 WRITES = "new|pin|link|merge|rename|supersede|undo"
@@ -54,7 +52,7 @@ SHELL_COMMAND = re.compile(  # ours, where a shell's line may begin a command
 )
 
 FORGETTING = '{"command":"omg forget"}'
-LONGEST_COMMAND = 200  # characters of each text in a call that writes notes: the vault has them
+LONGEST_COMMAND = 360  # characters of a call that writes notes: the vault has them
 
 
 def memory_mark(name: str, arguments: str) -> str | None:
@@ -83,21 +81,7 @@ def arguments_without_memory(name: str, arguments: str) -> str:
         return "{}"
     if what == MEMORY_FORGOTTEN:
         return FORGETTING  # the result is known by it
-    return shortened_call(arguments) if what and VAULT.search(arguments) else arguments
-
-
-def shortened_call(arguments: str) -> str:
-    try:
-        made: Any = json.loads(arguments)
-    except ValueError:
-        made = None
-    if not isinstance(made, dict):
-        return cut_middle(arguments, LONGEST_COMMAND)
-    short = {
-        key: cut_middle(text, LONGEST_COMMAND) if isinstance(text, str) else text
-        for key, text in made.items()
-    }
-    return json.dumps(short, ensure_ascii=False, separators=(",", ":"))
+    return cut_middle(arguments, LONGEST_COMMAND) if what and VAULT.search(arguments) else arguments
 
 
 def result_without_memory(name: str, arguments: str, text: str) -> str:
