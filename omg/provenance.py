@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .errors import BadReply
-from .graph.state import write_private
+from .graph.state import read_object, write_private
 from .index.store import Entry
 from .llm.replies import Ask, ModelQuestion, cut_out, instructions, object_schema, prompt_text
 from .message.envelope import MEMORY_NOTES, cut_middle
@@ -138,10 +138,7 @@ def is_able(home: Path, model: str) -> bool:
 
 
 def known_results(home: Path) -> dict[str, int]:
-    try:
-        return {str(k): int(v) for k, v in json.loads((home / FILE).read_text(encoding="utf-8")).items()}
-    except (OSError, ValueError, TypeError, AttributeError):
-        return {}
+    return {model: right for model, right in read_object(home / FILE).items() if isinstance(right, int)}
 
 
 def key_of(model: str) -> str:
@@ -263,10 +260,7 @@ NEAR = 0.6  # of a statement's words: a sentence that is quoted for it has as ma
 QUOTE_CHARS = 400  # of a sentence that is quoted
 
 
-@dataclass(slots=True)
-class Settled:
-    edits: list[Edit] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)  # why, one line for each edit that was changed
+Settled = tuple[list[Edit], list[str]]  # the edits, and why they were changed, a line for each that was
 
 
 def claims_of(edits: Sequence[Edit], targets: Mapping[int, Target], *, foreign: bool) -> list[Claim]:
@@ -375,29 +369,28 @@ def settle_edits(
     foreign: bool,
 ) -> Settled:
     """*edits* after the *verdicts* were applied."""
-    settled = Settled()
+    settled: list[Edit] = []
+    refused: list[str] = []
     beside: list[Edit] = []
     new_place: dict[int, int] = {}  # of an edit, where it stands now
     for place, edit in enumerate(edits):
         target = targets.get(place)
         own = [(c, verdict) for c, verdict in verdicts if c.of == place and c.part in OF_EDIT]
         kept, other, why = parted(edit, target, own, foreign=foreign)
-        settled.refused += [f"edit {place + 1}: {why}"] * bool(why)
+        refused += [f"edit {place + 1}: {why}"] * bool(why)
         about = new_place.get(edit.about) if edit.about is not None else None
         if kept is not None and edit.about is not None and about is None:
             kept = replace(kept, op="create", about=None) if kept.description else None
         if kept is not None:
-            new_place[place] = len(settled.edits)
-            settled.edits.append(replace(kept, about=about if kept.op != "create" else None))
+            new_place[place] = len(settled)
+            settled.append(replace(kept, about=about if kept.op != "create" else None))
         if other is not None:
             near = new_place.get(place, about)
             beside.append(replace(other, beside=() if near is None else (near,)))
-    count = len(settled.edits)
-    settled.edits = [
-        replace(e, beside=tuple(new_place[n] for n in e.beside if n in new_place)) for e in settled.edits
-    ]
-    settled.edits += [replace(e, beside=tuple(n for n in e.beside if n < count)) for e in beside]
-    return settled
+    count = len(settled)
+    settled = [replace(e, beside=tuple(new_place[n] for n in e.beside if n in new_place)) for e in settled]
+    settled += [replace(e, beside=tuple(n for n in e.beside if n < count)) for e in beside]
+    return settled, refused
 
 
 def parted(

@@ -6,10 +6,10 @@ Pure but for the index, which finds the notes that the messages may be about.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Literal
 
 from ..config import Config
 from ..dates.days import event_span
@@ -82,11 +82,10 @@ def shown_notes(
 ) -> ShownToObserver:
     """What the Observer is shown of *messages* and, within `previous_observer_tokens`, of what is known."""
     graph, session, current, before = plan.graph, so_far.session, so_far.current, so_far.before
-    budget = room_for_known(config, messages, observer.window)
+    budget = room_for_known(config, observer.window)
     now = "\n".join(f"{key}: {current[key]}" for key in HINTS if current.get(key))
-    if budget is not False:
-        now = clip_text(now, budget)
-        budget -= count_tokens(now)
+    now = clip_text(now, budget)
+    budget -= count_tokens(now)
     made = notes_made_of(graph, plan, messages)
     session_asked = session if observer.ask else None
     found = known_notes(graph, plan, messages, now=now, session=session_asked, before=before)
@@ -117,12 +116,12 @@ def notes_made_of(graph: Graph, plan: Plan, messages: Sequence[Message]) -> dict
     return {e.path: e for e in sorted(found, key=lambda e: (e.updated, e.path))}
 
 
-def room_for_known(config: Config, messages: Sequence[Message], window: int) -> int | Literal[False]:
-    """Tokens allowed for what is known; False: any number."""
+def room_for_known(config: Config, window: int) -> int:
+    """Tokens allowed for what is known."""
     fixed = config.observation.previous_observer_tokens
-    if fixed != "auto":
-        return fixed
-    return min(KNOWN_TOKENS, int(window * KNOWN_SHARE))
+    if fixed == "auto":
+        return min(KNOWN_TOKENS, int(window * KNOWN_SHARE))
+    return sys.maxsize if fixed is False else fixed
 
 
 def known_notes(
@@ -209,21 +208,19 @@ def count_known(graph: Graph) -> int:
     return sum(graph.index.moc_counts().values())
 
 
-def within_budget(
-    plan: Plan, found: Sequence[Entry], budget: int | Literal[False]
-) -> tuple[list[Entry], dict[str, str]]:
+def within_budget(plan: Plan, found: Sequence[Entry], budget: int) -> tuple[list[Entry], dict[str, str]]:
     """As many of *found* as fit *budget* tokens; and path → what the body of each of the first says beyond its line."""
     notes: list[Entry] = []
     bodies: dict[str, str] = {}
     spent = 0
     for entry in fewer_notes(found):
         spent += count_tokens(note_line("n00", entry))
-        if budget is not False and spent > budget:
+        if spent > budget:
             break
         notes.append(entry)
         body = beyond_line(plan, entry) if len(notes) <= WITH_BODY else ""
         cost = count_tokens(body) + 4
-        if body and (budget is False or spent + cost <= budget * BODY_SHARE):
+        if body and spent + cost <= budget * BODY_SHARE:
             bodies[entry.path] = body
             spent += cost
     return notes, bodies

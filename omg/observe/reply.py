@@ -8,12 +8,12 @@ handles they were shown under. Who said a thing is computed from the messages ci
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, tzinfo
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from ..dates.days import day_of_ms, span_text
 from ..dates.rules import month_span
@@ -91,6 +91,36 @@ class ParsedReply:
     dropped: list[str] = field(default_factory=list)  # why, one line per item; no conversation text
 
 
+def among(words: Collection[str]) -> BeforeValidator:
+    """Mends a value to the one of *words* that it means, whatever its case and number; None for any other."""
+
+    def mend(value: Any) -> str | None:
+        word = str(value).strip().lower()
+        return next((form for form in (word, word.removesuffix("s")) if form in words), None)
+
+    return BeforeValidator(mend)
+
+
+def mended_event(value: Any) -> str | None:
+    text = str(value).strip().lower()
+    return CLEAR if text == CLEAR else whole_days(text)
+
+
+def mended_sentences(value: Any) -> list[str]:
+    value = [value] if isinstance(value, str) else value
+    return [v for v in value if isinstance(v, str)] if isinstance(value, list) else []
+
+
+def mended_names(value: Any) -> list[str]:
+    if isinstance(value, str):
+        value = re.split(r"[,\s]+", value)
+    return [str(v).strip() for v in value if str(v).strip()] if isinstance(value, list) else []
+
+
+Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else str(value).strip())]
+Names = Annotated[list[str], BeforeValidator(mended_names)]
+
+
 class ReplyItem(BaseModel):
     """
     One edit as a model writes it. Values that can be mended are; a bad `op` or `sources` is an error. None: not given, so an
@@ -99,79 +129,22 @@ class ReplyItem(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    op: str
-    node: str | None = None
-    type: str | None = None
-    title: str = ""
-    description: str = ""
-    body: str = ""
-    drop: list[str] = []
-    priority: str | None = None
-    event: str | None = None
-    loop: str | None = None
-    standing: bool | None = None
-    tags: list[str] = []
-    links: list[str] = []
-    contradicts: list[str] = []
-    sources: list[str]
-    reason: str = ""
-
-    @field_validator("op", mode="before")
-    @classmethod
-    def check_op(cls, value: Any) -> str:
-        return one_of(value, "create", "update", "supersede")
-
-    @field_validator("type", mode="before")
-    @classmethod
-    def mend_type(cls, value: Any) -> str | None:
-        kind = str(value).strip().lower()
-        kind = kind if kind in TYPES else kind.removesuffix("s")
-        return kind if kind in TYPES else None
-
-    @field_validator("priority", mode="before")
-    @classmethod
-    def mend_priority(cls, value: Any) -> str | None:
-        priority = value.strip().lower() if isinstance(value, str) else ""
-        return priority if priority in PRIORITIES else None
-
-    @field_validator("event", mode="before")
-    @classmethod
-    def mend_event(cls, value: Any) -> str | None:
-        text = str(value).strip().lower()
-        return CLEAR if text == CLEAR else whole_days(text)
-
-    @field_validator("loop", mode="before")
-    @classmethod
-    def mend_loop(cls, value: Any) -> str | None:
-        return value if value in ("open", "done", CLEAR) else None
-
-    @field_validator("standing", mode="before")
-    @classmethod
-    def mend_flag(cls, value: Any) -> bool | None:
-        return value if isinstance(value, bool) else None
-
-    @field_validator("drop", mode="before")
-    @classmethod
-    def mend_sentences(cls, value: Any) -> list[str]:
-        value = [value] if isinstance(value, str) else value
-        return [v for v in value if isinstance(v, str)] if isinstance(value, list) else []
-
-    @field_validator("title", "description", "body", "reason", mode="before")
-    @classmethod
-    def mend_text(cls, value: Any) -> str:
-        return "" if value is None else str(value).strip()
-
-    @field_validator("tags", "links", "contradicts", "sources", mode="before")
-    @classmethod
-    def mend_list(cls, value: Any) -> list[str]:
-        if isinstance(value, str):
-            value = re.split(r"[,\s]+", value)
-        return [str(v).strip() for v in value if str(v).strip()] if isinstance(value, list) else []
-
-    @field_validator("node", mode="before")
-    @classmethod
-    def mend_handle(cls, value: Any) -> str | None:
-        return str(value).strip() if value else None
+    op: Annotated[str, BeforeValidator(lambda value: one_of(value, "create", "update", "supersede"))]
+    node: Annotated[str | None, BeforeValidator(lambda value: str(value).strip() if value else None)] = None
+    type: Annotated[str | None, among(TYPES)] = None
+    title: Text = ""
+    description: Text = ""
+    body: Text = ""
+    drop: Annotated[list[str], BeforeValidator(mended_sentences)] = []
+    priority: Annotated[str | None, among(PRIORITIES)] = None
+    event: Annotated[str | None, BeforeValidator(mended_event)] = None
+    loop: Annotated[str | None, among(("open", "done", CLEAR))] = None
+    standing: Annotated[bool | None, BeforeValidator(lambda v: v if isinstance(v, bool) else None)] = None
+    tags: Names = []
+    links: Names = []
+    contradicts: Names = []
+    sources: Names
+    reason: Text = ""
 
 
 def parse_answer(
@@ -256,17 +229,16 @@ def settled_reply(
     parsed: ParsedReply, shown: ShownToObserver, answers: Sequence[tuple[Claim, Verdict]]
 ) -> ParsedReply:
     """*parsed* after the *answers* of the check are applied."""
-    settled = settle_edits(parsed.edits, parsed.targets, answers, foreign=shown.foreign)
+    edits, refused = settle_edits(parsed.edits, parsed.targets, answers, foreign=shown.foreign)
     shared = [claim.says["hint"] for claim, v in answers if claim.part == "hint" and v == "supported"]
     taken = [shown.proposals[c.of].path for c, v in answers if c.part == "proposal" and v == "supported"]
-    dropped = [*parsed.dropped, *settled.refused]
-    return replace(parsed, edits=settled.edits, shared=shared, taken=taken, dropped=dropped)
+    return replace(parsed, edits=edits, shared=shared, taken=taken, dropped=[*parsed.dropped, *refused])
 
 
 def quoted_reply(parsed: ParsedReply, shown: ShownToObserver) -> ParsedReply:
     """*parsed*, from a model that is not able to check: what counts as the user's becomes their own words."""
-    settled = in_their_words(parsed.edits, parsed.targets, parsed.cited, foreign=shown.foreign)
-    return replace(parsed, edits=settled.edits, dropped=[*parsed.dropped, *settled.refused])
+    edits, refused = in_their_words(parsed.edits, parsed.targets, parsed.cited, foreign=shown.foreign)
+    return replace(parsed, edits=edits, dropped=[*parsed.dropped, *refused])
 
 
 def name_of_edit(name: str) -> str:

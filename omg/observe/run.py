@@ -32,7 +32,7 @@ from ..dates.days import day_of_ms
 from ..errors import BadNode, BadReply, ModelError, NotFound, Stale
 from ..forget.erase import finish_forgetting
 from ..graph.graph import Graph, Pending
-from ..graph.state import SessionState, State, copied_state, flock, write_private
+from ..graph.state import SessionState, State, copied_state, flock, read_object, write_private
 from ..inbox import INBOX_SESSION, PREFIX, inbox_path
 from ..index.archived import last_messages
 from ..journal import Change, Outcome, Rebase, Receipt, commit_receipt, receipt_id, replay_open
@@ -377,27 +377,21 @@ class KeptReplies:
 
     def __init__(self, graph: Graph, observer: Observer) -> None:
         self.ask, self.model = observer.ask, observer.model
-        self.file = graph.folder / KEPT_REPLIES
-        try:
-            self.kept: dict[str, dict[str, Any]] = dict(json.loads(self.file.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
-            self.kept = {}
+        self.file, self.last = graph.folder / KEPT_REPLIES, ""
+        self.kept = read_object(self.file)
 
     def __call__(self, question: ModelQuestion) -> ModelReply:
         assert self.ask is not None
         asked = "\0".join((self.model, question.purpose, question.system, question.user))
-        key = hashlib.blake2b(asked.encode("utf-8", "replace"), digest_size=16).hexdigest()
-        if (known := self.kept.get(key)) is not None:
-            self.last = key
-            return ModelReply(str(known["text"]), self.model, 0, 0, cut=bool(known["cut"]))
-        self.last = ""
-        reply = self.ask(question)
-        self.kept[key] = {"text": reply.text, "cut": reply.cut}
-        self.last = key
-        return reply
+        self.last = hashlib.blake2b(asked.encode("utf-8", "replace"), digest_size=16).hexdigest()
+        if self.last not in self.kept:
+            reply = self.ask(question)
+            self.kept[self.last] = {"text": reply.text, "cut": reply.cut}
+        known = self.kept[self.last]
+        return ModelReply(str(known["text"]), self.model, 0, 0, cut=bool(known["cut"]))
 
     def __enter__(self) -> None:
-        self.last = ""
+        pass
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
