@@ -21,6 +21,7 @@ from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
 import json5
+import pydantic
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from .client import default_home as default_home
@@ -505,9 +506,6 @@ def is_private(channel: Mapping[str, Any]) -> bool:
     return direct and groups and len(people) <= 1 and "*" not in people
 
 
-# pydantic is imported where it is needed: a third of what `omg --help` would cost.
-
-
 def load_config(home: Path | None = None, env: Mapping[str, str] = os.environ) -> Config:
     """
     Read `<home>/omg.toml`; a missing file means all defaults.
@@ -515,8 +513,6 @@ def load_config(home: Path | None = None, env: Mapping[str, str] = os.environ) -
     `OMG_SECTION_KEY` (as OMG_OBSERVATION_MODEL) overrides a key; its value is read as TOML where it can
     be, else as a string. Raises ConfigError, naming the key, the value and the remedy.
     """
-    from pydantic import ValidationError
-
     home = home or default_home(env)
     file = home / "omg.toml"
     try:
@@ -531,7 +527,7 @@ def load_config(home: Path | None = None, env: Mapping[str, str] = os.environ) -
         raw.setdefault(section, {})[key] = value
     try:
         return Config(home=home, **raw)
-    except ValidationError as e:
+    except pydantic.ValidationError as e:
         raise ConfigError(
             f"{file}: " + "; ".join(explain_invalid(dict(error)) for error in e.errors())
         ) from e
@@ -539,7 +535,6 @@ def load_config(home: Path | None = None, env: Mapping[str, str] = os.environ) -
 
 def environment_values(env: Mapping[str, str]) -> list[tuple[str, str, Any]]:
     """`(section, key, value)` of every OMG_<SECTION>_<KEY> that names a section."""
-
     found = []
     sections = [*Config.model_fields]
     for name, text in env.items():
@@ -561,23 +556,14 @@ def environment_values(env: Mapping[str, str]) -> list[tuple[str, str, Any]]:
 
 def explain_invalid(error: dict[str, Any]) -> str:
     """One of pydantic's errors as a line for a person: key, what is wrong, remedy."""
-    from pydantic import BaseModel
-
     path = [str(part) for part in error["loc"]]
     key = ".".join(path)
     if error["type"] == "extra_forbidden":
-        fields: list[str] = list(Config.model_fields)
-        model: Any = Config
-        for part in path[:-1]:
-            annotation = (
-                model.model_fields[part].annotation if part in getattr(model, "model_fields", {}) else None
-            )
-            if not isinstance(annotation, type) or not issubclass(annotation, BaseModel):
-                break
-            model, fields = annotation, list(annotation.model_fields)
-        near = difflib.get_close_matches(path[-1], {*fields} - {path[-1]}, n=1, cutoff=0.3)
-        return f"unknown key `{key}`" + (
-            f"; did you mean `{'.'.join([*path[:-1], near[0]])}`?" if near else ""
+        section: Any = Config if len(path) == 1 else Config.model_fields[path[0]].annotation
+        siblings = {*section.model_fields} - {path[-1]} if len(path) < 3 else ()
+        near = difflib.get_close_matches(path[-1], siblings, n=1, cutoff=0.3)
+        return f"unknown key `{key}`" + "".join(
+            f"; did you mean `{'.'.join([*path[:-1], n])}`?" for n in near
         )
     message = str(error["msg"]).removeprefix("Value error, ")
     if error["type"] == "model_type":
