@@ -53,64 +53,29 @@ WORD_OR_NUMBER = regex.compile(rf"\d+(?:[.,:]\d+)*+(?!\p{{L}})|{LETTER}+(?:'{LET
 THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
 ISO_DAY = re.compile(r"(?<!\d)\d{4}-\d\d(?:-\d\d)?(?!\d)")
 
-# Words that occur in questions about anything. Dropping them gains .06 of recall@5 on LoCoMo.
-STOP = frozenset(
-    """
-    a about above after again against ago all also am an and any anyone anything are as at be because been before
-    being below between both but by can could d did do does doing done down during each ever few for from further
-    get gets getting go goes going got had has have having he her here hers herself him himself his how i if in
-    into is it its itself just kind let like ll m many may me might mine more most much must my myself no nor not
-    now of off on once one only or other our ours ourselves out over own please re s same shall she should so some
-    someone something such sure t tell than that the their theirs them themselves then there these they thing
-    things this those through to too under until up us ve very want was we were what when where whether which
-    while who whom whose why will with would yes yet you your yours yourself yourselves
-    """.split()
-)
 
+@cache
+def _lists() -> dict[str, str]:
+    with Path(__file__).with_name("words.toml").open("rb") as file:
+        lists: dict[str, str] = tomllib.load(file)
+    return lists
+
+
+@cache
+def english_words(name: str) -> frozenset[str]:
+    """The words of a list: "stop", "regular", "not_past"."""
+    return frozenset(_lists()[name].split())
+
+
+# Words that occur in questions about anything. Dropping them gains .06 of recall@5 on LoCoMo.
+STOP = frozenset(_lists()["asking"].split())
+UNSPACED_IDLE = frozenset(_lists()["idle_pairs"].split())
 NUMBERS = {
     word: str(n)
-    for words in (
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
-        " seventeen eighteen nineteen twenty",
-        "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
-        "zéro un deux trois quatre cinq six sept huit neuf dix onze douze",
-        "cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce",
-    )
-    for n, word in enumerate(words.split())
-    if word not in ("un", "uno", "once", "six", "elf")
-} | {"six": "6", "twice": "2", "hundred": "100", "thousand": "1000"}
-
-# Pronouns, and verbs that fit any statement
-NARRATORS = frozenset(
-    """
-    user users users' user's person persons people assistant partner's nutzer nutzerin benutzer benutzerin utilisateur
-    utilisatrice personne persona usuario usuaria usuário usuária utente gebruiker användaren użytkownik użytkowniczka
-    kullanıcı пользователь пользовательница користувач χρήστης المستخدم مستخدم המשתמש המשתמשת کاربر उपयोगकर्ता pengguna käyttäjä
-    assistentin assistent message conversation reason because since also now wants wanted want wish wishes prefer
-    prefers preferred decided decide decides decision plan plans planned planning likes like says say said tell told
-    uses use using used become becomes became goes been have has had live lives living called named name
-    must should would could may might will shall be is are was were not never always only ever every from until till
-    under over answer answers reply replies thinks think sich nicht eine einen einer eines dass wird werden wurde haben
-    sind ihre ihren sein seine einem dem den des der die das und oder aber auch noch nur immer mehr mit von für bei
-    beim zum zur ist hat kein keine keinen will soll auf aus als wie nach vor ein im am les des une dans pour avec est
-    sont pas plus que qui sur son ses leur elle ils por para con una los las del que pero más como está son su sus não
-    com uma dos das são het een van voor niet met zijn och att som det den inte jest nie się że dla och är på
-    в на и не с у к по за из от для что это как он она они его её их был была было być της του και στο στη
-    από من في على إلى مع عن أن של את על עם הוא היא است را که و در به از है हैं में का की के को और से
-    """.split()
-)
-# Days and months are compared as dates, because people write them differently
-DAY_NAMES = frozenset(
-    """
-    monday tuesday wednesday thursday friday saturday sunday january february march april may june july august
-    september october november december year years month months week weeks day days today tomorrow yesterday weekend
-    morning evening date jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun
-    montag dienstag mittwoch donnerstag freitag samstag sonntag januar februar märz mai juni juli oktober dezember
-    """.split()
-)
-UNSPACED_IDLE = frozenset(
-    "用户 的是 我们 我在 ユー ーザ ザー して いる いて ます した 사용 용자 자는 한다 ผู ู้ ้ใ ใช ช้ 人們 决定".split()
-)
+    for line in _lists()["numbers"].split("\n")
+    for n, word in enumerate(line.split())
+    if word != "-"
+} | {"twice": "2", "hundred": "100", "thousand": "1000"}
 SAME_LETTERS = 0.6  # of the longer of two words, from their beginning: then one is the other, inflected
 TYPO_CHARS = 6  # letters of a word that one slip may have changed
 
@@ -129,7 +94,7 @@ def written_words(text: str) -> frozenset[str]:
 @cache
 def idle_words() -> frozenset[str]:
     """Words that carry no meaning by themselves."""
-    words = STOP | english_words("stop") | NARRATORS
+    words = STOP | english_words("stop") | {*_lists()["narrating"].split()}
     words |= {f"{verb}s" for verb in words & bases()}
     return with_plain_forms(words)
 
@@ -137,7 +102,7 @@ def idle_words() -> frozenset[str]:
 @cache
 def untold_words() -> frozenset[str]:
     """`idle_words` and the names of days, without the number words: "one" may also be written "1"."""
-    return (idle_words() | with_plain_forms(DAY_NAMES)) - NUMBERS.keys()
+    return (idle_words() | with_plain_forms(_lists()["days"].split())) - NUMBERS.keys()
 
 
 def with_plain_forms(words: Iterable[str]) -> frozenset[str]:
@@ -257,23 +222,10 @@ def has_prefix(text: str, prefix: str) -> bool:
     return at >= 0
 
 
-# --- English verbs and stems, as far as a small list goes (english.toml). Words of other languages pass unchanged, or nearly.
+# --- English verbs and stems, as far as a small list goes (words.toml). Words of other languages pass unchanged, or nearly.
 
 
 ENDINGS = (("ies", "y"), ("ied", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""))
-
-
-@cache
-def _lists() -> dict[str, str]:
-    with Path(__file__).with_name("english.toml").open("rb") as file:
-        lists: dict[str, str] = tomllib.load(file)
-    return lists
-
-
-@cache
-def english_words(name: str) -> frozenset[str]:
-    """The words of a list: "stop", "regular", "not_past"."""
-    return frozenset(_lists()[name].split())
 
 
 @cache
