@@ -104,11 +104,6 @@ class CurationResult:
     cycle: str | None
 
 
-def receipt_of(plan: Plan, now: datetime, summary: str, changes: Sequence[Change] | None = None) -> Receipt:
-    changes = plan.changes() if changes is None else changes
-    return new_receipt("edit", now, changes, summary=(summary,), person=True)
-
-
 @contextmanager
 def planning_under_lock(graph: Graph, now: datetime) -> Iterator[Plan]:
     """A plan, made while the vault is locked. Receipts that a crash left open are finished first."""
@@ -117,13 +112,18 @@ def planning_under_lock(graph: Graph, now: datetime) -> Iterator[Plan]:
         yield Plan(graph, now.astimezone(graph.zone).date())
 
 
-def done_with(graph: Graph, path: str, receipt: Receipt) -> CurationResult:
-    if not receipt.changes:
+def done_with(
+    plan: Plan, path: str, now: datetime, summary: str, changes: Sequence[Change] | None = None
+) -> CurationResult:
+    """Write *changes*, or those of *plan*, as one cycle. Raises BadInput if a note is read-only."""
+    graph, changes = plan.graph, plan.changes() if changes is None else changes
+    if not changes:
         return CurationResult(path, None)
-    for locked in (c.path for c in receipt.changes if graph.vault.read_only(c.path)):
+    for locked in (c.path for c in changes if graph.vault.read_only(c.path)):
         raise BadInput(
             f"{locked}.md is read-only; to change it, chmod u+w {graph.vault.file(locked)}; nothing was written"
         )
+    receipt = new_receipt("edit", now, changes, summary=(summary,), person=True)
     commit_receipt(graph, receipt)
     return CurationResult(path, receipt.id)
 
@@ -144,7 +144,7 @@ def applied(plan: Plan, edits: Sequence[Edit], now: datetime, summary: str) -> C
         path = plan.apply(edit)
     if path is None:
         raise BadInput(f"{plan.dropped[-1] if plan.dropped else 'nothing to write'}; nothing was written")
-    return done_with(plan.graph, path, receipt_of(plan, now, summary.replace("{path}", path)))
+    return done_with(plan, path, now, summary.replace("{path}", path))
 
 
 def new_note(graph: Graph, type: str, title: str, text: str, now: datetime) -> CurationResult:
@@ -172,7 +172,7 @@ def amend_note(graph: Graph, path: str, now: datetime, summary: str, **changes: 
         if all(getattr(node, name) == value for name, value in changes.items()):
             return CurationResult(path, None)
         plan.amend(path, **changes)
-        return done_with(graph, path, receipt_of(plan, now, summary))
+        return done_with(plan, path, now, summary)
 
 
 def pin_note(graph: Graph, path: str, now: datetime, *, pinned: bool = True) -> CurationResult:
@@ -215,7 +215,7 @@ def supersede_by(graph: Graph, old: str, successor: str, now: datetime) -> Curat
             return CurationResult(old, None)
         plan.amend(successor, supersedes=tuple(dict.fromkeys((*former.supersedes, old))))
         plan.mark_superseded(old, successor)
-        return done_with(graph, old, receipt_of(plan, now, f"{successor} supersedes {old}"))
+        return done_with(plan, old, now, f"{successor} supersedes {old}")
 
 
 def refuse_retired(node: Node) -> None:
@@ -236,7 +236,7 @@ def merge_into(graph: Graph, keep: str, gone: str, now: datetime) -> CurationRes
         if plan.draft(gone).node.superseded_by == keep:
             return CurationResult(keep, None)
         merge_notes(plan, keep, gone)
-        return done_with(graph, keep, receipt_of(plan, now, f"merged {gone} into {keep}"))
+        return done_with(plan, keep, now, f"merged {gone} into {keep}")
 
 
 def rename_note(graph: Graph, path: str, new_name: str, now: datetime) -> CurationResult:
@@ -276,7 +276,7 @@ def rename_note(graph: Graph, path: str, new_name: str, now: datetime) -> Curati
             Change(path, before, None, **kept),
         ]
         moved += [c for c in changes.values() if c.after != c.before and c.path != path]
-        return done_with(graph, target, receipt_of(plan, now, f"renamed {path} to {target}", moved))
+        return done_with(plan, target, now, f"renamed {path} to {target}", moved)
 
 
 def renamed_path(path: str, name: str) -> str:
@@ -367,7 +367,7 @@ def confirm_note(graph: Graph, name: str, now: datetime) -> CurationResult:
         if node.proposes:
             path = take_up(plan, path)
         plan.amend(path, origin="human")
-        return done_with(graph, path, receipt_of(plan, now, f"confirmed {path}"))
+        return done_with(plan, path, now, f"confirmed {path}")
 
 
 # --- Undoes a cycle, and lists the cycles. Notes that were edited since are left as they are, and named.

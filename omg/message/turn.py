@@ -93,18 +93,15 @@ def comments(text: str) -> Iterator[Span]:
         yield Span(start, end + 3, "quote")
 
 
-def merged(spans: Sequence[Span]) -> Iterator[Span]:
+def merged(spans: Sequence[Span]) -> list[Span]:
     """*spans* in order, as one where they touch, or only a line's end is between them."""
-    last: Span | None = None
+    done: list[Span] = []
     for span in spans:
-        if last and span.start <= last.end + 1:
-            last = Span(last.start, max(last.end, span.end), last.kind)
-            continue
-        if last:
-            yield last
-        last = span
-    if last:
-        yield last
+        if done and span.start <= done[-1].end + 1:
+            done[-1] = Span(done[-1].start, max(done[-1].end, span.end), done[-1].kind)
+        else:
+            done.append(span)
+    return done
 
 
 def mark_fences(lines: Lines, found: list[str]) -> None:
@@ -128,14 +125,14 @@ def mark_blocks(lines: Lines, found: list[str]) -> None:
         found[:] = ["quote"] * len(lines)
         return
     blank, code = True, False
-    closes: Callable[[str], bool] | None = None
+    closes = ""
     ends = {line.strip() for line in lines if line.lstrip().startswith(("</", "END:"))}
     for n, line in enumerate(lines):
         if found[n]:
             continue
-        if closes is not None:
+        if closes:
             found[n] = "quote"
-            closes = None if closes(line) else closes
+            closes = "" if line.strip() == closes else closes
             continue
         if not line or line.isspace():
             code, blank = False, True
@@ -144,15 +141,11 @@ def mark_blocks(lines: Lines, found: list[str]) -> None:
         if QUOTED.match(line):
             found[n] = "quote"
         elif (m := TAG_OPENS.match(line)) and f"</{m[1]}>" in ends:
-            found[n], closes = "quote", closing(f"</{m[1]}>")
+            found[n], closes = "quote", f"</{m[1]}>"
         elif (m := BEGIN.match(line)) and f"END:{m[1]}" in ends:
-            found[n], closes = "quote", closing(f"END:{m[1]}")
+            found[n], closes = "quote", f"END:{m[1]}"
         elif code:
             found[n] = "code"
-
-
-def closing(end: str) -> Callable[[str], bool]:
-    return lambda line: line.strip() == end
 
 
 def mark_chat(lines: Lines, found: list[str]) -> None:

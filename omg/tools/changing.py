@@ -17,7 +17,6 @@ from ..curate import (
     forget_selection,
     is_untouched,
     planning_under_lock,
-    receipt_of,
     refuse_pages,
     refuse_retired,
     select_to_forget,
@@ -253,11 +252,11 @@ def correct_tool(
             path = plan.apply(correction_proposed(node, made, source))
             if path is None:
                 raise BadInput(f"{plan.dropped[-1]}; nothing was written")
-            done_with(graph, path, receipt_of(plan, now, f"proposed to correct {node.path}"))
+            done_with(plan, path, now, f"proposed to correct {node.path}")
             return {"text": f"{PROPOSED} {CHANGE_PROPOSED.format(node.path)}", "details": {"path": path}}
         done = draft_correction(plan, node.path, made, source)
         settle_proposals(plan, [p for p in graph.index.backlinks(node.path) if p.startswith("nodes/")])
-        done_with(graph, done.path, receipt_of(plan, now, f"corrected {done.path}"))
+        done_with(plan, done.path, now, f"corrected {done.path}")
     return {"text": told_of(done, made), "details": {"path": done.path}}
 
 
