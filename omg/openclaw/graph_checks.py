@@ -12,7 +12,7 @@ from typing import Any, Literal
 from ..client import SOCKET, ask_daemon
 from ..config import code_digest
 from ..dates.days import iso_time, time_text
-from ..embed import load_embedder, why_static
+from ..embed import BETTER_MODEL, load_embedder
 from ..errors import BadNode, ConfigError, ModelError, OverBudget, Stale, how_many
 from ..forget.erase import Edit
 from ..forget.places import change_messages, every_message, joined_folders
@@ -293,7 +293,7 @@ def check_embedder(name: str) -> Finding:
         return Finding("note", "notes are found by their words alone, as [embedding] model says")
     what = f"notes are found by words and by meaning ({embedder.id})"
     if embedder.id.startswith("static/") and name == "auto":
-        return Finding("note", what, mend=why_static())
+        return Finding("note", what, mend=BETTER_MODEL)
     return Finding("ok", what)
 
 

@@ -166,12 +166,6 @@ class Words:
     def __contains__(self, word: str) -> bool:
         return word in self.all or self.has_form_of(word) or bool(":" in word and self.all & said_times(word))
 
-    def __bool__(self) -> bool:
-        return bool(self.all)
-
-    def __or__(self, other: Words) -> Words:
-        return Words(self.all | other.all)
-
     def has_form_of(self, word: str) -> bool:
         if len(word) < 4 or is_digits(word):
             return False
