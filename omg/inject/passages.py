@@ -30,7 +30,7 @@ from ..node.note import parse_node
 from ..plan.edits import split_history
 from ..secrets import redact
 from ..text.characters import visible
-from ..text.words import Words, has_prefix, prefix_of, text_pieces, told_words
+from ..text.words import has_prefix, prefix_of, text_pieces, told_words
 
 FOUND = 60  # messages of the archive that are looked at
 NOTES = 6  # best hits whose messages are looked at, too
@@ -345,7 +345,7 @@ class Former:
             return True
         # "on Thursday" names the day, too, but not as a date: then its numbers tell
         words = {w for w in self.words if w[0].isdigit()} if self.days else self.words
-        return bool(words) and 2 * len(Words(told_words(text)).of(words)) >= len(words)
+        return bool(words) and 2 * len(told_words(text) & words) >= len(words)
 
 
 def is_former(read: Callable[[str], str], path: str, text: str, at_ms: int) -> bool:
@@ -366,12 +366,10 @@ def is_denied(graph: Graph, path: str, was: str, text: str, at_ms: int) -> bool:
         if data is None:
             return False
         node = parse_node(data.decode(), path)
-        now = Words(told_words(f"{node.description} {split_history(node.body)[0]}"))
-        kept = now.of(told_words(was))
-        told = Words(told_words(text))
-        if 2 * len(told.of(kept)) < len(kept) or not Former(told_words(was) - kept, frozenset()).is_told_by(
-            text
-        ):
+        kept = told_words(f"{node.description} {split_history(node.body)[0]}") & told_words(was)
+        if 2 * len(told_words(text) & kept) < len(kept) or not Former(
+            told_words(was) - kept, frozenset()
+        ).is_told_by(text):
             return False
         if graph.vault.reworded(data):
             return at_ms < graph.vault.file(path).stat().st_mtime * 1000

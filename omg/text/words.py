@@ -5,7 +5,6 @@ The words of a text: all of them, those that carry meaning, their stems, and neg
     written_words  the words in lower case, without stop words; compared to see whether the reader was told already
     stems_of       stems of the words that carry meaning; compared to see whether two texts say the same
     told_words     the same without days and dates, which each writer words differently
-    Words          a set of words that also finds their inflected and mistyped forms
     prefix_of      the beginning that the forms of a word share, for a plain text search
     split_sentences, sentence_spans, text_pieces    its sentences, or where they are
 
@@ -76,8 +75,6 @@ NUMBERS = {
     for n, word in enumerate(line.split())
     if word != "-"
 } | {"twice": "2", "hundred": "100", "thousand": "1000"}
-SAME_LETTERS = 0.6  # of the longer of two words, from their beginning: then one is the other, inflected
-TYPO_CHARS = 6  # letters of a word that one slip may have changed
 
 
 def words_in(text: str) -> list[str]:
@@ -147,59 +144,6 @@ def number_of(word: str) -> str:
     if THOUSANDS.fullmatch(word):
         return re.sub("[.,]", "", word)
     return word.replace(",", ".").removesuffix(".00").removesuffix(".0") if "," in word else word
-
-
-def is_digits(word: str) -> bool:
-    return word[0].isdigit()
-
-
-class Words:
-    """A set of words that finds inflected and mistyped forms as well."""
-
-    def __init__(self, words: Iterable[str] = ()) -> None:
-        self.all = frozenset(words)
-        self.alike: dict[str, list[str]] = {}  # those that may be another form, by how they begin
-        for word in self.all:
-            if len(word) >= 4 and not is_digits(word):
-                self.alike.setdefault(word[:1], []).append(word)
-
-    def __contains__(self, word: str) -> bool:
-        return word in self.all or self.has_form_of(word) or bool(":" in word and self.all & said_times(word))
-
-    def has_form_of(self, word: str) -> bool:
-        if len(word) < 4 or is_digits(word):
-            return False
-        return any(is_form_of(word, said) for said in self.alike.get(word[:1], ()))
-
-    def of(self, words: Iterable[str]) -> frozenset[str]:
-        """The members of *words* that are in this set."""
-        return frozenset(word for word in words if word in self)
-
-
-def said_times(clock: str) -> set[str]:
-    """How people say the time that *clock* shows: "4" or "16" for "16:00"."""
-    hour, _, minutes = clock.partition(":")
-    if not (hour.isdecimal() and minutes.isdecimal() and int(hour) < 24):
-        return set()
-    hours = {str(int(hour)), str(int(hour) % 12 or 12), f"{int(hour):02}"}
-    return {said for h in hours for said in (f"{h}:{minutes}", *([h] if minutes == "00" else []))}
-
-
-def is_form_of(one: str, other: str) -> bool:
-    """Whether two words with the same first letter are one, inflected or mistyped."""
-    short, long = sorted((one, other), key=len)
-    same = next((n for n, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
-    if same >= 4 and same >= SAME_LETTERS * len(long) and same >= len(short) - 3:
-        return True
-    return len(short) >= TYPO_CHARS - 1 and len(long) >= TYPO_CHARS and is_one_slip(short, long, same)
-
-
-def is_one_slip(short: str, long: str, same: int) -> bool:
-    """Whether one typing error (a letter added, missing, wrong or swapped) turns one word into the other."""
-    a, b = short[same:], long[same:]
-    if len(a) == len(b):
-        return a[1:] == b[1:] or (a[:2] == b[1::-1] and a[2:] == b[2:])
-    return len(b) - len(a) == 1 and a == b[1:]
 
 
 def prefix_of(word: str) -> str:

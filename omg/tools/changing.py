@@ -56,7 +56,7 @@ from ..rules.corrections import says_change
 from ..rules.wording import with_absolute_dates
 from ..secrets import redact
 from ..text.characters import visible
-from ..text.words import Words, sentence_spans, split_sentences, told_words
+from ..text.words import sentence_spans, split_sentences, told_words
 from ..worker.intake import Intake
 from ..worker.registry import Registry
 from .reading import link_target, mapping_in, said_by_user
@@ -359,7 +359,7 @@ def telling_sentences(node: Node, old: str) -> Iterator[str]:
     for text in (node.description, split_history(node.body)[0]) if told else ():
         for part in sentence_spans(text):
             said = f"{node.event or ''} {text[part]}"
-            if Words(told_words(f"{node.title} {said}")).of(told) == told and all(
+            if told <= told_words(f"{node.title} {said}") and all(
                 says_day(said, when.start) for when in days
             ):
                 yield text[part].strip()
@@ -367,7 +367,7 @@ def telling_sentences(node: Node, old: str) -> Iterator[str]:
 
 def shared_words(text: str, old: str) -> frozenset[str]:
     """The words of *old* that carry meaning and occur in *text*."""
-    return Words(told_words(text)).of(told_words(old))
+    return told_words(text) & told_words(old)
 
 
 def none_text(graph: Graph, near: Sequence[Entry], old: str) -> str:
@@ -505,7 +505,7 @@ def notes_about(intake: Intake, graph: Graph, query: str, *, said: bool) -> list
     told = told_words(query)
     least = len(told) // 2 + 1 if said else max(1, (len(told) + 1) // 2)
     near = {h.entry.path for h in found if not said and (h.cosine or 0.0) > TYPICAL}
-    return [p for p, text in texts.items() if p in near or len(Words(told_words(text)).of(told)) >= least]
+    return [p for p, text in texts.items() if p in near or len(told_words(text) & told) >= least]
 
 
 def said_of(intake: Intake, graph: Graph, query: str, asked_in: str) -> str:
