@@ -159,18 +159,20 @@ def test_a_longer_sentence_that_begins_the_same_stays_as_it_is(agent: Agent) -> 
     longer = "[[nodes/fact/ada|Ada]] lives in Ghent with Leif."
     head, _, text = text_of(agent, path).rpartition("\nAda lives in Ghent.")
     rewrite(agent, path, f"{head}\n{longer}{text}")
-    correct(agent, "Ada lives in Bruges.", "Ada lives in Ghent.", "Ada lives in Bruges.")
+    done = correct(agent, "Ada lives in Bruges.", "Ada lives in Ghent.", "Ada lives in Bruges.")
     assert longer in text_of(agent, path)
+    assert "says more: Ada lives in Ghent with Leif." in done["text"]
 
 
+@pytest.mark.parametrize("old", ["I prefer aisle seats on trains.", "{path}"])
 def test_what_a_person_corrected_in_the_text_alone_is_corrected_again_wherever_it_is_shown(
-    agent: Agent,
+    agent: Agent, old: str
 ) -> None:
     path = remember(agent, "I prefer window seats on trains.")
     head, _, text = text_of(agent, path).rpartition("window")
     rewrite(agent, path, f"{head}aisle{text}")
-    old = note(agent, path).description.replace("window", "aisle")
-    correct(agent, "Correction: I prefer table seats on trains.", old, "I prefer table seats on trains.")
+    new = "I prefer table seats on trains."
+    correct(agent, f"Correction: {new}", old.format(path=path), new)
     main, (line,) = split_history(note(agent, path).body)
     assert "table" in note(agent, path).description and "table" in main and "aisle" not in main
     assert "aisle" in line

@@ -63,6 +63,32 @@ def test_a_note_without_a_head_is_found_as_it_is_and_gets_one_only_when_somethin
     assert not graph.vault.ours(file.read_bytes())
 
 
+@pytest.mark.parametrize("gap", ["\n\n", "\n"])
+def test_a_note_of_ones_own_under_a_heading_is_told_by_its_text_and_news_take_the_place_of_one_sentence(
+    omg, gap
+):
+    graph = omg.find()
+    text = f"# Boat{gap}It needs paint. The boat is in Lisbon.\n"
+    file = graph.vault.file("nodes/fact/boat")
+    file.write_text(text)
+    omg.refresh(graph)
+    assert "- boat — It needs paint. The boat is in Lisbon." in omg.inject("Where is the boat?").system
+    at = round(file.stat().st_mtime * 1000) + 60_000
+    hand_over(omg.folder, entry("e1", "My boat is in Porto now.", at))
+    omg.work(force=True)
+    [path] = graph.index.citing(["e1"])
+    main, (line,) = split_history(graph.vault.read(path).body)
+    assert main == "It needs paint. The user's boat is in Porto now."
+    assert line.endswith(": The boat is in Lisbon. ([[nodes/fact/boat|Boat]])")
+    assert file.read_text().endswith(f"---\n\n{text}")
+
+
+def test_a_note_of_ones_own_in_a_file_of_another_name_is_told_with_its_heading(omg):
+    omg.find().vault.file("untitled").write_text("# Shopping\n- milk\n- eggs\n")
+    omg.refresh(omg.find())
+    assert "- untitled — Shopping: milk" in omg.inject("What have I to buy?").system
+
+
 def test_a_note_that_its_owner_made_read_only_stays_as_it_is_and_what_was_said_of_it_does_not_get_lost(
     omg, maya
 ):

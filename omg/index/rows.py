@@ -22,11 +22,10 @@ from typing import Any
 from ..dates.days import day_of_ms, day_words, event_span
 from ..errors import BadNode, OutsideVault
 from ..node.markdown import H1, uncommented
-from ..node.note import LOG_FOLDER, Node, Source, map_listing, parse_node
+from ..node.note import LOG_FOLDER, Node, Source, map_listing
 from ..text.characters import fold_text, with_labels
-from ..text.words import split_sentences, written_words
 from ..vault.files import digest
-from ..vault.vault import BODY_PART, Vault, copy_of_another
+from ..vault.vault import Vault, copy_of_another
 from .archived import source_window
 from .links import LINK, PROSE, SUCCESSOR, links_of_note, names_of_note, relink_rows
 from .search import drop_vectors
@@ -264,8 +263,6 @@ def plain_body(body: str, title: str) -> str:
 RACY_NS = 50_000_000
 LOOKS = 5  # at a vault whose files go on being renamed, as by a sync service
 
-ORIGINS_OF_OURS = ("user", "assistant", "tool")  # a person's own note has "human", or none
-
 
 @dataclass(frozen=True, slots=True)
 class Gone:
@@ -378,9 +375,8 @@ def read_notes(writer: RowWriter, scan: VaultScan, paths: Sequence[str]) -> Iter
             if was and was.hash == hash:
                 writer.db.execute("update note set mtime = ?, size = ? where path = ?", (mtime, size, path))
                 continue
-            written = parse_node(data.decode("utf-8"), path)
-            node = as_corrected(written, scan.vault.theirs(data, written))
-            if node.updated and saved > node.updated and scan.vault.reworded(data, written):
+            node = scan.vault.parse(data.decode("utf-8"), path)
+            if node.updated and saved > node.updated and scan.vault.reworded(data):
                 node = replace(node, updated=saved)  # a person's correction is as new as their save
         except (UnicodeDecodeError, BadNode, OutsideVault) as e:
             utf8 = not isinstance(e, UnicodeDecodeError)
@@ -396,24 +392,6 @@ def read_notes(writer: RowWriter, scan: VaultScan, paths: Sequence[str]) -> Iter
             writer.db.execute("delete from bad where path = ?", (path,))
         row = was.note if was else None
         yield NoteFile(node, moved_from(writer, scan, node, hash) if row is None else row, mtime, size, hash)
-
-
-def as_corrected(node: Node, theirs: Collection[str]) -> Node:
-    """
-    *node* with its description and the first sentence of its text saying the same again, where they had done so and a
-    person corrected one of the two. The file stays as it is.
-    """
-    if node.origin not in ORIGINS_OF_OURS or (BODY_PART in theirs) == ("description" in theirs):
-        return node
-    first = next(iter(split_sentences(with_labels(node.body.strip()).partition("\n")[0])), "").strip()
-    was, now = set(written_words(node.description)), set(written_words(first))
-    if node.description in with_labels(node.body) or 2 * len(was & now) < max(len(was), len(now), 1):
-        return node
-    if "description" in theirs:
-        if len(now - was) > len(was - now):
-            return node  # the sentence tells more than the description did
-        return replace(node, body=node.body.replace(first, node.description, 1))
-    return replace(node, description=first)
 
 
 def moved_from(writer: RowWriter, scan: VaultScan, node: Node, hash: str) -> int | None:

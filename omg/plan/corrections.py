@@ -79,11 +79,7 @@ def draft_correction(plan: Plan, path: str, made: Correction, sources: tuple[Sou
     draft = plan.draft(path)
     if draft.node.origin not in PERSONS:
         return Corrected(take_place(plan, draft.node, made, sources))
-    shown = plan.as_shown(
-        draft
-    )  # a person may have corrected the text alone, and it is what they correct now
-    whole = as_read(shown.description).rstrip(".!") == as_read(made.was).rstrip(".!")
-    node, line = corrected(shown if whole else draft.node, made, sources, plan)
+    node, line = corrected(draft.node, made, sources, plan)
     was, now = head_of(draft.node), head_of(node)
     changed = {key: value for key, value in now.items() if was.get(key) != value}
     if draft.ours:

@@ -18,10 +18,9 @@ from weakref import WeakMethod
 
 from ..errors import BadNode, NotFound
 from ..graph.graph import Graph
-from ..index.rows import as_corrected
 from ..index.store import Entry
 from ..journal import Change, Rebase
-from ..node.markdown import wikilink
+from ..node.markdown import H1, load_properties, split_head, wikilink
 from ..node.note import (
     GENERATED,
     Node,
@@ -201,7 +200,7 @@ class Plan:
         """Update the note in place; its former statement and each removed sentence move to History."""
         assert edit.target is not None
         draft = self.draft(edit.target)
-        old = self.as_shown(draft)
+        old = draft.node
         node = self.updated(old, edit)
         sources, restated = node.sources, node.description != old.description
         anew = draft.ours and (node.type, edit.title) != (old.type, old.title)
@@ -286,11 +285,11 @@ class Plan:
         """Whether *edit* was said after a person last saved the note, so that it is news to it."""
         return edit.said_ms > self.graph.vault.file(path).stat().st_mtime * 1000
 
-    def supersede(self, edit: Edit) -> str | None:
-        """Draft a new note in the place of the target, which stays on disk but leaves the maps."""
+    def supersede(self, edit: Edit, old: Node | None = None) -> str | None:
+        """Draft a new note in the place of the target, which stays on disk but leaves the maps. *old*: the target as it is
+        to be told of, if not as it is."""
         assert edit.target is not None
-        draft = self.draft(edit.target)
-        old = self.as_shown(draft)
+        old = old or self.draft(edit.target).node
         earlier = edit.said_ms and edit.said_ms < max((s.timestamp for s in old.sources), default=0)
         if one_line(edit.description) == old.description or earlier:
             return self.update(edit)
@@ -306,9 +305,15 @@ class Plan:
     def succeed(self, edit: Edit, old: Node) -> str | None:
         """Draft a successor of *old*, whose text a person wrote: *old* as *edit* updates it, in a file of its own. Words of
         less trust than *edit* stay behind."""
+        said, text = told_words(edit.description), self.draft(old.path).text
+        main, lines = split_history(old.body)
+        main = H1.sub("", main, count=1).strip()
+        sentences = split_sentences(main)
+        old = replace(old, body=with_history_lines(main, lines))
+        if sentences and "description" not in load_properties(text[split_head(text)[0]]):
+            # A line of its text describes it. The news take the place of the sentence that is most like them.
+            old = replace(old, description=max(sentences, key=lambda s: len(told_words(s) & said)))
         # A sentence with no word but those of the new description tells a former day or number.
-        said = told_words(edit.description)
-        sentences = split_sentences(split_history(old.body)[0])
         words = {s: {w for w in told_words(s) if not w[0].isdigit()} for s in sentences}
         stale = tuple(sentence for sentence in sentences if words[sentence] and words[sentence] <= said)
         node = self.updated(old, replace(edit, drop=(*edit.drop, *stale)))
@@ -325,7 +330,7 @@ class Plan:
             links=tuple(link for link in node.links if not link.startswith("mocs/")),
             tags=node.tags,
         )
-        path = self.supersede(whole)
+        path = self.supersede(whole, old)
         if path is not None and path != old.path:
             made = self.draft(path).node
             sources = merged_sources(old.sources, made.sources)
@@ -418,17 +423,11 @@ class Plan:
         if path not in self.drafts:
             vault = self.graph.vault
             text = vault.text(path)
-            node = parse_node(self.with_links_from_root(text), path)
+            node = vault.parse(self.with_links_from_root(text), path)
             theirs = vault.theirs(text.encode("utf-8"))
             ours = BODY_PART not in theirs and not vault.read_only(path)
             self.drafts[path] = NoteDraft(text, node, text, ours, theirs=theirs if ours else frozenset())
         return self.drafts[path]
-
-    def as_shown(self, draft: NoteDraft) -> Node:
-        """The note of *draft* as the index shows it: with what a person corrected in its text or its description alone."""
-        if draft.before is None:
-            return draft.node
-        return as_corrected(draft.node, self.graph.vault.theirs(draft.before.encode("utf-8")))
 
     def place_now(self, path: str) -> str:
         """The path of the note at *path* after the edits, which may rename its file."""
@@ -453,7 +452,7 @@ class Plan:
         else:
             history = None if rebase.history and rebase.history in draft.text else rebase.history
             text = amend_text(draft.text, set=rebase.set, history=history)
-            node = parse_node(text, node.path)
+            node = self.graph.vault.parse(text, node.path)
         both = Rebase(set={**draft.rebase.set, **rebase.set}, history=rebase.history or draft.rebase.history)
         if (was := draft.node.path) != node.path:
             del self.drafts[was]

@@ -219,6 +219,7 @@ SHORTEST_NEW = 3  # words: a shorter text is only part of a sentence
 FRAGMENT = (
     "write `new` as the whole sentence that is to stand there, not only what changes in it; now it says: {}"
 )
+LONGER = "[[{path}]] was written by hand, and the sentence says more: {was} Give all of it as `old`, if none of it holds"
 
 
 def correct_tool(
@@ -321,6 +322,9 @@ def sentence_meant(plan: Plan, old: str, new: str, now: datetime) -> tuple[Node,
     if len(found) > 1:
         raise BadInput(several_text(graph, [node.path for node, _ in found]))
     ((node, was),) = found
+    more = told_words(was) - told_words(f"{node.title} {old}") and as_read(node.title) != as_read(old)
+    if more and not is_untouched(graph, node.path):
+        raise BadInput(LONGER.format(path=node.path, was=was))
     if new.isascii() and len(new.split()) < min(SHORTEST_NEW, len(was.split())):
         raise BadInput(FRAGMENT.format(was))
     return node, was

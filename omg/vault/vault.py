@@ -19,12 +19,15 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import BadNode, NotFound, OutsideVault, Stale
-from ..node.markdown import slugify
+from ..node.markdown import H1, first_text_line, slugify
 from ..node.note import READERS, Node, head_of, parse_node, render_node
+from ..text.characters import with_labels
+from ..text.words import split_sentences, written_words
 from .files import (
     LEFTOVER,
     Record,
@@ -151,6 +154,36 @@ FORMS = "templates"  # Obsidian's templates for new notes: they are not notes
 Bytes = bytes  # the class has a method of that name
 
 
+ORIGINS_OF_OURS = ("user", "assistant", "tool")  # a person's own note has "human", or none
+
+
+def as_corrected(node: Node, theirs: Iterable[str]) -> Node:
+    """*node* with its description and the first sentence of its text saying the same, where a person corrected one of the two."""
+    if (BODY_PART in theirs) == ("description" in theirs):
+        return node
+    first = next(iter(split_sentences(with_labels(node.body.strip()).partition("\n")[0])), "").strip()
+    was, now = set(written_words(node.description)), set(written_words(first))
+    if node.description in with_labels(node.body) or 2 * len(was & now) < max(len(was), len(now), 1):
+        return node
+    if "description" in theirs:
+        if len(now - was) > len(was - now):
+            return node  # the sentence tells more than the description did
+        return replace(node, body=node.body.replace(first, node.description, 1))
+    if now < was and 2 * len(now) <= len(was):
+        return node  # it leaves the rest to the description: "Anna keeps it." of "Anna keeps the gate code."
+    return replace(node, description=first)
+
+
+def described_by_text(node: Node) -> Node:
+    """*node* with the first line below its title as its description, where the title stands there; the title stays before the
+    line where the file is not named by it."""
+    if node.description != node.title:
+        return node
+    line = first_text_line(node.body if node.heading else H1.sub("", node.body, count=1))
+    named = slugify(node.title) == slugify(node.path.rpartition("/")[2])
+    return replace(node, description=line if named else f"{node.title}: {line}") if line else node
+
+
 class Vault:
     """
     The notes below *root*. A path is relative to it, has "/" and no ".md"; symbolic links are not followed.
@@ -238,8 +271,21 @@ class Vault:
             raise BadNode(f"{path}.md: is not UTF-8 (byte {e.start}); save it as UTF-8") from e
 
     def read(self, path: str) -> Node:
-        """Raises NotFound, BadNode, OutsideVault."""
-        return parse_node(self.text(path), path)
+        """The note at *path*, saying what it says now (`parse`). Raises NotFound, BadNode, OutsideVault."""
+        return self.parse(self.text(path), path)
+
+    def parse(self, text: str, path: str) -> Node:
+        """
+        The note that *text* is, with the description that tells what it says now. Whoever shows, compares or changes a
+        note reads it here; the file stays as it is. Raises BadNode.
+
+        Where a person corrected only the description, or only the sentence that it repeats, both say the same again. A
+        note of a person's own without a description is described by its first sentence or line, not by its title.
+        """
+        node = parse_node(text, path)
+        if node.origin in ORIGINS_OF_OURS:
+            return as_corrected(node, self.theirs(text.encode("utf-8"), node))
+        return described_by_text(node)
 
     # --- writing
 
