@@ -116,7 +116,8 @@ def done_with(
     plan: Plan, path: str, now: datetime, summary: str, changes: Sequence[Change] | None = None
 ) -> CurationResult:
     """Write *changes*, or those of *plan*, as one cycle. Raises BadInput if a note is read-only."""
-    graph, changes = plan.graph, plan.changes() if changes is None else changes
+    graph = plan.graph
+    changes = [*plan.changes(), *plan.maps.now_changes(plan.day)] if changes is None else changes
     if not changes:
         return CurationResult(path, None)
     for locked in (c.path for c in changes if graph.vault.read_only(c.path)):

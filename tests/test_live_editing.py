@@ -9,11 +9,11 @@ from shell import omg_here
 from spooled import entry, hand_over
 
 from omg.config import Config, Observation
-from omg.curate import pin_note
+from omg.curate import new_note, pin_note, supersede_by
 from omg.errors import BadInput
 from omg.journal import Receipt, commit_receipt, receipts_of
 from omg.memory import Memory
-from omg.node.note import Source
+from omg.node.note import Source, parse_node
 from omg.openclaw.graph_checks import check_graph
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit, split_history
@@ -306,3 +306,39 @@ def test_the_history_of_a_successor_tells_what_the_person_wrote(omg, maya):
     main, (line,) = split_history(plan.drafts[successor].node.body)
     assert "lives in Porto." in line and "Lisbon" not in line
     assert "Madrid" in main and "Porto" not in main
+
+
+def test_now_follows_a_plan_that_a_person_ends_in_its_file_or_at_the_command_line(omg):
+    say(omg, 1, "I have to send Karin the report by 2026-03-06.")
+    say(omg, 2, "I have to call the plumber by 2026-03-07.")
+    graph = omg.find(MAIN)
+    report, plumber = (graph.index.citing([id])[0] for id in ("e1", "e2"))
+    assert report in graph.vault.text("now") and plumber in graph.vault.text("now")
+    file = graph.vault.file(report)
+    file.write_text(file.read_text().replace("loop: open", "loop: done"))
+    omg.refresh(graph)
+    assert report not in graph.vault.text("now") and plumber in graph.vault.text("now")
+    called = new_note(graph, "fact", "Pipes", "The plumber mended the pipes.", NOW).path
+    supersede_by(graph, plumber, called, NOW)
+    assert plumber not in graph.vault.text("now")
+
+
+def test_news_leave_a_note_written_at_the_command_line_as_it_is_and_take_its_place(omg):
+    graph = omg.find()
+    written = new_note(graph, "fact", "Boat", "My boat is in Lisbon. It needs paint.", NOW).path
+    file = graph.vault.file(written)
+    body = file.read_text().partition("---\n\n")[2]
+    at = round(file.stat().st_mtime * 1000) + 60_000
+    hand_over(omg.folder, entry("e1", "My boat is in Porto now.", at))
+    omg.work(force=True)
+    [path] = graph.index.citing(["e1"])
+    assert graph.vault.read(path).body.startswith("The user's boat is in Porto now. It needs paint.")
+    assert graph.vault.read(written).superseded_by == path
+    assert file.read_text().partition("---\n\n")[2] == body
+
+
+def test_the_history_of_a_note_that_news_stand_beside_has_nothing_of_the_news(omg):
+    _, file = rewrite_yoga_class(omg)
+    say(omg, 2, "My yoga class is now on 3 December at 19:00.")
+    (line,) = split_history(parse_node(file.read_text(), "").body)[1]
+    assert "says otherwise" in line and "19:00" not in line

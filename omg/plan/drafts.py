@@ -203,6 +203,8 @@ class Plan:
         old = draft.node
         node = self.updated(old, edit)
         sources, restated = node.sources, node.description != old.description
+        if draft.written:
+            restated |= split_history(node.body)[0] != split_history(old.body)[0]
         anew = draft.ours and (node.type, edit.title) != (old.type, old.title)
         if not anew and replace(node, sources=old.sources, updated=old.updated) == old:
             if sources == old.sources:
@@ -216,7 +218,9 @@ class Plan:
             if restated and edit.origin in PERSONS and old.origin not in PERSONS:  # their word does not yield
                 return self.create(replace(edit, op="create", target=None, links=(*edit.links, old.path)))
             return self.recall_earlier(draft, edit)
-        stated = not draft.ours or "description" in draft.theirs  # by a person, in their own words
+        stated = draft.stated and (
+            draft.touched or bool(edit.sources)
+        )  # else a person writes it anew themself
         if stated and restated and self.said_since(edit, old.path):
             return self.succeed(edit, old)
         if stated and restated and edit.said_ms > last_ms and edit.origin in PERSONS:
@@ -340,7 +344,6 @@ class Plan:
     def put_beside(self, edit: Edit, old: Node) -> str | None:
         """Draft what *edit* says as a note that contradicts *old*: it is news to its messages, but older than what a person
         wrote there since, so nothing tells which holds."""
-        self.recall_earlier(self.draft(old.path), edit)
         beside = next((path for path in old.contradicts if self.draft(path).ours), None)
         loop, event = edit.loop or old.loop, edit.event or old.event
         edit = replace(edit, about=None, target=beside, loop=loop, event=event)

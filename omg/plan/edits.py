@@ -150,6 +150,16 @@ class NoteDraft:
     def touched(self) -> bool:
         return not self.ours or bool(self.theirs)
 
+    @property
+    def written(self) -> bool:
+        """Whether a person wrote all of it with `omg new`, or confirmed it. What is filed from the inbox is in OMG's words."""
+        return self.node.origin == "human" and all(s.kind != "inbox" for s in self.node.sources)
+
+    @property
+    def stated(self) -> bool:
+        """Whether a person wrote what it says: its text, its description, or all of it."""
+        return not self.ours or "description" in self.theirs or self.written
+
 
 def one_line(text: str) -> str:
     return " ".join(text.split())

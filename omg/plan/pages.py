@@ -367,6 +367,12 @@ class MapPages:
         inner = now_block(sessions, self.listed(OPEN_LOOPS), today, self.graph.zone, self.linked)
         return self.change("now", inner, new_page("now", inner))
 
+    def now_changes(self, today: date) -> list[Change]:
+        """The Now note, if a note that is or was an open loop changes."""
+        loops = OPEN_LOOPS in self.paths
+        change = self.now_change(self.graph.state().sessions, today) if loops else None
+        return [change] if change else []
+
     def linked(self, text: str) -> str:
         """*text* with links to the notes that it mentions, for Now."""
         if self.names is None:

@@ -150,7 +150,7 @@ def as_of(draft: NoteDraft, day: dt.date, zone: dt.tzinfo, added: str) -> Node:
     main, lines = split_history(node.body)
     dated = [(event_span(m[1]), without_citations(m[2])) for line in lines if (m := STATEMENT.match(line))]
     former = sorted(((days[0], text) for days, text in dated if days), key=lambda state: state[0])
-    if not draft.ours or "description" in draft.theirs:
+    if draft.stated:
         return replace(node, body=main)
     added = "\n".join(s.strip() for s in split_sentences(added) if place_of(s, node.body))
     states = [*(state for state in former if state[0] <= said[-1]), (said[-1], node.description)]

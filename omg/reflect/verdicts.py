@@ -774,7 +774,7 @@ def changed_note(rules: MergeRules, case: Case) -> Node:
 def check_text(rules: MergeRules, found: Node, text: str, what: str, least: int) -> None:
     """Raise RefusedVerdict unless *text* may stand as *what*, the title or description, of *found*."""
     draft = rules.plan.draft(found.path)
-    if not draft.ours or what in draft.theirs or (what == "title" and draft.touched):
+    if draft.stated or what in draft.theirs or (what == "title" and draft.touched):
         raise RefusedVerdict("a person wrote in it")
     if not 0 < len(text) <= VERDICT_LINE_CHARS:
         raise RefusedVerdict("the text is empty, or too long for one line")
@@ -787,7 +787,7 @@ def last_said_ms(rules: MergeRules, path: str) -> int:
     found = rules.node(path)
     latest = max((s.timestamp for s in found.sources), default=0)
     draft = rules.plan.draft(path)
-    if not draft.ours or "description" in draft.theirs:
+    if draft.stated:
         with suppress(OSError):
             latest = max(latest, rules.plan.graph.vault.file(path).stat().st_mtime_ns // 10**6)
     if not latest and (day := found.updated or found.created):

@@ -21,7 +21,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
@@ -367,7 +367,8 @@ class Registry:
                 graph.tombstones.add(gone.sources, gone.id)
         if synced.moved:
             commit_receipt(graph, moved_receipt(graph, synced, self.clock()))
-        if changes := map_changes(graph, synced):
+        today = self.clock().astimezone(graph.zone).date()
+        if changes := map_changes(graph, synced, today):
             commit_receipt(graph, new_receipt("edit", self.clock(), changes, name="maps"))
         if theirs or synced.removed or synced.moved:
             graph.update(note_edited)
@@ -408,8 +409,8 @@ def room_for_graphs() -> int:
     return min(MOST_KEPT, max(GRAPHS_KEPT, (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 256) // 6))
 
 
-def map_changes(graph: Graph, synced: Synced) -> list[Change]:
-    """The current maps of what was written or deleted, without lines to deleted files."""
+def map_changes(graph: Graph, synced: Synced, today: date) -> list[Change]:
+    """The current maps of what was written or deleted, without lines to deleted files; and Now, if it is a plan."""
     maps, gone = MapPages(graph), {g.path for g in synced.removed}
     if len(synced.changed) + len(gone) > MAPS_FOLLOW:
         return []
@@ -422,7 +423,7 @@ def map_changes(graph: Graph, synced: Synced) -> list[Change]:
         links = graph.index.dangling()
         maps.paths |= {path for path, target in links if target in gone and path.startswith("mocs/")}
     maps.paths = {path for path in maps.paths if counts.get(path, 0) <= MAPS_FOLLOW}
-    return maps.changes() if maps.paths else []
+    return [*maps.changes(), *maps.now_changes(today)] if maps.paths else []
 
 
 def moved_receipt(graph: Graph, synced: Synced, now: datetime) -> Receipt:
