@@ -98,9 +98,8 @@ def said_lines_of(graph: Graph, ids: Mapping[str, int]) -> list[Told]:
     """The beginning of each message of a person that no note was made from, as archived, without secrets."""
     cited = graph.index.notes_by_source(ids).keys()
     alone = [mid for mid in ids if mid not in cited]
-    gone = graph.tombstones.gone(
-        dict.fromkeys(alone, ())
-    )  # a note of these was deleted: its words do not come back
+    # A note of these was deleted: its words do not come back.
+    gone = graph.tombstones.gone(dict.fromkeys(alone, ()))
     lines = []
     for message in graph.index.messages([mid for mid in alone if mid not in gone]):
         if message.role == "user" and message.text:
@@ -419,9 +418,8 @@ def says_something(message: Mapping[str, Any]) -> bool:
 
 # Largest share of the model's window for raw messages, and for notes. The turn under way needs the rest.
 ROOM_SHARE, NOTES_SHARE = 0.5, 0.25
-MOST_SERVED = (
-    1.5  # of the threshold: raw messages with the notes served before them, while nothing can be cut
-)
+# Of the threshold: raw messages with the notes served before them, while nothing can be cut
+MOST_SERVED = 1.5
 RUN_KEY_CHARS = 6  # enough to tell apart the runs that began in one second
 ARCHIVE_ROLES = {"toolResult": "tool"}  # of the gateway → as the archive has them
 

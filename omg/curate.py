@@ -395,9 +395,8 @@ def undoable(graph: Graph, cycle: str | None) -> Receipt:
     closed = receipts_of(graph)
     undone = {line.removeprefix(UNDONE) for r in closed for line in r.summary if line.startswith(UNDONE)}
     for r in closed:
-        if (
-            r.kind == "edit" and r.person and r.summary and r.id not in undone
-        ):  # without a summary: its notes were forgotten
+        # Without a summary, its notes were forgotten.
+        if r.kind == "edit" and r.person and r.summary and r.id not in undone:
             return r
     raise NotFound(
         "no change of yours is left to undo; `omg history` lists all cycles, `omg undo CYCLE` takes one back"

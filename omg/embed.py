@@ -69,16 +69,11 @@ class Model:
         self._broken: Exception | None = None
         self._loading, self._one, self._many = threading.Lock(), threading.Lock(), threading.Lock()
 
-    @functools.cached_property
-    def dim(self) -> int:
-        return int(self(["how long is a vector?"]).shape[1])
-
     def __call__(self, texts: list[str]) -> Vectors:
+        """The vectors of *texts*, of which there is at least one."""
         import numpy as np
 
         encode = self._loaded()
-        if not texts:
-            return np.empty((0, self.dim), dtype=np.float32)
         # The tokenizers fail on a lone surrogate, half of an emoji that was cut.
         clean = [text[:LONGEST_TEXT].encode("utf-8", "replace").decode() for text in texts]
         turn, patience_s = (self._one, QUESTION_S) if len(clean) == 1 else (self._many, -1)

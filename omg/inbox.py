@@ -46,9 +46,8 @@ from .vault.vault import copy_of_another
 PREFIX = "inbox:"
 INBOX_SESSION = "inbox"  # what such a note's source has in the place of a conversation
 SETTLED_S = 60  # since the last save; before that, somebody may still be writing
-MEANT = (
-    "This was meant for `"  # begins a note of ours with text that could not be written elsewhere (journal.py)
-)
+# Begins a note of ours with text that could not be written elsewhere (journal.py)
+MEANT = "This was meant for `"
 DAY_FILE = re.compile(r"\d{4}-\d\d-\d\d\.md")
 DAY_BEFORE = re.compile(r"\d{4}-\d\d-\d\d(?!\d)")  # at the beginning of a file's name
 SAYS_NOTHING = re.compile(r"#{1,6}(\s|$)|<!--|---+$|```|\|[\s:|-]+\|$")

@@ -273,9 +273,8 @@ class Memory:
         if not (self.folder / "graphs" / who.folder).is_dir():
             return None
         graph = self.graph(who)
-        with suppress(
-            Locked, OSError, sqlite3.Error
-        ):  # another process has the lock, or the disk is full: use it as last read
+        # Another process has the lock, or the disk is full: use it as last read.
+        with suppress(Locked, OSError, sqlite3.Error):
             self.refresh(graph, wait_s=0)
             graph.index.embed(MISSING_VECTORS)
         return graph

@@ -32,9 +32,8 @@ from .text.words import split_sentences, told_words
 # of a person's. Which parts of a person's message are their own words: message/turn.py.
 
 
-ASSISTANT = (
-    "The assistant"  # how a note begins that tells what the assistant said: prompts/observe.md asks for it
-)
+# How a note begins that tells what the assistant said: prompts/observe.md asks for it
+ASSISTANT = "The assistant"
 
 
 @dataclass(frozen=True, slots=True)

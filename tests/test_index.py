@@ -594,7 +594,7 @@ def test_what_is_hardly_alike_is_as_weak_among_few_notes_as_among_many(vault, tm
             row[0], row[at] = 0.2**0.5, 0.8**0.5
         return vectors
 
-    embed.id, embed.dim = "few", 80
+    embed.id = "few"
     index = Index(tmp_path / "v.db", embed)
     for n in range(others + 1):
         save(vault, f"w{n}xa", f"w{n}xa", type="fact")

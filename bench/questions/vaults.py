@@ -150,11 +150,6 @@ class InTurn:
     def __init__(self, embed: Embedder) -> None:
         self.embed, self.id, self._turn = embed, embed.id, threading.Lock()
 
-    @property
-    def dim(self) -> int:
-        with self._turn:
-            return self.embed.dim
-
     def __call__(self, texts: list[str]) -> Any:
         with self._turn:
             return self.embed(texts)

@@ -187,9 +187,8 @@ def notes_unnamed(graph: Graph, session: str, since_ms: int) -> list[Entry]:
     before = notes_found(graph, texts, datetime.fromtimestamp(since_ms / 1000, UTC), vectors=True)
     few = graph.index.entries() if count_known(graph) <= FEW else []
     more = [*before[:ANSWERED_HITS], *(e for e in few if e.path.startswith("nodes/"))]
-    return [
-        e for e in more if e.origin != "tool"
-    ]  # with a page's text in sight, a person's words are trusted less
+    # With a page's text in sight, a person's words are trusted less.
+    return [e for e in more if e.origin != "tool"]
 
 
 def due_loops(graph: Graph, day: date) -> list[Entry]:

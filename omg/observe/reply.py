@@ -82,9 +82,8 @@ class ParsedReply:
     proposed: int = 0  # edits in the reply
     targets: dict[int, Target] = field(default_factory=dict)  # place of an edit → the note it changes
     cited: list[list[Message]] = field(default_factory=list)  # by each edit
-    hints: dict[str, str] = field(
-        default_factory=dict
-    )  # by name; "" clears one, a name that is missing keeps its own
+    # by name; "" clears one, a name that is missing keeps its own
+    hints: dict[str, str] = field(default_factory=dict)
     shared: list[str] = field(default_factory=list)  # names of the hints that other conversations may see
     taken: list[str] = field(default_factory=list)  # paths of proposals that the person's words confirm
     cut: int = 0  # replies whose end is missing

@@ -126,9 +126,8 @@ class Said:
     messages: Sequence[Message]
     at: datetime  # of its receipt
     pending: Sequence[Pending] = ()
-    unread: Mapping[str, int] = field(
-        default_factory=dict
-    )  # for State.unread: what a model is to read at night
+    # for State.unread: what a model is to read at night
+    unread: Mapping[str, int] = field(default_factory=dict)
     read: tuple[str, ...] = ()  # keys of State.unread that a model reads now
     # message id → its conversation, if that is not *session*
     sessions: Mapping[str, str] = field(default_factory=dict)
@@ -209,9 +208,8 @@ def observe_said(
     day = day_of_ms(messages[-1].timestamp, graph.zone) if messages else datetime.now(UTC).date()
     plan, redactions = Plan(graph, day), graph.state().redactions
     own = graph.state().sessions.get(session) or SessionState()
-    current = (
-        {} if said.read else {key: getattr(own, key) for key in HINTS}
-    )  # at night they tell what came later
+    # at night they tell what came later
+    current = {} if said.read else {key: getattr(own, key) for key in HINTS}
     seen = list(own.shared)
     total, edits = ParsedReply(), 0
     kept = KeptReplies(graph, observer)
@@ -515,10 +513,8 @@ def now_change(graph: Graph, plan: Plan, session: str, live: Mapping[str, Any]) 
 # --- At night: a model reads what only the rules have read.
 
 
-LINE_CHARS, OUTLINE_CHARS = (
-    80,
-    800,
-)  # of a line in the outline of the assistant's message, and of the whole outline
+# Of a line in the outline of the assistant's message, and of the whole outline
+LINE_CHARS, OUTLINE_CHARS = 80, 800
 LOCK_S = 30.0  # how long to wait while a batch of the graph is observed
 
 

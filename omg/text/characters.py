@@ -3,7 +3,7 @@ Characters: invisible ones, scripts without spaces between words, and Unicode no
 
     visible      for text that is kept
     fold_text    for the full-text index, whose tokenizer removes accents and splits words at spaces
-    plain_form   for words that are compared: letters that look alike become equal
+    plain_form   for words that are compared: letters that differ by an accent become equal
 
 Classes of characters are properties that Unicode gives them; `regex` knows them, `re` does not.
 """
@@ -37,11 +37,6 @@ VOWEL_POINTS = regex.compile(r"(?V1)[[\p{Block=Hebrew}\p{Block=Arabic}]&&\p{Mn}]
 LATIN_LETTERS = dict(zip("łŁøØđĐðÐħĦıŧŦ", "lLoOdDdDhHitT", strict=True))
 LATIN_LETTERS |= {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "þ": "th", "Þ": "Th"}
 KEYBOARD = str.maketrans(LATIN_LETTERS)
-LOOKALIKES = str.maketrans(
-    "абвгезікмнорстухѕјԁһӏԛԝАВЕЗІКМНОРСТУХЅЈαβεικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
-    "abbrezikmhopctyxsjdhlqwABE3IKMHOPCTYXSJabeikvoptuxABEZHIKMNOPTYX",
-)
-LETTERS = regex.compile(r"[\p{L}\p{M}]+")
 ACCENTS = regex.compile(r"\p{Block=Combining_Diacritical_Marks}")
 
 
@@ -79,18 +74,9 @@ def unfolded(folded: str) -> str:
 
 
 def plain_form(text: str) -> str:
-    """*text* without accents and invisible characters; letters that look like Latin ones in a Latin word become Latin."""
+    """*text* without accents and invisible characters."""
     text = unicodedata.normalize("NFKC", without_unseen(text)).replace("’", "'")
-    if not text.isascii():
-        text = LETTERS.sub(lambda word: plain_letters(word[0]), text)
-    return text
-
-
-def plain_letters(word: str) -> str:
-    if any("a" <= c.lower() <= "z" for c in word) and not word.isascii():
-        word = word.translate(LOOKALIKES)
-    word = ACCENTS.sub("", unicodedata.normalize("NFD", word))
-    return unicodedata.normalize("NFC", word)
+    return unicodedata.normalize("NFC", ACCENTS.sub("", unicodedata.normalize("NFD", text)))
 
 
 # --- Wikilinks as a reader sees them. What a link leads to is read in node/markdown.py.

@@ -103,18 +103,13 @@ def _encoded() -> Callable[[str], int]:
 
 
 def _folder() -> Path | None:
-    """The folder that has the table, undamaged: the litellm wheel's, or the user's tiktoken cache; None without one."""
+    """The folder of the litellm wheel that has the table; None if it is not there, or damaged."""
     litellm = find_spec("litellm")
-    places = [
-        Path(p) / "litellm_core_utils" / "tokenizers"
-        for p in (litellm and litellm.submodule_search_locations) or ()
-    ]
-    if own := os.environ.get("TIKTOKEN_CACHE_DIR"):
-        places.append(Path(own))
-    for place in places:
-        file = place / TABLE
+    for package in (litellm and litellm.submodule_search_locations) or ():
+        folder = Path(package) / "litellm_core_utils" / "tokenizers"
+        file = folder / TABLE
         if file.is_file() and hashlib.sha256(file.read_bytes()).hexdigest() == SHA256:
-            return place
+            return folder
     return None
 
 
