@@ -27,7 +27,7 @@ from .config import Config
 from .dates.days import day_of_ms
 from .graph.graph import Graph
 from .graph.state import SessionState, State
-from .index.archived import paths_that_hold, said_under
+from .index.archived import paths_that_hold
 from .inject.passages import cleaned, how_passed_on, speaker_name
 from .inject.prompt import NO_LONGER, SAID_LEAD, WAITING_LEAD, note_statement
 from .journal import has_open_receipt
@@ -264,37 +264,6 @@ def turns_to_cut(
     return going if gain >= LEAST_GAIN * threshold else []
 
 
-# --- Messages that a forked conversation has from the one it was forked from.
-#
-# The gateway copies the messages. Memory keeps each once, under the conversation it was said in. Two messages are the same
-# only if the runs that they began are the same.
-
-
-Row = tuple[str, int, str]  # role, time and id of an archived message
-
-
-def rows_copied(graph: Graph, session: str, given: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """Archived messages of other conversations that the *given* messages of *session* may be copies of."""
-    begun = [(run_key(m), to_epoch_ms(m.get("timestamp")) or 0) for m in given]
-    begun = [(key, at) for key, at in begun if key]
-    found = graph.index.ask(said_under, [key for key, _ in begun]) if begun else []
-    lasts = {other: at for other, at in found if other != session}  # when the last was said there
-    rows: list[Row] = []
-    for other, last in lasts.items():
-        until = next((at for _, at in begun if at > last), None)  # from here on it was said here
-        since = min(at for where, at in found if where == other)
-        rows += [row for row in graph.index.said_since(other, since) if until is None or row[1] < until]
-    return rows
-
-
-def run_key(message: Mapping[str, Any]) -> str:
-    """The key of a message that began a run; "" for any other message."""
-    run = message.get("idempotencyKey")
-    if message.get("role") != "user" or not isinstance(run, str) or not run:
-        return ""
-    return Message("", "user", "", 0, idempotency=run).key
-
-
 # --- Notes that were served with an earlier prompt, put before the same message again, byte for byte.
 #
 # The gateway puts a prompt's notes before it in that one request, and does not keep them. Without them the next request
@@ -364,7 +333,7 @@ def observed_turns(context: RequestContext, soon: Iterable[tuple[str, int]] = ()
     """
     graph = context.graph
     again = graph.pending_keys()  # messages that a forgetting left without a note are observed once more
-    rows = [*graph.index.said_since(context.session, context.since_ms()), *context.copied()]
+    rows = graph.index.said_since(context.session, context.since_ms())
     archived = Counter((role, at) for role, at, mid in rows if mid not in again)
     archived.update(soon)
     found, own, waiting = set(), set(), set()
@@ -451,7 +420,6 @@ class RequestContext:
         self.asked = config.identity.members  # as `clean_entries` has it
         self.threshold, self.notes = budgets(config, body.get("tokenBudget"), own)
         self.floor = config.context.kept_raw(self.threshold)
-        self._copied: list[Row] | None = None
         given = body.get("messages")
         messages = given if isinstance(given, list) else []
         self.given: list[Mapping[str, Any]] = [m if isinstance(m, Mapping) else {} for m in messages]
@@ -489,11 +457,6 @@ class RequestContext:
         """The key by which a message is found in the archive, where its id and details may differ."""
         role = str(self.given[i].get("role"))
         return ARCHIVE_ROLES.get(role, role), to_epoch_ms(self.given[i].get("timestamp")) or 0
-
-    def copied(self) -> list[Row]:
-        if self._copied is None:
-            self._copied = rows_copied(self.graph, self.session, self.given)
-        return self._copied
 
     def is_no_persons(self, turn: range) -> bool:
         """Whether no person began *turn*: a heartbeat, another turn of the gateway's own, or a command to OMG."""
@@ -534,6 +497,14 @@ class RequestContext:
         return sum(
             self.costs.get(n) or sum(self.messages[i].tokens for i in self.turns[n]) for n in set(turns)
         )
+
+
+def run_key(message: Mapping[str, Any]) -> str:
+    """The key of a message that began a run; "" for any other message."""
+    run = message.get("idempotencyKey")
+    if message.get("role") != "user" or not isinstance(run, str) or not run:
+        return ""
+    return Message("", "user", "", 0, idempotency=run).key
 
 
 def beginning(message: Mapping[str, Any]) -> str:
@@ -696,8 +667,7 @@ def sources_of(context: RequestContext, cut: Iterable[int]) -> dict[str, int]:
     rows = context.graph.index.said_since(
         context.session, min(told, context.own.cut_ms + 1) if told else since
     )
-    ids = {mid: at for role, at, mid in rows if at < since or (role, at) in places}
-    return ids | {mid: at for role, at, mid in context.copied() if (role, at) in places}
+    return {mid: at for role, at, mid in rows if at < since or (role, at) in places}
 
 
 def timeline_of(context: RequestContext, cut: Iterable[int], ids: Mapping[str, int], now: datetime) -> str:

@@ -315,12 +315,6 @@ def said_since(db: sqlite3.Connection, session: str, since_ms: int) -> list[tupl
     return [(role, at, mid) for role, at, mid in db.execute(select, (session, since_ms))]
 
 
-def said_under(db: sqlite3.Connection, keys: Iterable[str]) -> list[tuple[str, int]]:
-    """Session and time of the messages with these *keys*, as `Message.key` has them; oldest first."""
-    rows = rows_of(db, "select session, timestamp from message where key in", keys)
-    return sorted(((session, at) for session, at in rows), key=lambda row: row[1])
-
-
 # --- full text
 
 
