@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, TypedDict
 
 from ..errors import Locked, OmgError, error_text, how_many
@@ -23,7 +22,7 @@ from ..observe.question import Observer
 from ..observe.run import read_unread
 from ..rebuild import Rebuilt, build_anew, swap_graphs
 from ..reflect.run import Cycle, CycleOptions, counted, is_due, reflect_graph
-from .worker import FORESEEN, Worker
+from .worker import Worker
 
 log = logging.getLogger(__name__)
 
@@ -102,13 +101,8 @@ def night_of(worker: Worker, who: Identity, since: dt.date | None, dry_run: bool
     except Locked as e:
         log.info("%s: left to whoever is at it: %s", who.key, e)
         return {"identity": who.key, "error": str(e)}
-    except OSError as e:  # a folder that cannot be written, a full disk
-        where = Path(e.filename).parent if isinstance(e.filename, str) else who.key
-        why, defect = f"{where}: {e.strerror or type(e).__name__}; mend that, then `omg reflect`", None
     except Exception as e:  # an error in one graph does not stop the others
-        why, defect = error_text(e), None if isinstance(e, FORESEEN) else e
-    log.warning("%s: not reflected: %s", who.key, why, exc_info=defect)
-    worker.registry.tell("reflection_failed", graph=who.key, error=why)
+        why = worker.report(who.key, e, "reflection_failed")
     try:
         worker.registry.opened(who, keep=False, make=False).update(
             lambda state: setattr(state, "changed_tokens", 0)

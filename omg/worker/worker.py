@@ -451,7 +451,7 @@ class Worker:
 
     def note_trouble(self, who: Identity, error: Exception) -> None:
         """Report and count an error of one graph, which then pauses as after a model's failure."""
-        why = self._report(who.key, error)
+        why = self.report(who.key, error)
         note_failure(self._trouble.setdefault(who.key, State()), why, self.registry.now_ms())
         with suppress(Exception):  # a failing disk may refuse this as well
             self.registry.opened(who, keep=False, make=False).update(
@@ -491,15 +491,14 @@ class Worker:
     def _failed(
         self, graph: Graph, batch: list[Pending], reason: str, error: Exception, started: float
     ) -> None:
-        tokens, took_s = sum(p.tokens for p in batch), time.monotonic() - started
-        more = {"trigger": reason, "tokens": tokens, "duration_ms": round(took_s * 1000)}
-        self._report(graph.identity.key, error, **more)
+        tokens, took_ms = sum(p.tokens for p in batch), round((time.monotonic() - started) * 1000)
+        self.report(graph.identity.key, error, trigger=reason, tokens=tokens, duration_ms=took_ms)
 
-    def _report(self, key: str, error: Exception, **more: Any) -> str:
-        """Log why a graph was not observed, also as an event; returns the reason."""
+    def report(self, key: str, error: Exception, event: str = "observation_failed", **more: Any) -> str:
+        """Log why a graph was not observed or not reflected on, also as an *event*; returns the reason."""
         why = error_text(error)
-        log.warning("%s: not observed: %s", key, why, exc_info=None if isinstance(error, FORESEEN) else error)
-        self.registry.tell("observation_failed", graph=key, error=why[:2_000], **more)
+        log.warning("%s: %s: %s", key, event, why, exc_info=None if isinstance(error, FORESEEN) else error)
+        self.registry.tell(event, graph=key, error=why[:2_000], **more)
         return why
 
     def _observe_batch(self, graph: Graph, work: Work, batch: list[Pending]) -> Observed:
