@@ -135,19 +135,12 @@ def one_night(worker: Worker, graph: Graph, since: dt.date | None, dry_run: bool
     away = bool(worker.away(models))
     observer = Observer() if away else worker.answering(models)
 
-    def tell(event: str, **fields: Any) -> None:
-        worker.registry.tell(event, graph=graph.identity.key, **fields)
-
+    tell = partial(worker.registry.tell, graph=graph.identity.key)
     now, first = worker.clock(), Cycle()
     if graph.state().unread and not dry_run:
         read_first(worker, graph, first, tell)
-    cycle = reflect_graph(
-        graph,
-        observer,
-        worker.config,
-        now,
-        CycleOptions(since, dry_run, tell, refresh=lambda: worker.registry.refresh(graph)),
-    )
+    options = CycleOptions(since, dry_run, tell, refresh=lambda: worker.registry.refresh(graph))
+    cycle = reflect_graph(graph, observer, worker.config, now, options)
     if away:
         cycle.skipped.insert(0, WITHOUT_GATEWAY)
     cycle.summary[:0], cycle.skipped[:0] = first.summary, first.skipped
