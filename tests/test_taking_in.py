@@ -193,13 +193,13 @@ def test_a_chat_that_is_not_said_to_be_the_owners_is_named_with_the_reason(home,
     assert f"omg identity move {ROOM} {MAIN}" in found.mend
 
 
-def test_joining_a_program_names_the_chats_that_stay_apart_and_the_remedy(home, openclaw, monkeypatch):
+def test_a_chat_apart_is_carried_over_by_the_command_that_the_doctor_names(home, openclaw, monkeypatch):
     monkeypatch.setenv("OMG_HOME", str(home.folder))
     said_in(home, OWN, session=MAIN)
     said_in(home, UNNAMED, at=NOON + 10)
-    told = omg_here("identity", "join", "owner", "webchat:cli").stdout
-    assert f"{ROOM} stays apart: the gateway did not say" in told
-    assert omg_here(*told.split("it was owner, omg ")[1].split()).returncode == 0
+    assert omg_here("identity", "join", "owner", "webchat:cli").returncode == 0
+    (found,) = check_apart(home)
+    assert omg_here(*found.mend.split("`")[1].split()[1:]).returncode == 0
     assert MAIN in (left := omg_here("identity", "list").stdout) and ROOM not in left
 
 

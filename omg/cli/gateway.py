@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import subprocess
 import sys
 import threading
@@ -17,7 +16,6 @@ import typer
 from ..client import ask_daemon
 from ..config import load_config
 from ..errors import BadInput, Locked, OmgError, how_many
-from ..identity import INSIDE, OWNER
 from .app import IdentityOption, JsonFlag, app, existing_home, opened_memory, print_value, warn
 
 if TYPE_CHECKING:
@@ -240,12 +238,6 @@ def join_command(
         print(f"{name}: {', '.join(accounts)}")
         for old, new in moves:
             print(f"    {old} -> {new}")
-        inside = any(account.partition(":")[0].strip().lower() in INSIDE for account in accounts)
-        for who in memory.registry.identities() if inside else ():
-            if why := memory.registry.why_apart(who):
-                to = f"agent:{who.agent}:{'main' if name == OWNER else f'person:{name}'}"
-                move = f"omg identity move {shlex.quote(who.key)} {shlex.quote(to)}"
-                print(f"    {who.key} stays apart: {why}; if it was {name}, {move}")
 
 
 @identity_app.command("move")
