@@ -52,15 +52,10 @@ def run_demo(folder: Path | None) -> None:
         print(heading_line("What every prompt is given"), system, "", sep="\n")
         for prompt, piece in given.items():
             print(heading_line(f"What “{prompt}” is given besides"))
-            print(
-                piece.prompt or "Nothing more: no other note bears on it.",
-                f"({piece.tokens} tokens in all)",
-                "",
-                sep="\n",
-            )
-        print(
-            f"Open {graph.vault.root} in Obsidian, or try:\n  {shell_line(config.home, 'search', 'checklists')}"
-        )
+            said = piece.prompt or "Nothing more: no other note bears on it."
+            print(f"{said}\n({piece.tokens} tokens in all)\n")
+        command = shell_line(config.home, "search", "checklists")
+        print(f"Open {graph.vault.root} in Obsidian, or try:\n  {command}")
 
 
 def demo_config(folder: Path) -> Config:

@@ -145,13 +145,9 @@ class Registry:
         if channel.lower() in INSIDE:
             known = self._owners().get(session)
             owner = known if owner is None else owner and known is not False
+        links, asked = self.config.identity.links, self.config.identity.members
         who = identity_of_session(
-            session,
-            links=self.config.identity.links,
-            channel=channel,
-            sender=sender,
-            owner=owner is True,
-            asked=self.config.identity.members,
+            session, links=links, channel=channel, sender=sender, owner=owner is True, asked=asked
         )
         return None if who is None or self.config.switched_off(who.agent) else self.only or who
 
@@ -231,11 +227,8 @@ class Registry:
                     except (OSError, sqlite3.Error) as e:
                         if not is_disk_barred(e) or not graph.index.filled():
                             raise
-                        log.warning(
-                            "%s: the disk is full, or not to be written to (%s); shown as last read",
-                            who.key,
-                            e,
-                        )
+                        barred = "%s: the disk is full, or not to be written to (%s); shown as last read"
+                        log.warning(barred, who.key, e)
                         return graph
                 self._settled.add(graph)
         return graph

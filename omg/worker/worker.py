@@ -509,13 +509,8 @@ class Worker:
             observer = replace(observer, ask=partial(asker, paid=paid.append))
         tell = self._telling(graph, work, paid)
         observed = observe_batch(graph, batch, observer, self.config, tell=tell, again=again)
-        log.info(
-            "%s: %d messages observed, %d files written, %d dropped",
-            graph.identity.key,
-            observed.messages,
-            len(observed.outcome.written),
-            len(observed.dropped),
-        )
+        done = observed.messages, len(observed.outcome.written), len(observed.dropped)
+        log.info("%s: %d messages observed, %d files written, %d dropped", graph.identity.key, *done)
         for why in observed.dropped:
             log.info("%s: dropped %s", graph.identity.key, why)
         return observed
