@@ -280,13 +280,10 @@ def test_a_vault_that_others_sessions_see_is_moved_by_what_the_doctor_says(
     assert list(home.glob("graphs/*/vault/index.md"))
 
 
-def test_a_plugin_folder_that_anyone_may_write_to_is_named(
+def test_a_plugin_of_another_version_is_named(
     claw: OpenClaw, home: Path, examined: Callable[[], list[Finding]]
 ) -> None:
     list(install_plugin(claw, home))
-    claw.plugin.chmod(0o777)
-    assert any(f.level == "fail" and f.where == str(claw.plugin) for f in examined())
-    claw.plugin.chmod(0o755)
     (claw.plugin / "index.js").write_text("// of last year")
     assert any("another version" in f.what for f in examined())
 

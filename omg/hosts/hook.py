@@ -34,13 +34,8 @@ from typing import NamedTuple  # noqa: E402
 PLUGIN, VERSION = "omg", "0.1.0"  # of our plugin in every client
 ASKING = ("start", "prompt")
 MARKS = "hosts"  # folder in the spool
-FIELDS = {  # ours → the field of a client's payload
-    "session": "session_id",
-    "transcript": "transcript_path",
-    "cwd": "cwd",
-    "prompt": "prompt",
-    "source": "source",
-}
+FIELDS = ("session", "transcript", "cwd", "prompt", "source")  # of a payload that are read
+THEIRS = {"session": "session_id", "transcript": "transcript_path"}  # ours → the clients' name of it
 
 
 class Host(NamedTuple):
@@ -174,7 +169,7 @@ def run_hook(args: list[str]) -> str:
     host, event = HOSTS[args[0]], args[1]
     ours = host.events[event]
     payload = read_payload()
-    given = {name: v for name, field in FIELDS.items() if isinstance(v := payload.get(field), str)}
+    given = {name: v for name in FIELDS if isinstance(v := payload.get(THEIRS.get(name, name)), str)}
     home = home_of(args)
     if not given.get("session") or not home.is_dir():
         return ""

@@ -119,10 +119,7 @@ def check_entry(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Itera
     if entry is None or not is_there:
         yield Finding("fail", "the plugin is not installed", place, INSTALL_AGAIN)
         return
-    if claw.plugin.is_dir() and claw.plugin.stat().st_mode & 0o002:
-        what = "anyone may write to the plugin's folder, so OpenClaw does not load it"
-        yield Finding("fail", what, str(claw.plugin), f"chmod o-w {claw.plugin}")
-    elif claw.plugin.is_dir() and not same_files(claw.plugin, plugin_files()):
+    if claw.plugin.is_dir() and not same_files(claw.plugin, plugin_files()):
         what = "the plugin is of another version than this command"
         yield Finding("warn", what, str(claw.plugin), INSTALL_AGAIN)
     hooks = entry.get("hooks") or {}
