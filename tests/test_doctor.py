@@ -8,7 +8,6 @@ import pytest
 
 from omg.config import Config, Embedding, Observation
 from omg.errors import BadNode
-from omg.journal import Receipt
 from omg.memory import Memory
 from omg.openclaw.doctor import examine_home, mend_findings
 
@@ -87,17 +86,6 @@ def test_a_turn_or_a_receipt_that_cannot_be_read_is_a_finding_and_not_the_end_of
         assert finding.level == "warn" and says in finding.what
         assert not file.exists() and Path(finding.where).read_text() == "{torn"
         assert any("the home takes" in f.what for f in found(with_it))
-
-
-def test_a_cycle_that_a_crash_cut_short_is_finished_and_that_is_said(omg):
-    graph = omg.find()
-    (graph.folder / "receipts" / "20260101T000000-x.open.json").write_text(
-        Receipt("x", "edit", "2026").dumps()
-    )
-    omg.close()
-    with Memory(omg.config, embed=None) as with_it:
-        assert [f.level for f in found(with_it) if "cut short was finished" in f.what] == ["note"]
-        assert not [f for f in found(with_it) if "cut short" in f.what]
 
 
 def test_what_a_killed_process_leaves_is_found_and_gone_after_fix(omg):

@@ -38,11 +38,8 @@ def examine_home(memory: Memory, claw: OpenClaw | None) -> Iterator[Finding]:
     yield from check_hosts(memory)
     since_ms = engine_since_ms(memory.folder)
     for who in memory.registry.identities():
-        cut = list((memory.folder / "graphs" / who.folder / "receipts").glob("*.open.json"))
         try:
             graph = memory.graph(who)
-            if cut and not any(file.exists() for file in cut):
-                yield Finding("note", "a cycle that a crash cut short was finished just now", who.key)
             yield from check_graph(memory, graph)
             if since_ms:
                 yield from check_turns(graph, since_ms)

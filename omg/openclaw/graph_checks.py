@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..client import SOCKET, ask_daemon
+from ..client import ask_daemon
 from ..config import code_digest
 from ..dates.days import iso_time, time_text
 from ..embed import BETTER_MODEL, load_embedder
@@ -221,9 +221,6 @@ def check_home(memory: Memory) -> Iterator[Finding]:
         yield Finding("ok", f"the daemon is up (pid {up['pid']})")
     else:
         yield Finding("note", "no daemon is running", mend="it starts with the gateway; or `omg up`")
-        if (sock := memory.folder / SOCKET).exists():
-            what, mend = "a socket was left by a crash", "the next start removes it"
-            yield Finding("warn", what, str(sock), mend, lambda: sock.unlink(missing_ok=True))
     for off in memory.config.all_switched_off():
         where = str(memory.folder / "omg.toml")
         yield Finding("note", f"OMG is switched off: {off}", where, "take the line out")
