@@ -336,8 +336,7 @@ def status_command(as_json: JsonFlag = False) -> None:
     """What is up, what is waiting and why, and what it cost."""
     from ..client import ask_daemon
     from ..hosts.sessions import heartbeat_line, heartbeats
-    from ..worker.status import home_status as state_of
-    from ..worker.status import status_text
+    from ..worker.status import home_status, status_text
 
     with opened_memory(vectors=False) as memory:
         answer, away = None, ""
@@ -345,7 +344,7 @@ def status_command(as_json: JsonFlag = False) -> None:
             answer = ask_daemon(memory.folder, "/status", {}, timeout_s=10)
         except OmgError as e:  # the daemon hangs; the rest is read from the files
             away = str(e)
-        answer = answer or {**state_of(memory.worker), "daemon": None, "away": away}
+        answer = answer or {**home_status(memory.worker), "daemon": None, "away": away}
         beats, zone = heartbeats(memory.folder), memory.registry.zone
         text = [status_text(answer, zone), *(heartbeat_line(beat, zone) for beat in beats)]
         print_value({**answer, "hosts": beats}, as_json, "\n".join(text))
