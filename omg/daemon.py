@@ -203,17 +203,6 @@ class VaultWatcher(FileSystemEventHandler):  # type: ignore[misc]  # watchdog ha
                 self.touched(Path(os.fsdecode(path)))
 
 
-def watch_folder() -> Any:
-    """Watchdog's observer; None if inotify has no instance left: then every vault is scanned from time to time."""
-    try:
-        watch = Watch()
-        watch.start()
-    except OSError as e:
-        log.warning("edits are seen within a minute only: no folder can be watched: %s", error_text(e))
-        return None
-    return watch
-
-
 TICK_S = 5.0  # how often the threads look for work that has become due
 
 # how often every vault is scanned for changes without an event (sync services, network drives)
@@ -258,7 +247,6 @@ class Daemon:
         lost: dict[str, Lost] = {"/llm/next": self.model.again, "/host": self.hosts.lost}
         with Server(self.config.home, self.answers(), lost) as server:
             threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True).start()
-            self._watch = watch_folder()
             self._watched(VaultWatcher(self._spooled), self.config.home / "spool", TICK_S)
             # Daemon threads: when the gateway stops, it does not wait for one that holds a lock or computes.
             threads = [
@@ -537,7 +525,10 @@ class Daemon:
     def _watched(self, handler: VaultWatcher, folder: Path, otherwise_s: float) -> ObservedWatch | None:
         """Watch *folder* with *handler*; None if the system has no watch left: then it is looked through from time to time."""
         try:
-            return self._watch and self._watch.schedule(handler, str(folder), recursive=True)
+            if self._watch is None:
+                self._watch = Watch()
+                self._watch.start()
+            return self._watch.schedule(handler, str(folder), recursive=True)
         except OSError as e:
             log.warning("%s is only looked through every %d s: %s", folder, otherwise_s, error_text(e))
             return None
