@@ -9,7 +9,6 @@ quoted, for the note speaks then; nor is a tool's text. Not here: how passages a
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -303,29 +302,16 @@ PIECE_CHARS = 400  # what is longer is no sentence
 
 def answering_span(text: str, words: Sequence[str], chars: int) -> tuple[int, int]:
     """The part of *text* that answers: all of it, or of a long text the sentence with most of *words*, whole, and
-    those around it up to *chars*."""
+    those after it up to *chars*."""
     if len(text) <= chars:
         return 0, len(text)
-    parts = text_pieces(text, PIECE_CHARS)
-    starts, ends = [part.start for part in parts], [part.stop for part in parts]
-    low, stems = text.lower(), [prefix_of(word) for word in words]
-    scores = [0] * len(parts)
-    for stem in stems:
-        inside = set()
-        for m in re.finditer(re.escape(stem), low):
-            at = bisect_right(starts, m.start()) - 1
-            if m.end() <= ends[at]:
-                inside.add(at)
-        for at in inside:
-            scores[at] += 1
-    first = last = max(range(len(starts)), key=lambda n: (scores[n], -n))
-    while True:  # what follows explains more than what goes before, unless that has the words
-        before = scores[first - 1] if first else -1
-        after = scores[last + 1] if last + 1 < len(starts) else -1
-        wider = (first - 1, last) if before > after else (first, last + 1)
-        if max(before, after) < 0 or ends[wider[1]] - starts[wider[0]] > chars:
-            return starts[first], ends[last]
-        first, last = wider
+    parts, low, stems = text_pieces(text, PIECE_CHARS), text.lower(), [prefix_of(word) for word in words]
+    scores = [sum(stem in low[part.start : part.stop] for stem in stems) for part in parts]
+    first = max(range(len(parts)), key=lambda n: (scores[n], -n))
+    start = parts[first].start
+    return start, max(
+        part.stop for part in parts[first:] if part is parts[first] or part.stop - start <= chars
+    )
 
 
 # --- What a note said before it was changed or corrected. A quotation that says so is marked: it does not hold any more.
