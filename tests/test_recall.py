@@ -301,20 +301,6 @@ def test_a_link_does_not_displace_the_first_answers(remember):
     assert find("alpha beta")[:5] == direct
 
 
-def test_a_note_of_the_same_messages_leaves_its_place_to_one_that_tells_more(remember):
-    source = (Source("s", "m1", 1),)
-    find = remember(
-        first={"text": "alpha beta gamma", "sources": source},
-        twin={"text": "alpha beta gamma delta", "sources": source},
-        third={"text": "alpha", "sources": (Source("s", "m2", 2),)},
-    )
-    assert find("alpha beta gamma", walk=False) == ["first", "twin", "third"]
-    assert find("alpha beta gamma") == ["first", "third", "twin"]
-
-
-# --- why, and how long it takes
-
-
 def test_why_says_which_words_and_where(remember, tmp_path):
     (tmp_path / "archive").mkdir()
     talk = Message("m1", "user", "We were on the ferry to Procida.", ms(date(2026, 3, 4)))

@@ -262,9 +262,8 @@ def walked_order(db: sqlite3.Connection, pool: Pool, k: int, exact: Sequence[Ter
     The order of the notes once links have been followed from the best of them.
 
     The first OWN_SHARE of *k* keep their places. After them a linked note may pass one that only matches words: the more, the
-    surer its entry point, the stronger the link, and the better the note itself matches. A note whose messages are all
-    sources of a better note counts as linked to that note, and gives its place to others.
-    Where *exact*, notes that say all of these terms come first.
+    surer its entry point, the stronger the link, and the better the note itself matches. Where *exact*, notes that say all
+    of these terms come first.
     """
     order = ranked_ids(pool)
     if not order:
@@ -286,27 +285,11 @@ def walked_order(db: sqlite3.Connection, pool: Pool, k: int, exact: Sequence[Ter
             candidate.why.append(max(steps[id])[1])
     chosen = set(own)
     order = own + [id for id in ranked_ids(pool) if id not in chosen]
-    return telling_first(db, exact_first(db, order, pool, exact) if exact else order, k)
+    return exact_first(db, order, pool, exact) if exact else order
 
 
 def ranked_ids(pool: Pool) -> list[int]:
     return sorted(pool, key=lambda id: (-pool[id].score, pool[id].path, id))
-
-
-def telling_first(db: sqlite3.Connection, order: list[int], k: int) -> list[int]:
-    """*order*, with notes at the end whose messages are all sources of earlier notes."""
-    looked, rest = order[: 4 * k], order[4 * k :]
-    cited: dict[int, set[tuple[str, str]]] = {}
-    for note, *source in rows_of(db, "select note, session, id from source where note in", looked):
-        cited.setdefault(note, set()).add(tuple(source))
-    told: set[tuple[str, str]] = set()
-    new: list[int] = []
-    old: list[int] = []
-    for id in looked:
-        said = cited.get(id, set())
-        (old if said and said <= told else new).append(id)
-        told |= said
-    return new + old + rest
 
 
 def linked_notes(db: sqlite3.Connection, entry: int) -> set[int]:
