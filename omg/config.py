@@ -293,7 +293,7 @@ class Inject(Section):
     entry_points: int = Field(
         10,
         ge=0,
-        description="notes named for one prompt at the most; four times as many where it asks for the course of something, or for several things",
+        description="notes named for one prompt at the most; four times as many where it asks for the course of something",
     )
 
 

@@ -469,17 +469,6 @@ def test_the_words_that_ask_for_an_order_are_not_looked_for(home: Memory) -> Non
     assert quoted(told(home, asked)) == ["2026-03-05 (5 days ago)", "- user: I sold the boat."]
 
 
-def test_a_question_for_several_things_is_given_more_notes_than_one_for_one(home: Memory) -> None:
-    graph = graph_of(home)
-    for n in range(60):
-        put_note(graph, f"tune-{n}", f"Mira played {'cdefgah'[n % 7]}{n} on an instrument.", type="episode")
-    first, many = (
-        told(home, "What was the instrument Mira played?"),
-        told(home, "What instruments does Mira play?"),
-    )
-    assert first.count(" — ") <= 10 < many.count(" — ") <= 40
-
-
 def test_without_an_archive_or_with_a_damaged_line_a_prompt_is_answered(home: Memory) -> None:
     graph = graph_of(home)
     put_note(graph, "mimi", "The user's cat is called Mimi.", "gone-from-the-archive")

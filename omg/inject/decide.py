@@ -35,12 +35,10 @@ from ..vault.vault import SAYING
 from .passages import Said, assistants_share, find_said, quoted_passages
 from .prompt import render_prompt, render_system_slice
 
-# --- Whether a message asks for the course of something: an order, a count, a summary, how something came about. Or for
-# several things.
+# --- Whether a message asks for the course of something: an order, a count, a summary, how something came about.
 #
-# Of a course a timeline is wanted, complete before it is detailed: many lines and short passages. Of several things more
-# notes are, a line each.
-# A wrong guess only costs some detail.
+# Of a course a timeline is wanted, complete before it is detailed: many lines and short passages. A wrong guess only costs
+# some detail.
 
 
 COURSE = re.compile(
@@ -69,26 +67,11 @@ ASKING_WORDS = re.compile(
     """,
     re.I | re.X,
 )
-# "Which instruments does she play?", "What are my sister's hobbies?": a plural, and what is asked of it.
-SEVERAL_ASKED = re.compile(
-    r"""
-    \b(?:what|which)\ (?:
-      (?:[\w'’-]+\ ){0,2}?(?:\w+[^\Wsui'’]s|people|children)\ (?:ha[sd]|have|do|does|did|are|were|was|is)
-      |(?:are|were)\ (?:the|my|our|his|her|their|[\w-]+['’]s?)\ (?:[\w-]+\ ){0,2}?(?:\w+[^\Wsui'’]s|people|children)
-    )\b
-    |\bwelche\b[^.?!\n]{0,60}\b(?:hat|habe|hast|haben|sind|waren|mag|mögen|macht|machen)\b
-    """,
-    re.I | re.X,
-)
 COURSE_ASKED_CHARS = 2_000
 
 
 def asks_for_course(text: str) -> bool:
     return bool(COURSE.search(text[:COURSE_ASKED_CHARS]))
-
-
-def asks_for_several(text: str) -> bool:
-    return bool(SEVERAL_ASKED.search(text[:COURSE_ASKED_CHARS]))
 
 
 def topic_of(text: str) -> str:
@@ -166,17 +149,12 @@ def sureness(
     if query.days and (not query.terms or is_of_own(query)):
         return 1.0
     shares = [max(SAID_SHARE * min(1.0, s.share), WRITTEN_ALONE * s.words) for s in said]
-    noted = max([*(hit.score for hit in hits), *shares], default=0.0)
-    # A message that no note cites has no note near it in meaning.
-    alone = max((share for s, share in zip(said, shares, strict=True) if not s.noted), default=0.0)
-    names = list(names_in(query.text))
-    if names and not any(map(known, names)):
-        noted, alone = noted * NAMES_SHARE, alone * NAMES_SHARE
-    elif names:
-        noted, alone = noted + NAME_KNOWN, alone + NAME_KNOWN
+    sure = max([*(hit.score for hit in hits), *shares], default=0.0)
+    if names := list(names_in(query.text)):
+        sure = sure + NAME_KNOWN if any(map(known, names)) else sure * NAMES_SHARE
     if by_meaning:
-        noted += MEANING * (max((hit.cosine or 0.0 for hit in hits), default=0.0) - TYPICAL)
-    return max(noted, alone)
+        sure += MEANING * (max((hit.cosine or 0.0 for hit in hits), default=0.0) - TYPICAL)
+    return sure
 
 
 def is_of_own(query: ParsedQuery) -> bool:
@@ -270,7 +248,7 @@ def lines_of(graph: Graph, path: str, limit: int, today: date) -> list[Entry]:
 
 
 SYSTEM_SHARE = 0.4  # of the budget; the rest is for what bears on the message itself
-MANY_NOTES = 4  # times as many, where a course or several things are asked for
+MANY_NOTES = 4  # times as many, where a course is asked for
 MORE_CHARS = 300  # of a note's text
 PAGE_CHARS = 1_500  # of the page on a week or month that is asked for
 URGENT_S = 60  # how long a cut waits for its observation before `system` goes on without
@@ -281,7 +259,7 @@ SYSTEM_KEPT_DAYS = 7  # what was served to a session is dropped when nobody has 
 QUERY_CHARS = 2_000  # of a prompt; what is pasted below that says little about what is meant
 LONGEST_ASKED = 92  # days for which pages are given
 FLOOR = WEAK_BELOW
-FLOOR_OF_MANY = 0.05  # where a course or several things are asked for: whatever may belong to it
+FLOOR_OF_COURSE = 0.05  # where a course is asked for: whatever may belong to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -492,11 +470,10 @@ def find_for(
     query, course = parse_query(words, today), asks_for_course(words)
     topic = parse_query(topic_of(words), today) if course else query
     topic = topic if topic.terms else query
-    many = course or asks_for_several(words)
-    limit = config.inject.entry_points * (MANY_NOTES if many else 1)
+    limit = config.inject.entry_points * (MANY_NOTES if course else 1)
     if not limit or not asks_of_memory(query):
         return Relevant(topic, course, limit)
-    hits = relevant_hits(graph, topic, now, limit, FLOOR_OF_MANY if many else FLOOR)
+    hits = relevant_hits(graph, topic, now, limit, FLOOR_OF_COURSE if course else FLOOR)
     said = find_said(graph, topic, hits, session=session, now=now, course=course)
     types = ((path, type) for type, (path, _, _) in MOCS.items())
     maps = named_in(topic, (*graph.index.maps().items(), *types))
