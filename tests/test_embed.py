@@ -140,7 +140,7 @@ def test_a_folder_is_a_model_and_its_id_changes_with_its_settings(tmp_path):
 
 
 def test_the_hubs_cache_is_found_without_asking_the_hub(tmp_path, monkeypatch):
-    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     cache = tmp_path / "hub" / "models--acme--small"
     (cache / "refs").mkdir(parents=True)
     (cache / "refs" / "main").write_text("c0ffee")

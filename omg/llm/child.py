@@ -23,7 +23,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -368,17 +367,11 @@ def quotes_message(message: str, asked: str) -> bool:
 
 
 def retry_after_s(error: Exception) -> float | None:
-    """Seconds that the server asks us to wait: its Retry-After, a number or a date."""
+    """Seconds that the server asks us to wait: its Retry-After, where that is a number."""
     headers = getattr(error, "litellm_response_headers", None) or {}
-    value = headers.get("retry-after")
-    if not value:
-        return None
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        with contextlib.suppress(ValueError, TypeError):
-            return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-        return None
+    with contextlib.suppress(ValueError):
+        return max(0.0, float(headers.get("retry-after") or ""))
+    return None
 
 
 if __name__ == "__main__":

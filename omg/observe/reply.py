@@ -143,7 +143,6 @@ class ReplyItem(BaseModel):
     links: Names = []
     contradicts: Names = []
     sources: Names
-    reason: Text = ""
 
 
 def parse_answer(
@@ -288,7 +287,6 @@ def to_edit(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> tupl
         sets=fields_set(item, target),
         drop=tuple(item.drop),
         standing=bool(item.standing) and kind == "preference",
-        reason=item.reason,
         day=day_of_ms(latest, shown.zone),
     )
     heard = [m for _, m in cited]

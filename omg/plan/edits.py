@@ -125,7 +125,6 @@ class Edit:
     sets: frozenset[str] = frozenset()
     drop: tuple[str, ...] = ()  # sentences of the body that do not hold any more
     standing: bool = False
-    reason: str = ""
     generation: int = 0
     day: dt.date | None = None  # when it was said; None: the plan's
     proposes: str = ""  # of a note of the assistant's: see node/note.py
