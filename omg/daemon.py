@@ -380,11 +380,9 @@ class Daemon:
         graph = graph_of(self.memory.registry, body)
         if graph is None:
             return {}
-        session, at_ms = str(body.get("sessionKey") or ""), self.memory.registry.now_ms()
-        graph.note(partial(note_asked, session=session, at_ms=at_ms))
         tell = partial(self.memory.registry.tell, graph=graph.identity.key)
         if body.get("waits") is True:
-            self._wait_for_observation(graph, session, tell)
+            self._wait_for_observation(graph, str(body.get("sessionKey") or ""), tell)
         with self._assembling.setdefault(graph.identity.key, threading.Lock()):  # two at once would cut twice
             made, answer = cut_answer(self.memory, graph, body, tell)
         if made.waits:
@@ -611,9 +609,10 @@ def cut_answer(
     memory: Memory, graph: Graph, body: dict[str, Any], tell: Callable[..., None] = lambda *_, **__: None
 ) -> tuple[Cut, dict[str, Any]]:
     """What leaves the context, and the answer that says so. Turns that should leave but are not observed become urgent."""
+    at_ms = memory.registry.now_ms()
+    graph.note(partial(note_asked, session=str(body.get("sessionKey") or ""), at_ms=at_ms))
     made = cut_context(graph, body, now=memory.clock(), config=memory.config, tell=tell)
     if made.waits and not graph.state().urgent_ms:
-        at_ms = memory.registry.now_ms()
         graph.update(partial(note_urgent, session="", reason="context", at_ms=at_ms, waiting=True))
     if not made.text:
         return made, {}

@@ -46,7 +46,6 @@ from ..tools.reading import mapping_in
 from ..tools.tools import CHANGING, graph_of
 from ..worker.intake import DropReader
 from ..worker.nights import rebuild_each, reflect_each
-from ..worker.schedule import note_asked
 from .homes import DEFAULT_CACHE, Home, Homes
 from .store import REQUEST_S, WORK_S, GraphRow, Store, opened_pool
 
@@ -180,11 +179,8 @@ class Serving:
 
 def assemble(memory: Memory, body: dict[str, Any]) -> Mapping[str, Any]:
     """As the daemon's, but no turn waits here for another machine's observing."""
-    if (graph := graph_of(memory.registry, body)) is None:
-        return {}
-    session = str(body.get("sessionKey") or "")
-    graph.note(partial(note_asked, session=session, at_ms=memory.registry.now_ms()))
-    return cut_answer(memory, graph, body)[1]
+    graph = graph_of(memory.registry, body)
+    return cut_answer(memory, graph, body)[1] if graph else {}
 
 
 def forget_answer(memory: Memory, body: dict[str, Any]) -> Mapping[str, Any]:
