@@ -104,9 +104,9 @@ def night_of(worker: Worker, who: Identity, since: dt.date | None, dry_run: bool
     except Exception as e:  # an error in one graph does not stop the others
         why = worker.report(who.key, e, "reflection_failed")
     try:
-        worker.registry.opened(who, keep=False, make=False).update(
-            lambda state: setattr(state, "changed_tokens", 0)
-        )
+        if not dry_run:
+            graph = worker.registry.opened(who, keep=False, make=False)
+            graph.update(lambda state: setattr(state, "changed_tokens", 0))
     # Such as a full disk. Without a pause the model would be asked at every tick.
     except (OSError, OmgError) as e:
         worker.note_trouble(who, e)
