@@ -1,8 +1,8 @@
 """
 A headless Chromium, driven over a pair of pipes with its DevTools protocol: no driver to install.
 
-For tests of the graph page: open a file, press keys, read what the page says, take its picture. Not a
-general browser driver. One rule: every address the browser asks for is in `requests`.
+For tests of the graph page: open a file, press keys, read what the page says, take its picture. Every address that
+the browser asks for is in `requests`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 class Browser:
     """One page in one Chromium. `requests` holds every URL asked for, `errors` what went wrong."""
 
-    def __init__(self, profile: Path, *, size: tuple[int, int] = (1440, 900), dark: bool = False) -> None:
+    def __init__(self, profile: Path) -> None:
         assert CHROMIUM
         to_read, self.out = os.pipe()
         self.inp, to_write = os.pipe()
@@ -48,7 +48,7 @@ class Browser:
                 "--disable-component-update",
                 "--no-first-run",
                 "--hide-scrollbars",
-                f"--window-size={size[0]},{size[1]}",
+                "--window-size=1440,900",
                 f"--user-data-dir={profile}",
                 "--remote-debugging-pipe",
                 "about:blank",
@@ -68,16 +68,13 @@ class Browser:
         self.session = self.call("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(f"{domain}.enable")
-        width, height = size
         self.call(
             "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
+            width=1440,
+            height=900,
             deviceScaleFactor=1,
             mobile=False,
         )
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call("Emulation.setEmulatedMedia", features=[scheme])
 
     session = ""
 

@@ -11,6 +11,7 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ import pytest
 from hypothesis import settings
 from openai_server import OpenAIServer
 
+from omg.config import Config, Observation
 from omg.llm.child import Child
+from omg.memory import Memory
 
 settings.register_profile("shared", deadline=None)  # the machine has other work
 settings.load_profile("shared")
@@ -60,6 +63,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("OMG_HOME", str(folder))
     return folder
+
+
+@pytest.fixture
+def omg(home: Path) -> Iterator[Memory]:
+    """A memory without a model, in which it is noon of 1 March 2026."""
+    config = Config(home=home, observation=Observation(model="offline"))
+    with Memory(config, clock=lambda: datetime(2026, 3, 1, 12, tzinfo=UTC), embed=None) as memory:
+        yield memory
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sqlite3
 from datetime import UTC, datetime
 
 import pytest
@@ -36,29 +35,6 @@ def value(done):
     code, out, err = done
     assert (code, err) == (0, ""), err
     return json.loads(out)
-
-
-def test_each_command_says_what_it_did_and_undo_takes_it_back(omg):
-    for args, said in (
-        (("pin", "router"), "nodes/fact/router is pinned"),
-        (("link", "router", "modem"), "nodes/fact/router links to nodes/fact/modem"),
-        (("supersede", "router", "modem"), "nodes/fact/router is replaced by nodes/fact/modem"),
-        (("merge", "router", "modem"), "nodes/fact/router has taken over nodes/fact/modem"),
-        (("rename", "router", "gadget"), "nodes/fact/router is now nodes/fact/gadget"),
-    ):
-        code, out, err = omg(*args)
-        assert (code, err) == (0, "")
-        told, _, cycle = out.strip().partition("  (omg undo ")
-        assert told == said
-        undone = omg("undo", cycle.rstrip(")"))
-        assert (undone[0], undone[2]) == (0, "")
-        assert undone[1].startswith("undone: ")
-        if args[0] == "pin":
-            assert undone[1].endswith("pinned nodes/fact/router\n  nodes/fact/router is as it was before\n")
-    code, out, err = omg("undo")  # of what is still there: the second note
-    assert (code, err) == (0, "")
-    assert out == "undone: wrote nodes/fact/modem\n  nodes/fact/modem is gone again\n"
-    assert omg("show", "modem")[0] == 1
 
 
 def test_scripts_get_json_from_all_of_them(omg):
@@ -129,23 +105,6 @@ def test_an_error_is_one_line_and_says_what_to_do(omg, args, says):
     assert err.startswith("omg: ")
     assert err.count("\n") == 1, err
     assert says in err
-
-
-def test_forgetting_at_the_command_line_leaves_no_byte_of_it(omg, home):
-    code, out, _ = omg("forget", "--before", "2026-03-05")
-    assert "Nothing was changed." in out
-    assert any(WORD.encode() in f.read_bytes() for f in home.rglob("*") if f.is_file())
-    code, out, err = omg("forget", "--before", "2026-03-05", "--yes")
-    assert (code, err) == (0, "")
-    assert out.startswith("forgotten:")
-    assert [f for f in home.rglob("*") if f.is_file() and WORD.encode() in f.read_bytes()] == []
-    assert omg("import", "chat.jsonl")[1].startswith("1 message, of them 0 new")
-    omg("rebuild", "--yes")
-    assert [f for f in home.rglob("*") if f.is_file() and WORD.encode() in f.read_bytes()] == []
-    [db] = home.glob("graphs/*/index.db")
-    with sqlite3.connect(db) as index:
-        assert index.execute("pragma integrity_check").fetchone() == ("ok",)
-    index.close()
 
 
 def test_a_rebuild_is_looked_at_first_and_then_put_in_place(omg, home):

@@ -87,28 +87,6 @@ def test_what_the_user_moves_is_moved_with_its_day_and_what_it_said_stays(agent:
     assert "2026-03-12" in agent.use("omg_search", ALICE, query="dentist")["text"]
 
 
-@pytest.mark.parametrize(
-    "said, then, holds",
-    [
-        ("My sister Astrid lives in Trondheim.", "Actually she lives in Tromsø, not Trondheim.", "lives in Tromsø."),
-        ("The rent is 950 euros a month.", "No, 980 euros.", "is 980 euros"),
-        ("I have an exam on 3 December.", "It was moved to 10 December.", "on 2026-12-10."),
-    ],
-)  # fmt: skip
-def test_what_the_user_corrects_in_a_later_message_is_corrected_in_its_note_and_in_no_other(
-    agent: Agent, said: str, then: str, holds: str
-) -> None:
-    agent.heard(ALICE, "I work as a nurse.")
-    agent.heard(ALICE, said)
-    before = {note(agent, path).description for path in agent.notes(ALICE)} - {JOB}
-    agent.heard(ALICE, then)
-    now = {n.description: n for n in (note(agent, path) for path in agent.notes(ALICE))}
-    assert JOB in now
-    (right,) = now.keys() - {JOB}
-    assert holds in right
-    assert [line.partition(": ")[2] for line in split_history(now[right].body)[1]] == list(before)
-
-
 def test_a_sentence_of_the_text_is_replaced_where_it_stands(agent: Agent) -> None:
     path = remember(agent, "Ada is the user's sister.")
     more = "\n\n- Works with Dr. Costa in Ghent.\n- Has two cats.\n"
@@ -413,16 +391,6 @@ def test_what_the_user_asks_to_remember_is_theirs_however_its_day_is_written(age
     assert (made.origin, made.description) == ("user", "The parcel arrives on 2026-02-26.")
     other = note(agent, remember(agent, "The parcel arrives on 2026-02-27.", said=said))
     assert other.origin == "assistant"
-
-
-@pytest.mark.parametrize("said", ["Nice weather today.", "no, leave it.", "I buy nuts for the squirrels."])
-def test_a_sentence_of_the_users_about_something_else_takes_the_place_of_no_note(
-    agent: Agent, said: str
-) -> None:
-    path = remember(agent, "I am allergic to penicillin.", type="identity")
-    before = agent.home.find(ALICE).vault.text(path)
-    correct(agent, said, path, said)
-    assert agent.home.find(ALICE).vault.text(path) == before
 
 
 @pytest.mark.parametrize(

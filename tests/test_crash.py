@@ -1,14 +1,10 @@
 """
-Pull the plug at every write of an observation, and thirty times at random for real: after the next run the
-vault is what an undisturbed run would have made of it.
+Kill the process at each write of an observation: after the next run the vault is what an undisturbed run would have
+made of it.
 """
 
 import json
-import os
-import random
 import shutil
-import signal
-import time
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -21,23 +17,20 @@ from omg.config import Config, Observation
 from omg.memory import Memory
 from omg.vault.vault import Vault
 
-MAIN = "agent:main:main"
 SAID = [
-    (MAIN, "user", "I prefer short checklists for deploys."),
-    (MAIN, "assistant", "Noted, short checklists it is."),
-    (MAIN, "user", "My sister Maya lives in Lisbon."),
-    (MAIN, "user", "We decided to use Postgres for the invoice project because of row-level security."),
-    ("agent:main:telegram:direct:7", "user", "I will renew my passport on 2026-03-20."),
-    (MAIN, "user", "Actually I now prefer long checklists for deploys."),
+    ("user", "I prefer short checklists for deploys."),
+    ("assistant", "Noted, short checklists it is."),
+    ("user", "My sister Maya lives in Lisbon."),
+    ("user", "We decided to use Postgres for the invoice project because of row-level security."),
+    ("user", "Actually I now prefer long checklists for deploys."),
 ]
-OWN = [said for said in SAID if said[0] == MAIN]
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
-def fill(home: Path, said: list[tuple[str, str, str]] = SAID) -> None:
-    for n, (session, role, text) in enumerate(said):
+def fill(home: Path) -> None:
+    for n, (role, text) in enumerate(SAID):
         at = 1_771_500_000_000 + n * 60_000
-        hand_over(home, entry(f"e{n}", text, at, role), session=session)
+        hand_over(home, entry(f"e{n}", text, at, role))
 
 
 def run(home: Path) -> None:
@@ -79,7 +72,7 @@ def undisturbed(tmp_path_factory):
     fill(warm)
     run(warm)  # what is imported and compiled once, the forked children need not repeat
     home = tmp_path_factory.mktemp("undisturbed") / "omg"
-    fill(home, OWN)
+    fill(home)
     status, writes = in_child(lambda: run(home))
     assert status == 0
     return home, writes
@@ -90,7 +83,7 @@ def test_the_plug_can_be_pulled_at_every_write(undisturbed, tmp_path):
     assert writes > 50
     for n in range(1, writes + 1):
         home = tmp_path / str(n) / "omg"
-        fill(home, OWN)
+        fill(home)
         again = partial(run, home)
         assert in_child(again, n)[0] == 137, f"write {n} was never reached"
         assert in_child(again)[0] == 0, f"no recovery after write {n}"
@@ -98,38 +91,3 @@ def test_the_plug_can_be_pulled_at_every_write(undisturbed, tmp_path):
         assert vaults(home) == vaults(expected), f"died at write {n}"
         assert archived(home) == archived(expected), f"died at write {n}"
         shutil.rmtree(home.parent)
-
-
-def begun(home: Path) -> int:
-    """The process that runs in *home*; forked, for a new one would mostly be killed at its imports."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            run(home)
-        finally:
-            os._exit(0)
-    return pid
-
-
-def test_killed_at_random_times_for_real(undisturbed, tmp_path):
-    expected = tmp_path / "expected" / "omg"
-    fill(expected)
-    run(expected)
-    rng = random.Random(7)
-    home = tmp_path / "omg"
-    fill(home)
-    started = time.monotonic()
-    os.waitpid(begun(home), 0)
-    whole = time.monotonic() - started
-    killed = 0
-    for n in range(30):
-        home = tmp_path / f"k{n}" / "omg"
-        fill(home)
-        pid = begun(home)
-        time.sleep(whole * rng.uniform(0, 1))
-        os.kill(pid, signal.SIGKILL)
-        killed += os.WIFSIGNALED(os.waitpid(pid, 0)[1])
-        run(home)
-        assert vaults(home) == vaults(expected)
-        assert archived(home) == archived(expected)
-    assert killed > 0  # how many depends on what else the machine does

@@ -8,7 +8,6 @@ import pytest
 from spooled import entry, hand_over
 from test_forget_everywhere import traces
 
-from omg.config import Config, Observation
 from omg.curate import (
     closed_cycles,
     export_graph,
@@ -39,13 +38,6 @@ from omg.rebuild import build_anew, swap_graphs
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MAIN = "agent:main:main"
-
-
-@pytest.fixture
-def omg(home):
-    which = Memory(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW, embed=None)
-    yield which
-    which.close()
 
 
 def say(omg, *texts, session=MAIN):
@@ -144,23 +136,6 @@ def test_the_title_that_a_note_has_of_its_name_follows_a_rename_and_another_stay
     assert body(graph, renamed(path, "modem")) == "# Modem\n\nIt is in the attic."
     own = new_note(graph, "fact", "Roof", "# Up there\n\nThe roof is red.", NOW).path
     assert body(graph, renamed(own, "tiles")) == "# Up there\n\nThe roof is red."
-
-
-def test_an_older_note_of_ours_gets_its_title_when_it_is_next_written_and_a_persons_never(graph):
-    notes = {}
-    for name, said in (("ours", "The shed is green."), ("theirs", "The fence is white.")):
-        notes[name] = path = new_note(graph, "fact", f"About {name}", said, NOW).path
-        was = graph.vault.bytes(path)
-        older = was.replace(f"# About {name}\n\n".encode(), b"")
-        assert older != was
-        graph.vault.write(path, older, was)
-    theirs = graph.vault.file(notes["theirs"])
-    theirs.write_text(theirs.read_text() + "Mine.\n")
-    graph.index.sync(graph.vault)
-    for name, path in notes.items():
-        write_edits(graph, [Edit("update", f"About {name}", "It is blue.", target=path)], NOW, "wrote it")
-    assert body(graph, notes["ours"]).startswith("# About ours\n\nIt is blue.")
-    assert "# About theirs" not in theirs.read_text() and "Mine.\n" in theirs.read_text()
 
 
 def test_pin_link_and_supersede_say_so_in_the_frontmatter(graph, router, modem):

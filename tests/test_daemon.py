@@ -205,36 +205,6 @@ def test_of_two_that_start_at_once_one_is_up_and_the_other_says_so(start: Start)
     assert up.ready().ask("/health")["pid"] == up.process.pid
 
 
-def test_what_leaves_a_context_is_the_same_for_two_who_ask_at_once_and_after_a_kill(
-    start: Start, home: Path
-) -> None:
-    daemon = start(OFFLINE + "[context]\nmessage_tokens = 300\n").ready()
-    now = round(time.time() * 1000) - 600_000
-    said: list[dict[str, Any]] = []
-    for n in range(12):
-        text = f"I prefer the number {n} over all others. " + "And so on. " * 12
-        said.append({"role": "user", "content": text, "timestamp": now + 2000 * n, "idempotencyKey": f"k{n}"})
-        said.append(
-            {"role": "assistant", "content": "Noted, as you asked.", "timestamp": now + 2000 * n + 1000}
-        )
-    hand_over(home, *({"entryId": f"e{i}", "message": m} for i, m in enumerate(said)))
-    body = {"sessionKey": OWNER, "messages": said}
-    eventually(lambda: daemon.ask("/context/assemble", **body).get("cut"), 20)
-    with ThreadPoolExecutor(4) as pool:
-        answers = list(pool.map(lambda _: daemon.ask("/context/assemble", **body), range(4)))
-    daemon.end()
-    again = start(OFFLINE + "[context]\nmessage_tokens = 300\n").ready()
-    answers.append(again.ask("/context/assemble", **body))
-    assert len(answers) == 5
-    assert all(answer == answers[0] for answer in answers)
-    assert answers[0]["cut"] == list(range(len(answers[0]["cut"])))
-    for other in ("agent:main:telegram:direct:222", "agent:main:subagent:1", ""):
-        assert again.ask("/context/assemble", sessionKey=other, messages=said) == {}
-    events = [json.loads(line) for line in (home / "events.jsonl").read_text().splitlines()]
-    assert [e["reason"] for e in events if e["event"] == "context_cut"] == ["threshold"]
-    assert "number 3" not in json.dumps(events)
-
-
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGINT", "/stop", "stdin"])
 def test_it_goes_when_asked_and_leaves_no_socket(start: Start, home: Path, how: str) -> None:
     daemon = start(parent=how == "stdin").ready()
@@ -248,20 +218,6 @@ def test_it_goes_when_asked_and_leaves_no_socket(start: Start, home: Path, how: 
         daemon.process.send_signal(getattr(signal, how))
     assert daemon.process.wait(10) == 0
     assert not (home / "omg.sock").exists()
-
-
-def test_a_stranger_and_a_turn_that_no_person_began_are_told_nothing(shared: Running) -> None:
-    strangers = (
-        "agent:main:telegram:direct:999",
-        "agent:main:cron:x:run:y",
-        "agent:other:main",
-        "",
-        "x" * 9000,
-    )
-    for session in strangers:
-        assert shared.inject(SECRET, session) == {}
-    for trigger in ({"trigger": "cron"}, {}):
-        assert shared.ask("/inject", sessionKey=OWNER, prompt=SECRET, **trigger) == {}
 
 
 def test_a_model_that_hangs_delays_no_prompt(start: Start, openai_server: OpenAIServer) -> None:

@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-from pathlib import Path
 
 import pytest
 
@@ -68,24 +67,6 @@ def test_a_name_that_no_link_can_hold_is_named_with_the_command_that_mends_it(om
     assert finding.mend.startswith("omg rename 'nodes/fact/")
     page = omg.find().vault.text("mocs/moc-facts")
     assert "[[nodes/" not in page and "](nodes/fact/" in page and ".md) — About it" in page
-
-
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("pending/000001700000000-abc.12345678.10.json", "`omg import --openclaw` brings back"),
-        ("receipts/20260101T000000-x.open.json", "its turns are observed again"),
-    ],
-)
-def test_a_turn_or_a_receipt_that_cannot_be_read_is_a_finding_and_not_the_end_of_the_others(omg, name, says):
-    file = omg.find().folder / name
-    file.write_text("{torn")
-    omg.close()
-    with Memory(omg.config, embed=None) as with_it:
-        (finding,) = found(with_it, file)
-        assert finding.level == "warn" and says in finding.what
-        assert not file.exists() and Path(finding.where).read_text() == "{torn"
-        assert any("the home takes" in f.what for f in found(with_it))
 
 
 def test_what_a_killed_process_leaves_is_found_and_gone_after_fix(omg):

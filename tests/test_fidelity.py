@@ -122,39 +122,3 @@ def test_what_does_not_stand_in_the_vault_is_named(
 ) -> None:
     change(vault, note, was, now)
     assert lost(vault) == ([(what, "lost")] if what else [])
-
-
-def test_an_update_that_became_a_second_note_is_named(vault: Path) -> None:
-    change(
-        vault,
-        "identity/home",
-        "The user lives in Bergen since 2026-03.",
-        "The user lives in Oslo since 2024-03.",
-    )
-    second = HOME.replace("# Home", "# Home 2").partition("## History")[0]
-    (vault / "nodes" / "identity" / "home-2.md").write_text(second, encoding="utf-8")
-    assert lost(vault) == [("updates", "beside")]
-
-
-def test_a_label_is_wrong_before_what_the_user_alone_said(vault: Path) -> None:
-    change(vault, "identity/home", "The user keeps", "The assistant: The user keeps")
-    (label,) = report(vault)["wrong_labels"]
-    assert (label["label"], label["note"]) == ("the assistant", "nodes/identity/home")
-
-
-def test_a_loss_has_the_reason_that_the_code_gave(vault: Path) -> None:
-    change(vault, "episode/library-books", "loop: done", "loop: open")
-    (vault / "nodes" / "fact" / "ramen-places-in-oslo.md").unlink()
-    given = [
-        {"request": 1, "place": "2", "row": 1, "edit": "2"},
-        {"request": 3, "place": "g1, edit 1", "row": 3, "edit": "g1.1"},
-    ]
-    told = [[1, "dropped edit 2: no such place"], [3, "refused g1, edit 1, close: it is not over"]]
-    why = {loss["what"]: loss["why"] for loss in report(vault, given=given, told=told)["losses"]}
-    assert why == {
-        "descriptions": "no such place",
-        "titles": "no such place",
-        "type": "no such place",
-        "links": "no such place",
-        "close": "it is not over",
-    }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 
@@ -14,6 +13,7 @@ from killed import in_child
 from shell import omg_here
 from spooled import entry, hand_over
 from test_forget_everywhere import ALICE, MAIN, NOW, SECRET, opened, say, traces
+from test_forget_everywhere import home as home
 
 from omg.curate import (
     closed_cycles,
@@ -38,13 +38,6 @@ FOUR = (
     f"My locker combination is {SECRET}. My sister Maya lives in Lisbon. I prefer tea in the morning. "
     "I decided to repaint the shed because it rusts."
 )
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Memory]:
-    which = opened(tmp_path / "omg")
-    yield which
-    which.close()
 
 
 def notes(graph: Graph) -> dict[str, str]:

@@ -16,7 +16,6 @@ from test_forget_everywhere import SECRET, traces
 from omg.curate import forget_selection, select_to_forget
 from omg.forget.erase import select_words
 from omg.graph.graph import Graph
-from omg.journal import receipts_of
 from omg.llm.replies import Ask, ModelQuestion, ModelReply
 from omg.memory import Memory
 from omg.message.turn import Message, message_to_json
@@ -264,20 +263,3 @@ def test_what_a_model_said_of_others_beside_it_is_followed_without_its_words(
     night(home, meanwhile(lambda: forget(home, ids=["tea-c"]), lambda q: "tea" in q.user))
     assert traces(home) == []
     assert graph.vault.read("nodes/preference/tea-b").superseded_by == "nodes/preference/tea-a"
-
-
-def test_a_note_deleted_while_the_model_thinks_costs_the_night_nothing_else(
-    home: Memory, graph: Graph
-) -> None:
-    put(
-        graph,
-        note("nodes/preference/tea-a", "Ines drinks black tea.", MONDAY),
-        note("nodes/preference/tea-b", "Ines drinks green tea.", MONDAY + DAY),
-    )
-    happened = week(graph)
-    ask = meanwhile(lambda: graph.vault.file(happened[1]).unlink(), lambda q: "tea" in q.user)
-    cycle = night(home, ask)
-    assert cycle.receipt is not None and cycle.counts["superseded"] == 1
-    assert graph.vault.bytes(happened[1]) is None
-    assert receipts_of(graph)
-    assert graph.tombstones.blocks("x", [f"m-{leaf(happened[1])}"], cited=lambda: False)

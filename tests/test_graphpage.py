@@ -254,17 +254,6 @@ def test_ten_thousand_notes_are_drawn_and_searchable_within_five_seconds(
 
 
 @browsing
-def test_a_dark_desktop_gets_a_dark_page(tmp_path: Path) -> None:
-    browser = Browser(tmp_path / "profile", dark=True)
-    try:
-        shown(browser, tmp_path, page())
-        assert browser.js("getComputedStyle(document.body).backgroundColor") == "rgb(20, 22, 28)"
-        assert browser.errors == []
-    finally:
-        browser.close()
-
-
-@browsing
 def test_an_empty_graph_says_so(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "graph.html"
     file.write_text(page((), ()), encoding="utf-8")

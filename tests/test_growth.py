@@ -7,9 +7,6 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
-
-from omg.config import Config, Observation
 from omg.graph.graph import Graph
 from omg.graph.state import SESSIONS_KEPT, USE_DAY_MS, USES_SLACK, SessionState, State, Uses
 from omg.memory import Memory
@@ -17,13 +14,6 @@ from omg.worker.nights import reflect_each
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NOW_MS = int(NOW.timestamp() * 1000)
-
-
-@pytest.fixture
-def omg(home: Path):
-    which = Memory(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW, embed=None)
-    yield which
-    which.close()
 
 
 def many(state: State) -> None:

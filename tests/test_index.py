@@ -16,7 +16,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from omg.embed import Model
-from omg.errors import NotFound
 from omg.index.index import Index
 from omg.index.store import Store
 from omg.inject.prompt import in_order
@@ -144,36 +143,6 @@ def test_a_save_within_the_same_tick_and_of_the_same_size_is_seen(vault, index):
     assert found(index, "gamma") == ["a"]
 
 
-def test_a_deleted_note_is_reported_with_the_messages_it_came_from(vault, index):
-    save(
-        vault,
-        CAT,
-        "The cat is called Cleo.",
-        id="omg/fact/cat",
-        sources=(Source("s", "m1", 1), Source("s", "m2", 2)),
-    )
-    index.sync(vault)
-    (vault.root / f"{CAT}.md").unlink()
-    (gone,) = index.sync(vault, [CAT]).removed
-    assert (gone.path, gone.id, gone.sources) == (CAT, "omg/fact/cat", ("m1", "m2"))
-    assert index.entry(CAT) is None and found(index, "Cleo") == [] and index.citing(["m1"]) == []
-
-
-def test_a_renamed_note_has_moved_and_is_not_removed(vault, index):
-    save(vault, CAT, "The cat is called Cleo.", id="omg/fact/cat")
-    save(vault, "plain", "A person's note without a head.")
-    index.sync(vault)
-    rename(vault, CAT, "pets/cleo")
-    rename(vault, "plain", "pets/plain")
-    synced = index.sync(vault)
-    assert synced.moved == ((CAT, "pets/cleo"), ("plain", "pets/plain"))
-    assert synced.removed == () and synced.changed == ("pets/cleo", "pets/plain")
-    assert index.entry("omg/fact/cat").path == "pets/cleo" and index.entry(CAT) is None
-    rename(vault, "pets/cleo", CAT)  # turns up before its old file is missed
-    assert index.sync(vault, [CAT]).moved == (("pets/cleo", CAT),)
-    assert index.sync(vault, ["pets/cleo"]).removed == ()
-
-
 def test_a_note_that_is_renamed_while_the_vault_is_looked_through_has_moved(vault, index, monkeypatch):
     save(vault, "nodes/fact/old", "Alpha.", id="omg/fact/alpha")
     index.sync(vault)
@@ -233,15 +202,6 @@ def test_a_note_that_breaks_is_not_taken_for_deleted(vault, index):
     save(vault, CAT, "---\nid: [unclosed\n---\n")
     synced = index.sync(vault)
     assert synced.removed == () and synced.bad.keys() == {CAT}
-
-
-def test_a_vault_out_of_reach_leaves_the_index_as_it_was(vault, index, tmp_path):
-    vault.write("a", b"alpha\n", None)
-    index.sync(vault)
-    vault.root.rename(tmp_path / "elsewhere")
-    with pytest.raises(NotFound):
-        index.sync(vault)
-    assert found(index, "alpha") == ["a"]
 
 
 PATHS = ("a", "b", "x/a", "x/c", "mocs/moc-facts")
@@ -353,19 +313,6 @@ def test_links_in_the_head_come_first_and_one_in_code_is_none(vault, index):
     assert links_of(index, "a") == ["mocs/moc-facts", "c", "b"]
 
 
-def test_a_map_lists_what_links_to_it_first_else_what_is_of_its_type(vault, index):
-    save(vault, "mocs/moc-facts", "# Facts", type="moc")
-    save(vault, "mocs/moc-garden", "# Garden", type="moc", links=("mocs/moc-facts",))
-    save(vault, "nodes/fact/rose", "Roses.", links=("mocs/moc-garden", "mocs/moc-facts"))
-    save(vault, "nodes/fact/tax", "Taxes.", links=("mocs/moc-open-loops",), loop="open")
-    save(vault, "nodes/fact/old", "Old.", status="dormant")
-    index.sync(vault)
-    assert [e.path for e in index.entries(moc="mocs/moc-garden")] == ["nodes/fact/rose"]
-    assert [e.path for e in index.entries(moc="mocs/moc-facts")] == ["mocs/moc-garden", "nodes/fact/tax"]
-    assert [e.path for e in index.entries(loop="open")] == ["nodes/fact/tax"]
-    assert [e.path for e in index.entries(type="fact", status="dormant")] == ["nodes/fact/old"]
-
-
 # --- the archive
 
 
@@ -406,83 +353,11 @@ def test_an_archive_that_was_rewritten_is_read_again_and_what_it_lost_is_forgott
     assert index.seen(["m1", "m9"]) == set()
 
 
-def test_what_was_said_on_the_days_asked_for_comes_first(index, tmp_path):
-    days = {"m1": date(2026, 1, 5), "m2": date(2026, 3, 4), "m3": date(2026, 3, 5)}
-    texts = {"m1": "The soup, soup, soup.", "m2": "We had soup.", "m3": "It rained."}
-    talk = [
-        Message(
-            id,
-            "user",
-            texts[id],
-            round(datetime(day.year, day.month, day.day, 12, tzinfo=UTC).timestamp() * 1000),
-        )
-        for id, day in days.items()
-    ]
-    index.archive(archive(tmp_path / "archive", *talk))
-
-    def ids(query):
-        return [m.id for m, _, _ in index.search_raw(query, now=NOW)]
-
-    assert ids("the soup")[:2] == ["m1", "m2"]
-    assert ids("the soup last week")[:2] == ["m2", "m1"]
-    assert ids("what was last week?") == ["m3", "m2"]
-
-
-def test_the_archive_is_searched_by_words_and_by_what_was_said_beside(index, tmp_path):
-    talk = [
-        "Did you see the aurora in Tromsø?",
-        "Yes, on the second night!",
-        "Great.",
-        "What about lunch?",
-        "Soup, please.",
-    ]
-    folder = archive(tmp_path / "archive", *(said(n, text, sender="Ines") for n, text in enumerate(talk)))
-    index.archive(folder)
-    hits = index.search_raw("When did they see the aurora?", 3, now=NOW)
-    assert [(m.id, session) for m, session, _ in hits][:2] == [("m0", "s"), ("m1", "s")]
-    assert hits[0][2] > hits[1][2] > 0
-    assert index.search_raw("", now=NOW) == index.search_raw("?!", now=NOW) == []
-
-
 @pytest.mark.parametrize("silent", ["", MEMORY_WRITTEN])
 def test_a_message_that_says_nothing_is_not_found_by_what_was_said_beside(index, tmp_path, silent):
     talk = [said(0, "Remember the aurora."), said(1, silent, role="assistant"), said(2, silent, role="tool")]
     index.archive(archive(tmp_path / "archive", *talk))
     assert [m.id for m, *_ in index.search_raw("aurora", now=NOW)] == ["m0"]
-
-
-def test_a_note_is_found_by_the_talk_it_came_from_whichever_is_known_first(vault, index, tmp_path):
-    talk = [
-        said(1, "How was the trip to Lisbon?"),
-        said(2, "We ate at Ramiro."),
-        said(3, "The clams, of course!"),
-    ]
-    save(
-        vault,
-        "nodes/fact/dinner",
-        "They had dinner at a restaurant.",
-        sources=(Source("s", "m2", talk[1].timestamp),),
-    )
-    index.sync(vault)
-    assert found(index, "Ramiro") == found(index, "clams") == []
-    folder = archive(tmp_path / "archive", *talk[:2])
-    index.archive(folder)
-    assert (
-        found(index, "Ramiro") == found(index, "Lisbon") == ["nodes/fact/dinner"]
-        and found(index, "clams") == []
-    )
-    archive(folder, talk[2])
-    index.archive(folder)
-    assert found(index, "clams") == ["nodes/fact/dinner"]
-    (folder / "2026-03.jsonl").unlink()
-    archive(folder, *talk[1:])
-    index.archive(folder)
-    assert found(index, "Lisbon") == [] and index.seen(["m1"]) == set()
-    anew = Index(tmp_path / "anew.db")
-    anew.archive(folder)
-    anew.sync(vault)
-    assert found(anew, "Lisbon") == [] and found(anew, "clams") == ["nodes/fact/dinner"]
-    anew.close()
 
 
 def test_a_search_by_hand_puts_what_says_the_words_before_what_was_said_beside_them(vault, index, tmp_path):
@@ -722,39 +597,6 @@ def test_an_index_that_somebody_keeps_locked_is_replaced(vault, tmp_path, caplog
 
 
 # --- many at once
-
-
-def test_threads_may_ask_while_another_syncs(vault, index):
-    for n in range(60):
-        save(vault, f"n{n}", f"alpha beta{n} [[n{(n + 1) % 60}]]")
-    index.sync(vault)
-    stop = threading.Event()
-
-    def ask():
-        while not stop.is_set():
-            assert len(found(index, "alpha", k=100)) == len(index.entries()) == 60
-
-    with ThreadPoolExecutor(4) as pool:
-        asking = [pool.submit(ask) for _ in range(4)]
-        for round in range(10):
-            for n in range(0, 60, 7):
-                save(vault, f"n{n}", f"alpha gamma{round} [[n{(n + 1) % 60}]]")
-            index.sync(vault)
-        stop.set()
-    assert [one.exception() for one in asking] == [None] * 4
-
-
-def test_what_another_process_deleted_and_made_anew_is_read_from_the_new_file(vault, index, tmp_path):
-    save(vault, "a", "alpha")
-    index.sync(vault)
-    assert found(index, "alpha") == ["a"]
-    for file in tmp_path.glob("index.db*"):
-        file.unlink()
-    save(vault, "a", "beta")
-    other = Index(index.file)
-    other.sync(vault)
-    assert found(index, "beta") == ["a"] and found(index, "alpha") == []
-    other.close()
 
 
 def test_many_that_begin_at_once_make_one_index_and_keep_what_each_wrote(tmp_path):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -546,49 +545,6 @@ def test_what_was_served_to_a_conversation_long_left_is_dropped(graph: Graph) ->
 
 
 # --- speed
-
-
-def test_a_prompt_at_3_000_notes_costs_at_most_8_ms_besides_the_search(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    who = identity_of_session(OWN)
-    assert who is not None
-    vault = Vault(tmp_path / "v", tmp_path / "written.jsonl")
-    rnd = random.Random(1)
-    words = " ".join(n.description for n in NOTES).split()
-    for n in range(3_000):
-        text = render_node(
-            node("fact" if n % 2 else "episode", f"n{n}", f"{n} " + " ".join(rnd.sample(words, 12)))
-        )
-        file = vault.root / f"nodes/{'fact' if n % 2 else 'episode'}/n{n}.md"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    graph = Graph(who, tmp_path / "g", vault, Index(tmp_path / "i.db"))
-    graph.index.sync(vault)
-    spent = Spent(graph.index.search)
-    monkeypatch.setattr(graph.index, "search", spent)
-    ask(graph, WIFI)
-    costs = []
-    for n in range(15):
-        started, spent.seconds = time.process_time(), 0.0
-        ask(graph, f"The Rennsteig hike of {n} with Jonas", NOW + timedelta(seconds=n))
-        costs.append(time.process_time() - started - spent.seconds)
-    graph.close()
-    assert sorted(costs)[len(costs) // 2] <= 0.008
-
-
-class Spent:
-    """A function, and the CPU seconds it took."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function, self.seconds = function, 0.0
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        started = time.process_time()
-        try:
-            return self.function(*args, **kwargs)
-        finally:
-            self.seconds += time.process_time() - started
 
 
 def test_a_line_names_its_note_by_the_shortest_beginning_that_no_other_has(graph: Graph) -> None:

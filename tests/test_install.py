@@ -113,14 +113,6 @@ def test_where_others_can_write_to_the_agent_no_vault_lies_in_its_workspace(
     assert load_config(home).vaults == {}
 
 
-def test_a_vault_that_is_there_already_stays_where_it_is(claw: OpenClaw, home: Path) -> None:
-    begun = Memory(load_config(home), embed=None)
-    begun.graph(begun.registry.identity_of("agent:main:main"))  # type: ignore[arg-type]
-    begun.close()
-    list(install_plugin(claw, home))
-    assert load_config(home).vaults == {}
-
-
 def test_a_plugin_that_openclaw_did_not_take_is_an_error(claw: OpenClaw, home: Path) -> None:
     (claw.state / "sulking").touch()
     with pytest.raises(GatewayError, match="did not install"):
@@ -179,18 +171,6 @@ def comparable(config: Json) -> Json:
     """A list's order is not what a person set."""
     plugins = {k: sorted(v) if isinstance(v, list) else v for k, v in config.get("plugins", {}).items()}
     return {**config, "plugins": plugins} if "plugins" in config else config
-
-
-def test_what_the_user_changed_since_stays(claw: OpenClaw, home: Path) -> None:
-    list(install_plugin(claw, home))
-    change(claw, {"plugins": {"entries": {"browser": {"enabled": False}}}, "logging": {"level": "debug"}})
-    list(uninstall_plugin(claw, home))
-    expected = {
-        **BARE,
-        "plugins": {"entries": {"browser": {"enabled": False}}},
-        "logging": {"level": "debug"},
-    }
-    assert claw.config() == expected
 
 
 def test_the_vault_outlives_the_uninstall_and_a_second_install_finds_it(claw: OpenClaw, home: Path) -> None:

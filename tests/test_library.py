@@ -130,17 +130,6 @@ def test_each_name_has_a_memory_of_its_own_and_its_threads_share_it(memory):
         memory.capture(SAID, session="agent:main:cron:daily")
 
 
-def test_a_persons_edit_is_seen_by_the_next_call(memory):
-    memory.capture(SAID)
-    memory.observe()
-    memory.inject("Hello")
-    note = memory.open("short-answers")
-    file = memory.find().vault.file(note.node.path)
-    file.write_text(note.text.replace("prefers short answers", "prefers very long answers"))
-    assert statements(memory) == {"The user prefers very long answers."}
-    assert memory.inject("Hello").reason == "edit"
-
-
 def test_a_note_is_remembered_on_the_users_word_alone(memory):
     asked = {"role": "user", "content": "I drink tea. Please remember that.", "id": 9}
     theirs = memory.open(memory.remember("I drink tea.", said=asked, type="preference"))

@@ -8,11 +8,9 @@ import pytest
 from shell import omg_here
 from spooled import entry, hand_over
 
-from omg.config import Config, Observation
 from omg.curate import new_note, pin_note, supersede_by
 from omg.errors import BadInput
 from omg.journal import Receipt, commit_receipt, receipts_of
-from omg.memory import Memory
 from omg.node.note import Source, parse_node
 from omg.openclaw.graph_checks import check_graph
 from omg.plan.drafts import Plan
@@ -21,13 +19,6 @@ from omg.worker.nights import reflect_each
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MAIN = "agent:main:main"
-
-
-@pytest.fixture
-def omg(home):
-    which = Memory(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW, embed=None)
-    yield which
-    which.close()
 
 
 def say(omg, n, text):
@@ -257,55 +248,6 @@ def test_news_after_a_person_changed_the_description_does_not_bring_back_what_th
         plan = Plan(graph, NOW.date())
         main, (line,) = split_history(plan.drafts[plan.update(news)].node.body)
     assert "oolong" in line and "lapsang" not in main
-
-
-def test_news_from_before_a_persons_edit_of_a_plan_stands_beside_it_as_a_plan(omg):
-    dentist = Edit(
-        "create",
-        "Dentist",
-        "Dentist on 2026-03-27.",
-        "episode",
-        origin="user",
-        event="2026-03-27",
-        loop="open",
-    )
-    graph, path, saved_ms = edited_by_hand(omg, dentist, "Dentist on 2026-03-27, with the X-rays.")
-    source = Source(MAIN, "e9", saved_ms - 60_000, "user")
-    moved = Edit(
-        "update",
-        "Dentist",
-        "Dentist on 2026-04-01.",
-        event="2026-04-01",
-        sources=(source,),
-        origin="user",
-        target=path,
-    )
-    with graph.lock():
-        plan = Plan(graph, NOW.date())
-        beside = plan.drafts[plan.update(moved)].node
-    assert (beside.event, beside.loop, beside.contradicts) == ("2026-04-01", "open", (path,))
-
-
-def test_the_history_of_a_successor_tells_what_the_person_wrote(omg, maya):
-    graph, path, file = maya
-    head, below = file.read_text().split("\n# ", 1)
-    file.write_text(f"{head}\n# {below.replace('lives in Lisbon', 'lives in Porto')}")
-    source = Source(MAIN, "e9", int(file.stat().st_mtime * 1000) + 60_000, "user")
-    madrid = Edit(
-        "update",
-        "Sister",
-        "The user's sister Maya lives in Madrid.",
-        sources=(source,),
-        origin="user",
-        target=path,
-    )
-    with graph.lock():
-        plan = Plan(graph, NOW.date())
-        successor = plan.update(madrid)
-    assert successor and successor != path
-    main, (line,) = split_history(plan.drafts[successor].node.body)
-    assert "lives in Porto." in line and "Lisbon" not in line
-    assert "Madrid" in main and "Porto" not in main
 
 
 def test_now_follows_a_plan_that_a_person_ends_in_its_file_or_at_the_command_line(omg):

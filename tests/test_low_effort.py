@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from openai_server import Fail, Hang, OpenAIServer, Request
+from openai_server import Hang, OpenAIServer, Request
 
 from omg.config import Config
 from omg.curate import forget_selection, select_to_forget, take_back
@@ -114,25 +114,6 @@ def test_the_night_reads_all_turns_in_one_question_and_updates_the_notes_of_the_
     assert not any(left_out in asked.user for left_out in ("tool words", "price", "these days"))
 
 
-def test_undoing_what_the_night_read_puts_the_notes_of_the_rules_back(
-    home: Path, openai_server: OpenAIServer
-) -> None:
-    with home_of(home, openai_server) as memory:
-        say(memory, "coffee", "flat")
-        before = notes(memory)
-    openai_server.replies(update_each)
-    with home_of(home, openai_server, NIGHT) as memory:
-        (night,) = memory.reflect()
-        assert notes(memory) != before
-        (line,) = (line for line in night["summary"] if line.startswith("A model read"))
-        cycle = re.search(r"cycle (\S+)\)", line)
-        assert cycle is not None
-        take_back(memory.find(), cycle[1], NIGHT)
-        memory.reflect()
-        assert notes(memory) == before
-    assert len(openai_server.history) == 1
-
-
 def test_what_a_person_undid_by_day_the_night_does_not_bring_back(
     home: Path, openai_server: OpenAIServer
 ) -> None:
@@ -179,23 +160,6 @@ def test_a_night_killed_between_batches_repeats_none_and_skips_none(
     read = [text for r in openai_server.history for text in TURNS.values() if f"user: {text}" in r.user]
     killed = [text for text in TURNS.values() if f"user: {text}" in openai_server.history[1].user]
     assert len(openai_server.history) == 3 and sorted(read) == sorted([*TURNS.values(), *killed])
-
-
-def test_an_outage_of_the_model_leaves_what_was_said_to_the_next_night(
-    home: Path, openai_server: OpenAIServer
-) -> None:
-    with home_of(home, openai_server) as memory:
-        say(memory, "coffee", "car")
-        before = notes(memory)
-    openai_server.always(Fail(503))
-    with home_of(home, openai_server, NIGHT) as memory:
-        (night,) = memory.reflect()
-        assert "no model has read" in night["skipped"][0]
-        assert notes(memory) == before and len(memory.find().state().unread) == 2
-    openai_server.always(update_each)
-    with home_of(home, openai_server, NIGHT + timedelta(days=1)) as memory:
-        memory.reflect()
-        assert notes(memory) == {path: f"{text} (read)" for path, text in before.items()}
 
 
 def test_the_days_cap_holds_for_what_the_night_reads(home: Path, openai_server: OpenAIServer) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from openai_server import Hang, OpenAIServer, Request, Say, created
 from spooled import entry, hand_over
-from test_daemon import Running, Start, drop, eventually, start
+from test_daemon import eventually, start
 
 from omg.config import Config
 from omg.curate import forget_selection
@@ -26,7 +26,6 @@ from omg.graph.state import flock
 from omg.llm.child import Child
 from omg.memory import Memory
 from omg.worker.events import read_events
-from omg.worker.nights import reflect_each
 from omg.worker.status import home_status, status_text
 
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
@@ -240,48 +239,3 @@ def test_a_rebuild_goes_between_two_batches_of_an_import(make: Callable[..., Mem
         assert len(model.asked) == asked
     memory.work()
     assert waiting(memory) == []
-
-
-def test_graphs_are_reflected_on_at_once_and_told_in_order(make: Callable[..., Memory], model: Model) -> None:
-    memory = make(parallel=4)
-    for n in range(6):
-        say(memory, n, "lamp")
-    memory.work()
-    for graph in memory.registry.graphs():
-        for n, line in enumerate(
-            ("The key hangs behind the cellar door.", "Behind the cellar door hangs the key.")
-        ):
-            note = next((graph.vault.root / "nodes" / "fact").glob("*.md")).read_text()
-            (graph.vault.root / "nodes" / "fact" / f"key{n}.md").write_text(
-                re.sub(r"description: .*", f"description: {line}", note).replace("omg/fact/", f"omg/fact/{n}")
-            )
-    model.most = 0
-    nights = list(reflect_each(memory.worker))
-    assert [night["identity"] for night in nights] == sorted(person(n) for n in range(6))
-    assert all(night["calls"] for night in nights)
-    assert 1 < model.most <= 4
-
-
-def test_a_stop_of_the_daemon_waits_for_no_call_and_the_turns_are_observed_by_the_next_one(
-    start: Start, home: Path, openai_server: OpenAIServer, model: Model
-) -> None:
-    model.seconds = 30
-    config = (
-        '[observation]\nmodel = "openai/m"\nbuffer_tokens = "turn"\n[embedding]\nmodel = "none"\n'
-        f'[llm]\napi_base = "{openai_server.base}"\ncontext_window = 64000\n'
-    )
-    daemon: Running = start(config).ready()
-    for n in range(12):
-        drop(home, f"p{n:03} lamp is in the cellar.", person(n), f"d{n}")
-    eventually(lambda: model.under_way == 8, 60)
-    told = daemon.ask("/status")["observing"]
-    assert (len(told["under_way"]), len(told["waiting"])) == (8, 4)
-    began = time.monotonic()
-    daemon.ask("/stop")
-    daemon.process.wait(20)
-    assert time.monotonic() - began < 8
-    assert len(list(home.glob("graphs/*/pending/*.json"))) == 12
-    model.seconds = 0
-    start(config).ready()
-    # At once: a call that a stop has ended is no failure, after which a graph would rest for 30 s.
-    eventually(lambda: not list(home.glob("graphs/*/pending/*.json")), 25)

@@ -183,29 +183,6 @@ def test_a_title_keeps_the_spelling_that_its_file_name_cannot(omg, openai_server
     assert "[[nodes/fact/maria-s-iphone|Maria's iPhone]]" in omg.find(MAIN).vault.text("mocs/moc-facts")
 
 
-def test_a_persons_words_stay_when_the_model_disagrees(omg, openai_server):
-    openai_server.replies(
-        reply(edit()), reply(edit(op="update", node="n1", description="Prefers long checklists."))
-    )
-    say(omg, "I prefer short checklists.")
-    omg.work(force=True)
-    graph = omg.find(MAIN)
-    file = graph.vault.file("nodes/preference/answer-style")
-    mine = file.read_text().replace(
-        "Prefers short checklists.", "Prefers *very* short checklists, says the owner."
-    )
-    file.write_text(mine)
-    omg.refresh(graph)
-    say(omg, "I prefer long checklists now.", start=START + timedelta(days=3))
-    omg.work(force=True)
-    text = file.read_text()
-    assert graph.vault.read("nodes/preference/answer-style").description.endswith("says the owner.")
-    assert "- 2026-02-22: Prefers long checklists." in text
-    assert "Prefers *very* short checklists" in openai_server.history[-1].user.partition("# Messages")[0]
-    for line in mine.splitlines():
-        assert line in text
-
-
 def test_a_model_cannot_name_a_path(omg, openai_server):
     openai_server.replies(
         reply(

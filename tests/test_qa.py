@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import qa
-from openai_server import Fail, Hang, Request, created
+from openai_server import Fail, Request, created
 from questions.answers import checked
-from questions.data import Conversation, read_all, sample
+from questions.data import read_all, sample
 
 BENCH = Path(__file__).parents[1] / "bench"
 # Two conversations, each with two questions that its own words decide and one that nothing does.
@@ -119,35 +117,6 @@ def test_an_answer_borrowed_from_another_question_counts_as_unknown_and_no_judge
     assert not any(text in r.user for r in judged for said in SAID.values() for text in said.values())
 
 
-def test_a_run_that_is_killed_goes_on_and_comes_to_the_same_report(run, openai_server, tmp_path):
-    openai_server.always(right)
-    whole = run("--context", "full", "slice", out="whole")
-    requests = len(openai_server.history)
-    openai_server.history.clear()
-    # As another process, killed while its fifth question waits for an answer.
-    openai_server.replies(*[right] * 4, Hang())
-    command = [sys.executable, str(BENCH / "qa.py"), "--data", str(tmp_path / "toy.jsonl"), "--parallel", "1"]
-    command += [
-        "--out",
-        str(tmp_path / "out"),
-        "--api-base",
-        openai_server.base,
-        "--context",
-        "full",
-        "slice",
-    ]
-    killed = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    until = time.monotonic() + 120
-    while len(openai_server.history) < 5 and killed.poll() is None and time.monotonic() < until:
-        time.sleep(0.02)
-    killed.kill()
-    assert killed.wait() == -9 and len(openai_server.history) == 5
-    resumed = run("--context", "full", "slice")
-    assert len(openai_server.history) == requests + 1  # the one that was under way is asked again, no other
-    assert without_times(resumed) == without_times(whole)
-    assert run("--context", "full", "slice") and len(openai_server.history) == requests + 1
-
-
 def test_a_conversation_is_observed_on_its_days_and_goes_on_where_its_model_failed(run, openai_server):
     def note(request: Request) -> Any:
         return {"edits": [created("Has a cat.", "m1", title="Cat", links=[])]}
@@ -171,53 +140,6 @@ def test_a_conversation_is_observed_on_its_days_and_goes_on_where_its_model_fail
     assert len(openai_server.checks) == 2
     assert (observing["messages"], observing["tokens per 100 messages"]) == (2, 24_000)
     assert rows(report)["vault"]["tokens median"] > 20
-
-
-def without_times(report: Any) -> Any:
-    if isinstance(report, dict):
-        return {k: without_times(v) for k, v in report.items() if k != "seconds"}
-    return [*map(without_times, report)] if isinstance(report, list) else report
-
-
-def test_another_judge_judges_the_same_answers_and_another_answerer_is_refused(run, openai_server, tmp_path):
-    openai_server.always(right)
-    run("--context", "full")
-    asked = len(openai_server.history)
-    openai_server.always({"points": [0]})
-    strict = run("--context", "full", "--judge", "openai/strict")
-    assert {r.model for r in openai_server.history[asked:]} == {"strict"}
-    assert rows(strict)["full"]["points"] == 0
-    with pytest.raises(AssertionError, match="another run"):
-        run("--context", "full", "--answer", "openai/other")
-
-
-def test_two_runs_are_compared_question_by_question(run, openai_server, tmp_path):
-    openai_server.always(right)
-    run("--context", "full", out="before")
-    openai_server.always(lambda r: judged(r) if "You grade" in r.system else "no JSON at all")
-    after = run("--context", "full", "--against", str(tmp_path / "before"))
-    (found,) = after["benchmarks"]["JSONL"]["against"]
-    assert (found["one"], found["other"], found["n"]) == ("full", "before: full", 6)
-    assert found["difference"] == -1 and found["decided"]
-    assert rows(after)["full"]["refused"] == 6
-    assert "before: full" in (tmp_path / "out/report.md").read_text()
-
-
-def test_the_answerer_may_call_tools_four_times_and_quote_what_they_gave(run, openai_server):
-    def says(request: Request) -> Any:
-        if request.system.startswith("You grade"):
-            return judged(request)
-        given = [m["content"] for m in request.body["messages"] if m["role"] == "tool"]
-        if len(given) < 6 and not (given and "No calls are left" in given[-1]):
-            search = {"query": "cat brother boat work", "raw": len(given) == 0}
-            return json.dumps({"tool_calls": [{"name": "omg_search", "arguments": search}]})
-        assert len(given) == 5
-        return right(request)
-
-    openai_server.always(says)
-    tools = rows(run("--context", "tools", "--budget", "0"))["tools"]
-    assert (tools["points"], tools["refused"]) == (1, 0)
-    assert tools["tokens median"] > 0
 
 
 @pytest.mark.parametrize(
@@ -263,65 +185,3 @@ def test_a_sample_has_the_categories_of_the_whole_and_all_conversations(tmp_path
     assert (every.count("single-hop"), every.count("temporal")) == (9, 3)
     (trap,) = [q for q in sample(conversations, None, 1, adversarial=True)["b"] if q.abstain]
     assert trap.category == "adversarial"
-
-
-def test_longmemeval_and_beam_are_read_in_the_order_of_their_days(tmp_path):
-    (tmp_path / "long.json").write_text(
-        json.dumps(
-            [
-                {
-                    "question_id": "q1_abs",
-                    "question_type": "multi-session",
-                    "question": "Which car?",
-                    "answer": "no car is mentioned",
-                    "question_date": "2023/06/01 (Thu) 10:00",
-                    "haystack_dates": ["2023/05/30 (Tue) 21:48", "2023/05/20 (Sat) 02:00"],
-                    "haystack_sessions": [
-                        [{"role": "user", "content": "later"}],
-                        [{"role": "user", "content": "sooner"}],
-                    ],
-                }
-            ]
-        )
-    )
-    chat = tmp_path / "7"
-    (chat / "probing_questions").mkdir(parents=True)
-    turns = [
-        [{"role": "user", "id": 0, "time_anchor": "March-03-2024", "content": "Hello ->-> 1,1"}],
-        [{"role": "assistant", "id": 1, "content": "Hi."}],
-        [{"role": "user", "id": 2, "time_anchor": "March-09-2024", "content": "Again ->-> 1,2"}],
-    ]
-    (chat / "chat.json").write_text(json.dumps([{"turns": turns}]))
-    probes = {"abstention": [{"question": "Which?", "rubric": ["no"]}]}
-    probes["summarization"] = [{"question": "What?", "rubric": ["one", "two"]}]
-    (chat / "probing_questions" / "probing_questions.json").write_text(json.dumps(probes))
-    beam, long = read_all([tmp_path])
-    assert isinstance(long, Conversation) and [m.text for m in long.messages] == ["sooner", "later"]
-    assert long.questions[0].abstain and f"{long.questions[0].at:%Y-%m-%d}" == "2023-06-01"
-    assert [[m.text for m in s.messages] for s in beam.sessions] == [["Hello", "Hi."], ["Again"]]
-    assert f"{beam.sessions[1].messages[0].at:%m-%d}" == "03-09"
-    assert [(q.id, q.abstain, len(q.gold)) for q in beam.questions] == [
-        ("beam-7-abstention-0", True, 1),
-        ("beam-7-summarization-0", False, 2),
-    ]
-
-
-def test_the_curve_has_each_run_at_the_tokens_that_it_read(run, openai_server, tmp_path):
-    """The same questions in all; a row with two budgets is one line of the plot; contexts have names of their own."""
-    openai_server.always(right)
-    for budget in (40, 3000):
-        run("--context", "slice", "--budget", str(budget), out=f"rules{budget}")
-    run("--context", "full", out="whole")
-    runs = [f"rules={tmp_path}/rules40", f"rules={tmp_path}/rules3000", f"rules={tmp_path}/whole"]
-    dots = run("--curve", *runs, out="curve")["curve"]
-    assert [(d["row"], d["n"]) for d in dots] == [("rules", 6), ("rules", 6), ("whole history", 6)]
-    assert dots[0]["tokens"] <= 40 < dots[1]["tokens"] <= 3000
-    plot = (tmp_path / "curve/curve.svg").read_text()
-    assert plot.count("<polyline") == 2 and plot.count("<circle") == 3 + 2
-    assert f"| whole history | {dots[2]['tokens']} | 1.000 |" in (tmp_path / "curve/curve.md").read_text()
-
-
-def test_a_curve_of_runs_that_share_no_question_is_refused(run, tmp_path):
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(AssertionError, match="no question is judged"):
-        run("--curve", f"rules={tmp_path}/empty")

@@ -28,13 +28,12 @@ MAIN = "agent:main:main"
 
 
 @pytest.fixture
-def omg(home):
-    which = Memory(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW, embed=None)
+def omg(omg):
+    """With three notes, each of a message of its own."""
     texts = ["I prefer short checklists.", "My sister Maya lives in Lisbon.", "I am allergic to peanuts."]
-    hand_over(home, *(entry(f"e{n}", t, 1_771_500_000_000 + n * 1000) for n, t in enumerate(texts)))
-    which.work(force=True)
-    yield which
-    which.close()
+    hand_over(omg.folder, *(entry(f"e{n}", t, 1_771_500_000_000 + n * 1000) for n, t in enumerate(texts)))
+    omg.work(force=True)
+    return omg
 
 
 def built(omg, graph):

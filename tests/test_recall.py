@@ -248,24 +248,6 @@ def test_the_days_asked_for_raise_what_happened_or_was_said_then(remember):
     assert "last week" in find("What happened last week?", hits=True)[0].why
 
 
-def test_scores_fall_and_stay_within_one(remember):
-    find = remember({f"n{n}": f"alpha {'beta ' * n} [[n{(n + 3) % 30}]] gamma{n}" for n in range(30)})
-    scores = [hit.score for hit in find("alpha beta gamma7", hits=True, k=30)]
-    assert scores == sorted(scores, reverse=True) and 0 <= scores[-1] <= scores[0] <= 1
-
-
-def test_a_question_that_is_answered_scores_higher_than_one_that_is_hardly_touched(remember):
-    find = remember(
-        a="The boiler in the cellar is broken.",
-        **{f"n{n}": f"Something else, number {n}." for n in range(30)},
-    )
-    sure = find("Is the boiler in the cellar broken?", hits=True)[0].score
-    vague = find("Is there a boiler that would suit a castle in Transylvania near the lake?", hits=True)[
-        0
-    ].score
-    assert sure > 2 * vague > 0
-
-
 # --- links
 
 

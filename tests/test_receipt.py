@@ -8,7 +8,6 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from omg.config import Config, Observation
 from omg.curate import take_back
 from omg.errors import NotFound
 from omg.graph.graph import Tombstones
@@ -32,13 +31,6 @@ from omg.plan.edits import Edit
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 AT = "2026-03-01T12:00:00+00:00"
 PATH = "nodes/preference/lists"
-
-
-@pytest.fixture
-def omg(home):
-    which = Memory(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW, embed=None)
-    yield which
-    which.close()
 
 
 @pytest.fixture
@@ -194,11 +186,6 @@ def test_an_import_of_old_talk_is_the_first_in_the_history_for_it_was_done_last(
     assert [r.at[:4] for r in receipts_of(graph)] == ["2021", "2026"]
 
 
-def test_an_unknown_cycle_is_named(graph):
-    with pytest.raises(NotFound, match="nope"):
-        take_back(graph, "nope", NOW)
-
-
 def test_a_map_whose_markers_were_taken_out_is_left_alone(graph):
     write(graph, edit())
     person(graph, "mocs/moc-preferences", "<!-- omg:begin -->", "")
@@ -216,17 +203,6 @@ def test_a_change_that_keys_can_express_is_made_on_a_persons_text(graph):
     node = parse_node(graph.vault.text(PATH), PATH)
     assert node.status == "superseded"
     assert "# mine" in graph.vault.text(PATH)
-
-
-def test_a_note_once_edited_stays_the_persons_however_often_it_is_updated(graph):
-    write(graph, edit())
-    with graph.vault.file(PATH).open("a") as file:
-        file.write("\nNever more than *five* lines!\n")
-    for n, said in enumerate(("Prefers long lists.", "Prefers no lists.", "Prefers tables."), 2):
-        write(graph, edit(op="update", description=said, target=PATH, said=f"m{n}"), id=f"c{n}")
-    text = graph.vault.text(PATH)
-    assert "Never more than *five* lines!" in text
-    assert all(said in text for said in ("long lists", "no lists", "tables"))
 
 
 def test_an_empty_vault_is_no_deletion_of_everything(omg, graph):

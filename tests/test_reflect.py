@@ -15,7 +15,7 @@ import pytest
 from planted import KEYS, MONDAY, NOW, Planted, Scripted, edit, graph_of, home_at, note, plant, put, snapshot
 
 from omg.curate import take_back
-from omg.errors import BadReply, ModelUnavailable, OverBudget
+from omg.errors import ModelUnavailable, OverBudget
 from omg.graph.graph import Graph
 from omg.graph.state import State
 from omg.llm.replies import Ask, ModelQuestion, ModelReply
@@ -267,19 +267,6 @@ def test_of_two_equal_notes_the_one_a_person_touched_stays_and_two_of_theirs_are
     night(graph)
     assert [active(graph, f"nodes/fact/tin-{n}") for n in range(3)] == [False, True, True]
     assert graph.vault.bytes("nodes/fact/tin-2") == saved[2]
-
-
-def test_what_only_looks_alike_is_proposed_and_left_alone(graph: Graph) -> None:
-    put(
-        graph,
-        *KEYS,
-        note("nodes/fact/rent-1", "The rent of the cellar is 40 euros.", MONDAY),
-        note("nodes/fact/rent-2", "The rent of the cellar is 50 euros.", MONDAY),
-        note("nodes/fact/no", "The key hangs not behind the cellar door.", MONDAY),
-    )
-    cycle = night(graph)
-    assert cycle.proposed == ["[[nodes/fact/key|Key]] and [[nodes/fact/spare|Spare]] look alike."]
-    assert all(active(graph, f"nodes/fact/{name}") for name in ("key", "spare", "rent-1", "rent-2", "no"))
 
 
 def test_near_repeats_of_any_type_are_put_to_a_person_and_what_shares_a_subject_is_not(graph: Graph) -> None:
@@ -641,16 +628,6 @@ def test_a_model_that_goes_away_leaves_its_part_to_the_next_night(graph: Graph, 
     assert night(graph, model, NOW + 2 * DAY).calls == 0
 
 
-def test_a_bad_reply_about_some_notes_is_asked_for_again_the_next_night(graph: Graph) -> None:
-    sea_and_air(graph)
-
-    def looping(question: ModelQuestion) -> ModelReply:
-        raise BadReply("it loops")
-
-    assert night(graph, looping).skipped == ["2 notes in question: it loops"]
-    assert night(graph, Scripted(), NOW + DAY).calls == 1
-
-
 # --- while the model thinks
 
 
@@ -826,24 +803,6 @@ def test_a_week_is_told_without_what_a_page_said_in_it(graph: Graph, model: bool
     assert node.origin == "user" and "Mallory" not in node.full_body + node.description
     assert not any("Mallory" in user for user in shown)
     assert graph.vault.read(page).reflected_in == ()
-
-
-def test_a_week_is_looked_back_on_with_notes_of_all_types(graph: Graph) -> None:
-    paths = week(graph)
-    more = [
-        note("nodes/fact/grade", "Ines got a grade of 1.3 for her essay on Pessoa.", MONDAY),
-        note("nodes/decision/refusal", "Ines refused the offer of the agency Moura.", MONDAY + DAY),
-        note("nodes/project/essay", "Ines submitted her essay on Pessoa to Relampago.", MONDAY + 2 * DAY),
-        note("nodes/preference/tea", "Ines likes her tea without sugar.", MONDAY + 3 * DAY),
-    ]
-    put(graph, *more)
-    model = LookingBack(("Ines moved.", ["e1"]))
-    night(graph, model)
-    (shown,) = [user for user in model.asked if user.startswith("# Week 2 of 2026")]
-    assert len(re.findall(r"^e\d+ ", shown, re.M)) == len(paths) + len(more)
-    for said in ("grade of 1.3", "refused the offer", "submitted her essay", "tea without sugar"):
-        assert said in shown
-    assert graph.vault.read("nodes/decision/refusal").reflected_in == (WEEK,)
 
 
 def test_a_week_without_an_episode_is_looked_back_on_if_something_happened(graph: Graph) -> None:
@@ -1057,16 +1016,3 @@ def test_a_long_map_of_a_persons_own_notes_stays_long(graph: Graph) -> None:
     assert night(graph, moc_entries=8).counts["split"] == 0
     notes = [name for name in changed(before, snapshot(graph)) if name.startswith("nodes/")]
     assert notes == []
-
-
-def test_a_few_notes_among_a_persons_many_are_given_no_topics_of_their_own(graph: Graph) -> None:
-    a_persons_own(graph)
-    said = ["Xylophones are made in Prague.", "Maya lives in Lisbon.", "The rent is 900 euros."]
-    said += ["Tea comes from Assam.", "Ines swims at Faro.", "The lamp was mended."]
-    ours = [
-        note(f"nodes/fact/own-{n}", line, MONDAY + (40 * DAY if n > 3 else 0 * DAY))
-        for n, line in enumerate(said)
-    ]
-    put(graph, *ours)
-    assert night(graph, moc_entries=12).counts["split"] == 0
-    assert all(graph.vault.read(n.path).links[0] == "mocs/moc-facts" for n in ours)

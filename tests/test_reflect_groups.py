@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from test_reflect import DAY, active, groups_in, history, map_of, night, saying
 from test_reflect import graph as graph
 from test_reflect import memory as memory
 
-from omg.curate import take_back
 from omg.graph.graph import Graph
 from omg.llm.replies import ModelQuestion, ModelReply
 from omg.reflect.verdicts import load_seen
@@ -52,26 +50,6 @@ def loops(graph: Graph, **more: Any) -> None:
 
 
 # --- what is asked
-
-
-def test_a_night_asks_about_several_subjects_in_one_call(graph: Graph) -> None:
-    pairs = {
-        "garden": ("The garden lies behind the mill.", "Behind that mill a garden begins."),
-        "piano": ("Alma tunes her piano every spring.", "Every spring Alma has the piano tuned."),
-        "kayak": ("Bruno owns a red kayak.", "A kayak, a red one, is Bruno's."),
-        "oven": ("The oven at home heats to 250 degrees.", "At 250 degrees the oven is hottest."),
-    }
-    put(
-        graph,
-        *[
-            note(f"nodes/fact/{w}-{n}", said, MONDAY)
-            for w, both in pairs.items()
-            for n, said in enumerate(both)
-        ],
-    )
-    model = Listening()
-    night(graph, model)
-    assert len(model.asked) == 1 and len(model.titles) == 4
 
 
 def test_two_notes_left_alone_are_not_shown_together_again_until_one_reads_otherwise(graph: Graph) -> None:
@@ -251,30 +229,6 @@ def test_a_note_that_a_person_wrote_in_keeps_its_title_and_is_not_asked_about(gr
         graph, saying({"op": "retitle", "node": "The kiln", "title": "Kiln breaker"}), NOW + DAY, since=MONDAY
     )
     assert graph.vault.bytes(THING) == saved
-
-
-@pytest.mark.parametrize(
-    ("told", "verdict"),
-    [
-        (loops, {"op": "close", "node": "to the dentist", "why": "over"}),
-        (thing, {"op": "retitle", "node": "The kiln", "title": "Kiln breaker"}),
-    ],
-)
-def test_undo_opens_a_loop_again_or_gives_a_note_its_former_name_and_no_night_does_it_again(
-    graph: Graph, told: Callable[[Graph], None], verdict: dict[str, str]
-) -> None:
-    def nodes() -> dict[str, bytes | None]:
-        return {p: graph.vault.bytes(p) for p in graph.vault.paths() if p.startswith("nodes/")}
-
-    told(graph)
-    night(graph)
-    before = nodes()
-    cycle = night(graph, saying(verdict), NOW + DAY)
-    assert cycle.receipt is not None and nodes() != before
-    _, refused = take_back(graph, cycle.receipt.id, NOW + 2 * DAY)
-    assert (refused, nodes()) == ([], before)
-    night(graph, saying(verdict), NOW + 3 * DAY)
-    assert nodes() == before
 
 
 # --- contradictions and links

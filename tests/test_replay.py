@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from questions.recorded import Replies, Row
-from recorded_talk import NIGHT, SAID, WEEK, observed, raw_rows, write_talk
+from recorded_talk import SAID, observed, raw_rows, write_talk
 
 ROOT = Path(__file__).parents[1]
 
@@ -21,51 +21,11 @@ def replies() -> Replies:
     return Replies([Row.of(raw) for raw in raw_rows()])
 
 
-def titles(reply: dict[str, Any]) -> list[str]:
-    return [edit.get("title", "") for edit in reply["edits"]]
-
-
-def test_an_edit_goes_to_the_part_of_a_batch_that_shows_its_messages(replies: Replies) -> None:
-    assert titles(replies.answer(observed("", SAID[:2]))) == ["Home", "Ramen places in Oslo"]
-    assert titles(replies.answer(observed("", SAID[2:3]))) == ["Library books"]
-    assert replies.stat["misses"] == 0
-
-
 def test_a_message_is_known_by_its_time_though_its_text_and_its_number_are_others(replies: Replies) -> None:
     request = observed("", SAID[:3]).replace(SAID[1][2], "[pasted text, 54 characters]")
     request = request.replace("\nm1 ", "\nu11 ").replace("\nm2 ", "\na12 ")
     edits = replies.answer(request)["edits"]
     assert [edit["sources"] for edit in edits] == [["u11"], ["a12"], ["m3"]]
-
-
-def test_a_note_is_named_by_its_handle_in_the_new_request(replies: Replies) -> None:
-    known = "n7 [identity, said 2026-03-04] Residence: The user lives in Oslo since 2024-03."
-    (edit,) = replies.answer(observed(known, SAID[3:]))["edits"]
-    assert edit["node"] == "n7"
-    assert replies.stat["lost"] == 0
-
-
-def test_a_verdict_is_found_in_a_group_of_more_notes(replies: Replies) -> None:
-    request = NIGHT.replace("n1 ", "n2 ").replace("g1: ", "g3: the same: n2 and n3; ")
-    request += "\nn3 [fact, heard 2026-03-04] Ramen places in Oslo: The assistant named three."
-    reply = replies.answer(request)
-    assert [(g["group"], [e["node"] for e in g["edits"]]) for g in reply["groups"]] == [("g3", ["n2"])]
-    assert (
-        replies.answer(request.replace("Library", "Other").replace("library", "other"))["groups"][0]["edits"]
-        == []
-    )
-
-
-def test_a_week_is_found_by_its_name(replies: Replies) -> None:
-    reply = replies.answer(WEEK.replace("e1 ", "e4 "))
-    assert reply["claims"] == [{"text": "The user lives in Oslo.", "notes": ["e4"]}]
-    assert replies.answer(WEEK.replace("Week 10", "Week 11"))["claims"] == []
-    assert replies.stat["misses"] == 1
-
-
-def test_an_edit_that_no_request_got_is_named(replies: Replies) -> None:
-    replies.answer(observed("", SAID[:3]))
-    assert replies.left() == ["2, edit 1", "3, edit g1.1"]
 
 
 def replay(folder: Path, *args: str) -> tuple[str, dict[str, Any]]:

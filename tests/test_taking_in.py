@@ -1,6 +1,5 @@
 """Old conversations through the real spool into real graphs."""
 
-import contextlib
 import json
 from datetime import UTC
 from pathlib import Path
@@ -85,38 +84,6 @@ def test_what_does_not_say_when_it_was_said_was_said_when_it_was_dropped(home, a
     hand_over(home.folder, entry("m1", "I moved to Oslo.", at), at_ms=NOON)
     home.take_in()
     assert [m.timestamp for m in pending(home)] == [NOON]
-
-
-PEOPLE = [f"agent:main:telegram:direct:{id}" for id in ("111", "222")]
-
-
-def say(home, text):
-    """Alice and Bob say *text*; her drop lies before his."""
-    for n, session in enumerate(PEOPLE):
-        hand_over(home.folder, entry(f"{text}{n}", text, NOON), session=session, at_ms=NOON + n)
-
-
-def test_a_vault_on_a_drive_that_is_not_mounted_keeps_nobody_else_waiting(tmp_path):
-    config = Config(home=tmp_path / "home", observation=Observation(model="offline"))
-
-    def opened():
-        return contextlib.closing(Memory(config, embed=None))
-
-    with opened() as home:
-        say(home, "I prefer tea.")
-        assert len(home.work(force=True)) == 2
-        vault = home.find(PEOPLE[0]).vault.root
-    vault.rename(tmp_path / "drive")
-    vault.mkdir()
-    with opened() as home:
-        say(home, "I prefer short answers.")
-        assert len(home.work()) == 1  # Bob's
-        assert [int(file.stem[:15]) for file in (home.folder / "spool").glob("*.json")] == [NOON]
-    vault.rmdir()
-    (tmp_path / "drive").rename(vault)
-    with opened() as home:
-        assert len(home.work()) == 1  # and Alice's, when it is back
-        assert not list((home.folder / "spool").glob("*.json"))
 
 
 OWN, THEIRS = {"senderIsOwner": True, "senderId": "cli"}, {"senderIsOwner": False, "senderId": "7"}

@@ -6,7 +6,6 @@ import datetime as dt
 import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -158,88 +157,6 @@ def test_a_view_is_a_valid_base_that_works_from_any_root(file: Path) -> None:
         assert isinstance(expression, str)
         assert expression.count("(") == expression.count(")")
         assert expression.count('"') % 2 == 0
-
-
-JAVASCRIPT = """
-const wholly = String.prototype.replace
-String.prototype.replace = function (a, b) { return typeof a === "string" ? this.split(a).join(b) : wholly.call(this, a, b) }
-String.prototype.contains = Array.prototype.contains = function (x) { return this.includes(x) }
-String.prototype.title = function () { return wholly.call(this, /\\b\\w/g, c => c.toUpperCase()) }
-RegExp.prototype.matches = function (x) { return this.test(x) }
-const list = x => (Array.isArray(x) ? x : [x])
-const date = x => ({ toJSON: () => x, relative: () => `on ${x}` })
-const { path, aliases, event } = JSON.parse(process.argv[1])
-const basename = path.split("/").pop()
-const file = { basename, asLink: shown => ({ path, shown }) }
-const formula = {}
-"""
-
-
-def with_choices(text: str) -> str:
-    """`if(a, b, c)` as JavaScript's `a ? b : c`, of which only one side is looked at."""
-    found = re.search(r"\bif\(", text)
-    if found is None:
-        return text
-    parts, depth, end = [""], 1, found.end()
-    while depth:
-        char = text[end]
-        depth += (char == "(") - (char == ")")
-        if char == "," and depth == 1:
-            parts.append("")
-        elif depth:
-            parts[-1] += char
-        end += 1
-    condition, yes, no = parts
-    return with_choices(f"{text[: found.start()]}(({condition}) ? ({yes}) : ({no})){text[end:]}")
-
-
-def shown(file: Path, **note: Any) -> dict[str, Any]:
-    """The formulas of a base for *note*, as Bases' documentation says what their functions give."""
-    formulas = yaml.safe_load(file.read_text("utf-8"))["formulas"]
-    code = JAVASCRIPT
-    for key, text in formulas.items():
-        if not re.search(r"\bfile\.(?:links|mtime)", text):
-            text = with_choices(text).replace(".filter(", ".filter(value => ")
-            code += f"Object.defineProperty(formula, {key!r}, {{ enumerable: true, get: () => {text} }})\n"
-    code += "console.log(JSON.stringify(formula))"
-    found = subprocess.run(
-        ["node", "-e", code, "--", json.dumps({"aliases": None, "event": None, **note})],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert found.returncode == 0, found.stderr
-    values: dict[str, Any] = json.loads(found.stdout)
-    return values
-
-
-def test_a_table_shows_a_notes_title_and_not_the_name_of_its_file() -> None:
-    bases = [yaml.safe_load(file.read_text("utf-8")) for file in BASES]
-    assert len({(base["formulas"]["note"], base["formulas"]["title"]) for base in bases}) == 1
-    path = "nodes/fact/maria-s-iphone"
-    for one in (
-        Node(path, "", "", "fact", aliases=("nodes/fact/phone", "Maria's iPhone")),
-        Node("nodes/fact/green-tea", "", "", "fact", aliases=("nodes/fact/tea",)),
-        Node("nodes/fact/tea", "", "", "fact"),
-        Node("reflections/2026-W08", "", "", "reflection"),
-    ):
-        aliases = list(one.aliases) or None
-        told = shown(BASES[0], path=one.path, aliases=aliases)["note"]
-        assert told == {"path": one.path, "shown": one.title}
-    for view in (view for base in bases for view in base["views"]):
-        assert "formula.note" in view["order"] and "file.name" not in view["order"]
-
-
-def test_a_plan_of_several_days_is_due_on_the_last_and_plans_without_a_day_come_last() -> None:
-    file = TEMPLATE / "views" / "open-loops.base"
-    days = ["2026-03-05..2026-03-08", "2026-03-06", None]
-    found = [shown(file, path="nodes/episode/x", event=event) for event in days]
-    assert [f["due"] for f in found] == ["2026-03-08", "2026-03-06", ""]
-    assert [f["when"] for f in found] == ["on 2026-03-08", "on 2026-03-06", "no date"]
-    first = yaml.safe_load(file.read_text("utf-8"))["views"][0]["sort"][0]
-    by = first["property"].removeprefix("formula.")
-    assert first["direction"] == "ASC"
-    assert [f["due"] for f in sorted(found, key=lambda f: f[by])] == ["2026-03-06", "2026-03-08", ""]
 
 
 def test_nested_properties_are_hidden_by_the_name_that_obsidian_gives_them() -> None:

@@ -471,23 +471,6 @@ def test_the_command_counts_searches_and_explains_itself(agent: Agent) -> None:
     assert "/omg search" in agent.slash(ALICE, "what")
 
 
-def test_the_corpus_is_the_sessions_own(agent: Agent) -> None:
-    def found(session: str) -> list[Answer]:
-        body = {
-            "op": "search",
-            "params": {"query": "morning", "maxResults": 3},
-            "context": {"sessionKey": session},
-        }
-        return list(corpus_answer(agent.home.registry, body)["results"])
-
-    (hit,) = found(ALICE)
-    assert SECRET in hit["snippet"]
-    assert 0 < hit["score"] <= 1
-    body = {"op": "get", "params": {"lookup": hit["path"]}, "context": {"sessionKey": ALICE}}
-    assert SECRET in corpus_answer(agent.home.registry, body)["result"]["content"]
-    assert SECRET not in json.dumps(found(BOB))
-
-
 @pytest.mark.parametrize(
     "params",
     [
@@ -629,15 +612,6 @@ def test_a_notes_name_offers_the_note_and_all_that_holds_the_name(agent: Agent, 
     )
     assert left_with(agent, "Heron") == []
     assert len(agent.notes(ALICE)) == 1 and graph.index.entry(title) is None
-
-
-def test_a_notes_title_as_id_offers_all_that_holds_it_too(agent: Agent) -> None:
-    agent.heard(ALICE, "My locker code is Q4471.")
-    agent.heard(ALICE, "As I said, my locker code is Q4471.")
-    for name in ({"id": "Locker code"}, {"query": "locker code"}):
-        told = agent.use("omg_forget", ALICE, said=("m90", "Forget that."), **name)
-        assert f"everything that holds {next(iter(name.values()))!r}" in told["text"]
-        assert "1 note and 2 messages" in told["text"]
 
 
 def test_what_was_said_again_and_stays_is_said_before_a_note_is_forgotten(agent: Agent) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import shutil
-import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -20,9 +18,6 @@ from omg.config import Config, Llm, Observation
 from omg.errors import Locked
 from omg.graph.graph import Graph
 from omg.graph.state import flock
-from omg.index.index import Index
-from omg.index.search import Rarity
-from omg.index.store import terms_of
 from omg.inject.decide import preview, slice_for
 from omg.llm.replies import ModelQuestion, ModelReply
 from omg.memory import Memory
@@ -30,7 +25,7 @@ from omg.openclaw.graph_checks import check_graph
 from omg.tools.changing import Codes
 from omg.tools.tools import call_tool
 from omg.worker.registry import GRAPHS_KEPT
-from omg.worker.status import home_status, status_text
+from omg.worker.status import home_status
 
 OWNER, PEER = "agent:main:main", "agent:main:telegram:direct:7"
 
@@ -147,29 +142,6 @@ def events(world: World) -> list[dict[str, object]]:
     return [json.loads(line) for line in (world.home.folder / "events.jsonl").read_text().splitlines()]
 
 
-def test_what_waited_is_observed_once_the_page_is_mended(world: World) -> None:
-    world.both()
-    symlinked(world)
-    world.home.work()
-    (world.graph().vault.root / "mocs" / "moc-facts.md").unlink()
-    world.now += timedelta(seconds=31)
-    world.home.work()
-    assert world.graph().pending() == []
-    assert world.graph().state().failures == 0
-
-
-def test_one_vault_out_of_reach_does_not_hide_the_others_from_status(world: World) -> None:
-    no_vault(world)
-    world.restart()
-    status = home_status(world.home.worker)
-    (mine,) = [g for g in status["graphs"] if g["identity"] == OWNER]
-    (other,) = [g for g in status["graphs"] if g["identity"] == PEER]
-    assert "the vault is gone" in mine["error"]
-    assert other["notes"] == 1
-    text = status_text(status, UTC)
-    assert "the vault is gone" in text and PEER in text
-
-
 # --- the spool
 
 
@@ -208,32 +180,6 @@ def test_a_turn_that_an_earlier_version_put_under_a_name_it_could_not_read_is_ob
 
 
 # --- searching
-
-
-def test_a_prompt_is_answered_though_another_one_forgets_how_rare_words_are(tmp_path: Path) -> None:
-    rarity = Rarity()
-    small, large = (Index(tmp_path / name) for name in ("small.db", "large.db"))
-    for index, notes in ((small, 100), (large, 900)):
-        index.filled()
-        with contextlib.closing(sqlite3.connect(index.file)) as db, db:
-            db.execute("update meta set value = ? where key = 'hits'", (notes,))
-    asked = terms_of("green lamps and paper boats")
-    with (
-        contextlib.closing(sqlite3.connect(small.file)) as one,
-        contextlib.closing(sqlite3.connect(large.file)) as two,
-    ):
-        meanwhile = True
-
-        def traced(statement: str) -> None:
-            nonlocal meanwhile
-            if "note_fts" in statement and meanwhile:
-                meanwhile = False
-                rarity.choose(two, asked[:1])
-
-        one.set_trace_callback(traced)
-        rarity.choose(one, asked)
-    assert not meanwhile
-    small.close(), large.close()
 
 
 # --- descriptors

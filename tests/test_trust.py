@@ -176,6 +176,9 @@ def test_a_session_that_nobody_speaks_in_and_a_body_without_one_are_given_nothin
         "agent:main:subagent:1",
         "agent:main:main:heartbeat",
         "agent:main:main ",
+        "agent:main:telegram:direct:999",
+        "agent:other:main",
+        "x" * 9000,
     ):
         answers = [
             daemon.inject("Which tea do I prefer?", session),

@@ -144,22 +144,6 @@ def test_the_successor_of_a_note_that_a_person_edited_keeps_all_that_the_update_
     assert "the fuse box is behind the door" in graph.vault.text(KILN)
 
 
-def test_the_successor_does_not_repeat_the_day_that_its_description_changed(graph):
-    observe(graph, kiln(description="The kiln is serviced at 14:30.", body="Bring the fuse."))
-    file = graph.vault.file(KILN)
-    mine = file.read_text().replace(
-        "description: The kiln is serviced at 14:30.", "description: Kiln man, 14:30."
-    )
-    file.write_text(mine.replace("Bring the fuse.", "The kiln is serviced at 14:30. Bring the fuse."))
-    os.utime(file, (AT / 1000, AT / 1000))
-    graph.index.sync(graph.vault)
-    observe(graph, update(description="The kiln is serviced at 15:30."), day=1)
-    (entry,) = active(graph)
-    text = graph.vault.read(entry.path).body.partition("## History")[0]
-    assert "14:30" not in text and "Bring the fuse." in text
-    assert "The kiln is serviced at 14:30. Bring the fuse." in graph.vault.text(KILN)
-
-
 def test_a_note_in_which_a_person_set_a_property_gets_its_title_where_it_is(graph):
     observe(graph, kiln())
     file = graph.vault.file(KILN)
@@ -168,25 +152,6 @@ def test_a_note_in_which_a_person_set_a_property_gets_its_title_where_it_is(grap
     observe(graph, update(title="Kiln repaired", description="The kiln holds 1240 °C again."), day=1)
     (entry,) = active(graph)
     assert (entry.path, entry.title, entry.priority) == (KILN, "Kiln repaired", "high")
-
-
-def test_a_file_saved_between_the_question_and_the_answer_keeps_its_name_and_its_words(graph):
-    observe(graph, kiln())
-    plan = Plan(graph, DAY)
-    message = Message("u9", "user", "Kiln repaired, it holds 1240 °C again", AT + DAY_MS)
-    shown = ShownToObserver({"m1": (MAIN, message)}, {"n1": graph.index.entry(KILN)}, UTC)
-    change = {
-        **update("n1", title="Kiln repaired", description="The kiln holds 1240 °C again."),
-        "sources": ["m1"],
-    }
-    plan.apply_all(parsed(json.dumps({"edits": [change]}), shown).edits)
-    file = graph.vault.file(KILN)
-    file.write_text(file.read_text() + "\nMine.\n")
-    with graph.lock():
-        commit_receipt(graph, new_receipt("observation", datetime.now(UTC), plan.changes()))
-    assert [e.path for e in active(graph)] == [KILN]
-    assert "Mine." in file.read_text()
-    assert "The kiln holds 1240 °C again." in file.read_text()
 
 
 def test_a_change_of_type_moves_the_note_to_the_map_of_that_type(graph):

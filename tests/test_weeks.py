@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from planted import MONDAY, NOW, OWNER, edit, graph_of, home_at, ms, note, put
+from planted import MONDAY, NOW, OWNER, graph_of, ms, note, put
+from test_forget_everywhere import traces
+from test_forget_reflections import home as home
 
 from omg.curate import forget_selection, select_to_forget
 from omg.graph.graph import Graph
@@ -21,7 +20,6 @@ from omg.observe.question import Observer
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit
 from omg.reflect.run import Cycle, CycleOptions, reflect_graph
-from omg.reflect.verdicts import commit_seen, load_seen, stage_seen
 
 DAY = dt.timedelta(days=1)
 WEEK = dt.timedelta(days=7)
@@ -33,13 +31,6 @@ AROUND = (
     "Ines found an old map of the tram lines in a drawer and hung it up beside the kitchen window.",
     "Ines repaired the bicycle of her brother, whose chain had been rusty since the autumn rains.",
 )
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Memory]:
-    which = home_at(tmp_path / "omg")
-    yield which
-    which.close()
 
 
 @pytest.fixture
@@ -180,26 +171,6 @@ def test_a_week_that_is_over_is_not_written_again_when_its_notes_change(home: Me
     assert {path: graph.vault.bytes(path) for path in pages} == pages
 
 
-def test_older_pages_are_written_anew_unless_a_person_wrote_in_them(home: Memory, graph: Graph) -> None:
-    """Earlier versions kept the hash of a page's notes alone, and wrote their present words."""
-    moved(graph)
-    night(home)
-    for path in (FIRST, SECOND):
-        page = graph.vault.text(path)
-        stale = re.sub(r"8 December|9 December", "20 December", page)
-        graph.vault.write(path, stale.encode(), page.encode())
-        graph.vault.remember(path, stale.encode())
-    theirs = edit(graph, SECOND, "It was a hard week.")
-    seen = load_seen(graph)
-    seen.periods = {path: value.replace("then ", "") for path, value in seen.periods.items()}
-    stage_seen(graph, seen, "")
-    commit_seen(graph)
-    night(home, now=NOW + DAY)
-    assert "is on 8 December." in without_head(graph, FIRST)
-    assert graph.vault.bytes(SECOND) == theirs
-    assert night(home, now=NOW + 2 * DAY).receipt is None
-
-
 def test_a_note_that_a_person_wrote_in_is_told_in_their_words(home: Memory, graph: Graph) -> None:
     moved(graph)
     home.refresh(graph)
@@ -214,11 +185,6 @@ def test_a_note_that_a_person_wrote_in_is_told_in_their_words(home: Memory, grap
 # --- what is forgotten, or taken out by hand
 
 
-def traces(home: Memory, word: str) -> list[str]:
-    files = [f for f in sorted(home.folder.rglob("*")) if f.is_file()]
-    return [str(f.relative_to(home.folder)) for f in files if word.encode() in f.read_bytes()]
-
-
 @pytest.mark.parametrize("what", [{"ids": [WEDDING]}, {"matching": "8 December"}])
 def test_forgotten_former_words_go_from_the_weeks_that_told_them_and_do_not_come_back(
     home: Memory, graph: Graph, what: dict[str, object]
@@ -227,9 +193,9 @@ def test_forgotten_former_words_go_from_the_weeks_that_told_them_and_do_not_come
     night(home)
     assert "8 December" in without_head(graph, FIRST) and "8 December" in without_head(graph, SECOND)
     forget_selection(home.intake, graph, select_to_forget(graph, **what))
-    assert traces(home, "8 December") == []
+    assert traces(home, "8 december") == []
     night(home, now=NOW + DAY)
-    assert traces(home, "8 December") == []
+    assert traces(home, "8 december") == []
     assert "wedding" not in without_head(graph, FIRST).lower() and "bicycle" in without_head(graph, FIRST)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,7 @@ from omg.memory import Memory
 from omg.text.tokens import count_tokens
 from omg.tools.changing import Codes
 from omg.tools.tools import call_tool
-from omg.worker.schedule import note_edited, note_failure
+from omg.worker.schedule import note_failure
 
 SESSION = "agent:main:main"
 NOON = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
@@ -75,14 +74,6 @@ def test_a_cut_takes_whole_observed_turns_and_leaves_the_newest_and_every_call_w
         assert not going
     if going:  # never more than needed: without the last of them, more than the floor would be left
         assert raw_tokens(messages, turns, {*before, *going[:-1]}) > floor
-
-
-def test_what_is_said_while_a_call_runs_is_cut_with_it_or_not_at_all() -> None:
-    steered = [
-        Shown("user", 10), Shown("assistant", 10, ("a",)), Shown("user", 10), Shown("toolResult", 10, (), "a"),
-        Shown("assistant", 10), Shown("user", 10),
-    ]  # fmt: skip
-    assert whole_turns(steered) == [range(5), range(5, 6)]
 
 
 def test_a_call_id_that_a_provider_gives_again_joins_no_turns() -> None:
@@ -290,14 +281,6 @@ def test_a_small_window_is_cut_earlier(talk: Talk) -> None:
     assert talk.asked(budget=800).cut
 
 
-def test_a_short_conversation_and_an_empty_one_are_left_alone(talk: Talk) -> None:
-    talk.turn("I prefer tea.")
-    talk.take_in()
-    assert talk.asked() == Cut()
-    talk.said = []
-    assert talk.asked() == Cut()
-
-
 def test_the_gateways_own_summary_is_never_cut(talk: Talk) -> None:
     summary = {"role": "compactionSummary", "summary": "What was before. " * 20, "timestamp": 1}
     remembered_talk(talk)
@@ -450,29 +433,6 @@ def test_nothing_is_cut_while_the_receipt_of_its_notes_is_open(talk: Talk) -> No
     with graph.lock():
         replay_open(graph)
     assert talk.asked().cut
-
-
-def test_what_is_observed_late_comes_into_the_notes_of_what_was_cut(talk: Talk) -> None:
-    """A note went, and one of the messages it was made from waits to be observed again."""
-    remembered_talk(talk)
-    before = talk.asked()
-    graph = talk.memory.find(SESSION)
-    (file,) = (graph.folder / "archive").glob("*.jsonl")
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
-    again = next(line["id"] for line in lines if "number 20 over" in line["text"])
-    with graph.lock():
-        observe_again(graph, {again})
-        path = "nodes/preference/number-20-over-all-others"
-        graph.vault.remove(path, graph.vault.bytes(path))
-        graph.index.sync(graph.vault)
-        graph.update(note_edited)
-    waiting = talk.asked()
-    assert waiting.cut == before.cut
-    assert "number 20 over all others" not in waiting.text
-    talk.memory.work(force=True)
-    after = talk.asked()
-    assert (after.cut, "number 20 over all others" in after.text) == (before.cut, True)
-    assert talk.asked() == replace(after, reason="")
 
 
 def test_a_link_of_the_timeline_gives_the_messages_back(talk: Talk) -> None:

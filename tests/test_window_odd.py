@@ -64,33 +64,6 @@ def test_two_runs_that_began_in_one_second_are_told_apart(talk: Talk) -> None:
     assert (later.text, later.cut, later.reason) == (first.text, first.cut, "")
 
 
-def test_what_is_observed_of_a_millisecond_cuts_nothing_else_of_it(talk: Talk) -> None:
-    """Two results of one call each, and the plug is pulled between them."""
-    talk.turn("List both folders.")
-    at = talk.said[-1]["timestamp"]
-    calls = [{"type": "toolCall", "id": f"call_{n}", "name": "exec", "arguments": {}} for n in "ab"]
-    results = [
-        {
-            "role": "toolResult",
-            "toolCallId": f"call_{n}",
-            "toolName": "exec",
-            "content": n,
-            "timestamp": at + 1,
-        }
-        for n in "ab"
-    ]
-    talk.said[-1:] = [{"role": "assistant", "content": calls, "timestamp": at}, results[0]]
-    talk.take_in()
-    talk.said.append(results[1])
-    long_talk(talk)
-    held, talk.said = talk.said, talk.said[:3] + talk.said[4:]
-    talk.take_in()
-    talk.said = held
-    made = talk.asked()
-    assert made.cut
-    assert {0, 1, 2, 3}.isdisjoint(made.cut)
-
-
 def test_a_clock_that_goes_back_loses_nothing(talk: Talk) -> None:
     for hours in (0, 5, -3, 1):
         long_talk(talk, 10)

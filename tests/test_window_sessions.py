@@ -10,7 +10,6 @@ from test_window import ASKED, PLUMBER, SESSION, Talk, long_talk, remembered_tal
 from test_window import talk as talk
 
 from omg.config import Identities
-from omg.graph.state import State
 
 # --- after a reset
 
@@ -64,26 +63,6 @@ def test_a_word_that_every_note_has_is_looked_for_after_one_of_them_was_forgotte
     assert "number-7 — " in talk.prompted(asked)
     talk.memory.forget(matching="number 3 over all")
     assert "number-7 — " in talk.prompted(asked)
-
-
-def test_where_it_stood_before_new_is_not_told_as_where_it_stands(talk: Talk) -> None:
-    remembered_talk(talk, 5)
-    graph = talk.memory.find(SESSION)
-
-    def stand(state: State) -> None:
-        own = state.sessions[SESSION]
-        own.task, own.at_ms = "choosing the best number", talk.said[-1]["timestamp"]
-
-    graph.update(stand)
-    remembered_talk(talk, 15)
-    graph.update(stand)
-    assert "choosing the best number" in talk.asked().text
-    begin_anew(talk)
-    talk_of_letters(talk, 20)
-    talk.take_in()
-    made = talk.asked()
-    assert made.cut
-    assert "choosing the best number" not in made.text
 
 
 # --- turns that the gateway began by itself

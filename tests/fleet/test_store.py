@@ -194,22 +194,6 @@ def test_a_note_removed_elsewhere_is_no_deletion_by_a_person(store, homes, obser
         assert rows(store, observed.id).get("tombstones.jsonl") == before
 
 
-def test_a_long_file_is_written_by_its_last_part(store, homes, observed):
-    with homes.hold(observed) as home:
-        (home.own.root / "archive" / "2020-01.jsonl").write_bytes(b'{"x": 1}\n' * 30_000)
-        home.commit(store)
-    with homes.hold(observed) as home:
-        with (home.own.root / "archive" / "2020-01.jsonl").open("ab") as f:
-            f.write(b'{"x": 2}\n')
-        home.commit(store)
-    with store.pool.connection() as conn:
-        parts = conn.execute(
-            "SELECT part, revision FROM omg_files WHERE path = 'archive/2020-01.jsonl' ORDER BY part"
-        ).fetchall()
-    assert [revision for _, revision in parts[:-1]] == [2] * (len(parts) - 1) and parts[-1][1] == 3
-    assert rows(store, observed.id)["archive/2020-01.jsonl"] == b'{"x": 1}\n' * 30_000 + b'{"x": 2}\n'
-
-
 def test_a_path_that_leads_out_of_a_graph_is_refused(store, homes, row):
     with store.pool.connection() as conn:
         conn.execute("INSERT INTO omg_files VALUES (%s, '../../../escaped', 0, 0, 0, 'x')", (row.id,))

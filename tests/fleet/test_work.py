@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from test_serve import process, until
-from test_store import archived, notes, rows, say
+from test_store import archived, notes, say
 
-from omg.fleet.serve import Serving, do_job, tick
+from omg.fleet.serve import do_job, tick
 from omg.identity import identity_of_session
 
 MAIN = "agent:main:main"
@@ -76,23 +76,6 @@ def test_nights_are_spread_from_one_to_six_where_the_user_is(store, homes):
         assert 1 <= night.hour < 6 and night > datetime.now(zone)
         at.add(night)
     assert len(at) == 6
-
-
-def test_a_rebuild_that_a_client_asked_for_makes_the_notes_again_from_the_archive(store, homes, row):
-    path = next(p for p in rows(store, row.id) if p.startswith("vault/nodes/") and "tea" in p)
-    with homes.hold(row) as home:
-        (home.own.root / "vault" / "nodes" / "fact" / "mine.md").parent.mkdir(parents=True, exist_ok=True)
-        (home.own.root / "vault" / "nodes" / "fact" / "mine.md").write_text(
-            "---\ntype: fact\ndescription: My bike is blue.\n---\n\n# Bike\n"
-        )
-        home.memory.refresh(home.memory.find())
-        home.commit(store)
-    said = Serving(store, homes).answer(row.tenant, "/rebuild", {"swap": True})
-    assert said == {"queued": "rebuild", "new": True} and job_kinds(store) == ["rebuild"]
-    do_job(store, homes, "rebuild", row.id)
-    assert path in rows(store, row.id) and "green tea" in notes(store, row.id)
-    assert "My bike is blue" in notes(store, row.id)
-    assert len(archived(store, row.id)) == len(SAID)
 
 
 def test_a_worker_does_a_night_and_a_rebuild_and_leaves_no_job(database, store, row, tmp_path):
