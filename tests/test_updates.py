@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from datetime import UTC, date, datetime
 
 import pytest
@@ -15,6 +16,7 @@ from omg.memory import Memory
 from omg.message.turn import Message
 from omg.observe.reply import ShownToObserver
 from omg.plan.drafts import Plan
+from omg.plan.edits import split_history
 
 MAIN = "agent:main:main"
 DAY_MS = 86_400_000
@@ -37,7 +39,7 @@ def observe(graph, *edits, said="", day=0):
     text = said or " ".join(
         f"{e.get('description', '')} {e.get('body', '')} {e.get('title', '')}" for e in edits
     )
-    message = Message(f"u{day}", "user", text, AT + day * DAY_MS)
+    message = Message(f"u{day}", "user", text, AT + round(day * DAY_MS))
     known = {
         f"n{n}": e for n, e in enumerate(e for e in graph.index.entries() if e.path.startswith("nodes/"))
     }
@@ -258,3 +260,22 @@ def test_a_text_that_only_repeated_the_description_gives_way_to_what_is_added(gr
     note = graph.vault.read(KILN)
     assert note.description == "The kiln trips the breaker above 1180 °C."
     assert note.body.strip() == "The kiln is a Nabertherm of 2019."
+
+
+def test_what_an_earlier_message_sets_is_taken_where_a_later_one_has_set_nothing(graph):
+    observe(graph, kiln(), day=5)
+    observe(graph, update(title="Kiln limit", loop="open"), day=2)
+    (entry,) = active(graph)
+    history = split_history(graph.vault.read(entry.path).body)[1]
+    assert (entry.title, entry.loop, history) == ("Kiln limit", "open", ())
+
+
+def test_earlier_news_comes_into_the_history_by_its_day_and_changes_no_order(graph):
+    def says(degrees):
+        return f"The kiln trips the breaker above {degrees} °C."
+
+    observe(graph, kiln(description=says(1190)), day=0.2)
+    for day, degrees in ((0.3, 1170), (0.4, 1200), (0.1, 1100)):
+        observe(graph, update(description=says(degrees)), day=day)
+    lines = split_history(graph.vault.read(KILN).body)[1]
+    assert [re.findall(r"\d{4} °C", line) for line in lines] == [["1190 °C"], ["1170 °C"], ["1100 °C"]]

@@ -201,6 +201,11 @@ class Plan:
         assert edit.target is not None
         draft = self.draft(edit.target)
         old = draft.node
+        last_ms = max((s.timestamp for s in old.sources), default=0)
+        late = edit.said_ms and edit.said_ms < last_ms
+        if late and not (edit.description or edit.body or edit.drop):  # what was set since stays
+            event, loop = old.event or edit.event, old.loop or edit.loop
+            edit, late = replace(edit, event=event, loop=loop, sets=edit.sets & {"title"}), 0
         node = self.updated(old, edit)
         sources, restated = node.sources, node.description != old.description
         if draft.written:
@@ -212,8 +217,6 @@ class Plan:
             return self.rewrite(draft, replace(old, sources=sources), Rebase())
         if old.path in self.graph.carried and sources == old.sources:
             return old.path  # a rebuild: the person had what these messages said before them
-        last_ms = max((s.timestamp for s in old.sources), default=0)
-        late = edit.said_ms and edit.said_ms < last_ms
         if late and edit.about is None:
             if restated and edit.origin in PERSONS and old.origin not in PERSONS:  # their word does not yield
                 return self.create(replace(edit, op="create", target=None, links=(*edit.links, old.path)))
@@ -356,7 +359,7 @@ class Plan:
         """Add *edit* to the History alone: it comes from an older conversation than the note."""
         line = news_line(self.day, edit, draft.node)
         main, lines = split_history(draft.node.body)
-        lines = tuple(sorted({*lines, line}))
+        lines = tuple(sorted(dict.fromkeys((*lines, line)), key=lambda line: line[:12]))  # by day
         sources = merged_sources(draft.node.sources, edit.sources)
         node = replace(draft.node, sources=sources, body=with_history_lines(main, lines))
         return self.rewrite(draft, node, Rebase(history=line))
