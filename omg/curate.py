@@ -31,7 +31,7 @@ from .journal import (
     undo_receipt,
 )
 from .message.turn import Message
-from .node.markdown import slugify, without_code
+from .node.markdown import HISTORY_HEADING, slugify, without_code
 from .node.note import TYPES, Node, amend_text
 from .plan.corrections import Correction, correction_proposed, take_up
 from .plan.drafts import PERSONS, Plan
@@ -69,8 +69,8 @@ def find_note(graph: Graph, name: str) -> str:
     for entry in graph.index.entries(status=None):
         for known in (entry.path, entry.id, last_part(entry.path), last_part(entry.id)):
             names.setdefault(known.casefold(), entry.path)
-    near = [names[known] for known in difflib.get_close_matches(asked, names, n=1)]
-    near += [path for known, path in names.items() if asked and asked in words_in(known)]
+    near = [path for known, path in names.items() if asked in words_in(known)]
+    near += [names[known] for known in difflib.get_close_matches(asked, names, n=1)]
     raise NotFound(f"no note {name!r}; " + (f"did you mean {near[0]}?" if near else SEARCH))
 
 
@@ -563,7 +563,8 @@ def export_graph(graph: Graph, form: str) -> str:
         if node.status == "active":
             told = f"*{node.type}, {node.updated or node.created or 'undated'}*"
             said = node.body.strip()
-            if not said.startswith(node.description):  # most begin with it
+            if not with_labels(said).startswith(with_labels(node.description)):  # most begin with it
                 told += f" — {node.description}"
+            said = said.replace(HISTORY_HEADING, f"#{HISTORY_HEADING}")
             parts.append(f"## {node.title}\n\n{told}\n\n{said}\n")
     return "\n".join(parts)

@@ -155,6 +155,8 @@ def test_the_beginning_of_a_name_opens_a_note_and_changes_none(graph):
     assert open_note(graph, "garden-gate").node.path == path
     with pytest.raises(NotFound, match="did you mean"):
         find_note(graph, "garden-gate")
+    with pytest.raises(NotFound, match=f"did you mean {path}"):
+        find_note(graph, "fence")  # not mocs/moc-preferences, which is spelled more like it
 
 
 def test_what_is_forgotten_leaves_no_trace_in_any_file(omg):

@@ -175,8 +175,8 @@ def check_sharing(config: dict[str, Any]) -> Iterator[Finding]:
     elif scope == "main":
         what = f"everyone who writes over {', '.join(others)} shares one session with the owner, and so one memory"
         mend = (
-            'openclaw config set session.dmScope "per-channel-peer" gives each person their own (or keep it, if all of'
-            " them are you)"
+            'openclaw config set session.dmScope "per-channel-peer" gives each person their own, and'
+            " `omg identity join owner CHANNEL:YOU` keeps yours on your own account there (or keep it, if all of them are you)"
         )
         yield Finding("warn", what, "session.dmScope = main", mend)
     else:

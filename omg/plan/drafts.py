@@ -202,10 +202,11 @@ class Plan:
         draft = self.draft(edit.target)
         old = draft.node
         last_ms = max((s.timestamp for s in old.sources), default=0)
-        late = edit.said_ms and edit.said_ms < last_ms
+        late = 0 < edit.said_ms < last_ms
         if late and not (edit.description or edit.body or edit.drop):  # what was set since stays
-            event, loop = old.event or edit.event, old.loop or edit.loop
-            edit, late = replace(edit, event=event, loop=loop, sets=edit.sets & {"title"}), 0
+            sets = edit.sets & {"title"}
+            edit = replace(edit, event=old.event or edit.event, loop=old.loop or edit.loop, sets=sets)
+            late = False
         node = self.updated(old, edit)
         sources, restated = node.sources, node.description != old.description
         if draft.written:
