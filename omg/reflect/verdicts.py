@@ -334,8 +334,7 @@ def leads_to(shown: ShownGroup, node: Node) -> str:
 
 def note_shown(handle: str, node: Node, leads: str = "") -> str:
     """A note as a model sees it. The note counts as changed when this text without *leads* changes."""
-    marks = [node.type, node.priority]
-    marks += [f"heard {day}" for day in [said_on(node)] if day]
+    marks = [node.type, node.priority, f"heard {said_on(node)}"]
     marks += [f"on {node.event}"] * bool(node.event) + [f"loop {node.loop}"] * bool(node.loop)
     marks += [origin for origin in ("tool", "assistant") if origin == node.origin]
     marks += [f"leads to {leads}"] * bool(leads)
@@ -347,9 +346,8 @@ def note_shown(handle: str, node: Node, leads: str = "") -> str:
 
 
 def said_on(node: Node) -> str:
-    """The day it was last heard; "" of a person's own note without a day."""
     latest = max((s.timestamp for s in node.sources), default=0)
-    return str((day_of_ms(latest, UTC) if latest else node.updated or node.created) or "")
+    return str(day_of_ms(latest, UTC) if latest else node.updated or node.created or "on no known day")
 
 
 # --- what comes back
