@@ -139,10 +139,6 @@ KEPT = [  # said, type, title, description, event, loop
     ("I quit the chess club on Monday.", "episode", "Quitting chess club", "The user quit the chess club on 2026-03-09.", "2026-03-09", "open"),
     ("I booked a cabin from 3 to 7 April.", "episode", "Cabin",
      "The user booked a cabin from 2026-04-03 to 2026-04-07.", "2026-04-03..2026-04-07", "open"),
-    ("I love pizza 🍕", "preference", "Pizza", "The user loves pizza.", None, None),
-    ("I ❤️ hiking", "preference", "Hiking", "The user loves hiking.", None, None),
-    ("I <3 Rome", "preference", "Rome", "The user loves Rome.", None, None),
-    ("I hate 🍄.", "preference", "Mushroom", "The user hates mushroom.", None, None),
 ]  # fmt: skip
 
 

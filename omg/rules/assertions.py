@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -432,11 +431,6 @@ CODE_MARKS = frozenset("{}[]<>=|\\;$#_/~^")
 MARKUP = re.compile(r"\*\*|__|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)|`")
 PICTURES = r"\U0001F000-\U0001FAFF☀-➿⬀-⯿"
 EMOJI = re.compile(rf"[{PICTURES}]|(?<!\w)[:;]-?[)(DPp](?!\w)|<3")
-HEART = re.compile(r"(?<=\bI )(?:[❤♥💙-💜🖤🤍🤎🧡]|<3)\s*(?=\w)")
-LIKED = re.compile(  # food, animals, what people do: pictures that stand for a noun
-    r"\b(I (?:\w+ )?(?:love|like|prefer|enjoy|adore|hate)) ([☕⚽\U0001F32D-\U0001F37F\U0001F3A3-\U0001F3FA"
-    r"\U0001F400-\U0001F43E\U0001F950-\U0001F96F\U0001F980-\U0001F9AE])"
-)
 PAUSE = re.compile(  # parts a sentence from the next where no mark does
     rf"\s{{0,9}};\s+|\s{{1,9}}(?=[{PICTURES}]|[:;]-?[)(DP](?!\w))"
     r"|(?:\.{2,9}|…)\s{1,9}(?=no,)"  # "tomorrow... no, Monday"
@@ -461,7 +455,7 @@ def written_sentences(text: str) -> Iterator[str]:
     text = QUOTATION.sub(lambda m: m[0] if is_saying(m[0]) else '"…"', text)
     if len(text) > 2 * OWN_CHARS:
         text = f"{text[:OWN_CHARS]}\n{text[-OWN_CHARS:]}"
-    text = with_pictures_named(MARKER.sub(" ", without_unseen(text).translate(STRAIGHT_QUOTES)))
+    text = MARKER.sub(" ", without_unseen(text).translate(STRAIGHT_QUOTES))
     lines = list(with_list_heads(lines_before_a_text(text.split("\n"))))
     if len(lines) > PASTED_LINES:
         lines = [*lines[:OWN_LINES], *lines[-OWN_LINES:]]
@@ -535,11 +529,6 @@ def without_introduced(line: str) -> str:
     if not colon or not states(MARKUP.sub("", rest).strip()) or not introduces(head):
         return line
     return head + colon
-
-
-def with_pictures_named(text: str) -> str:
-    """*text* with words for emoji that stand for words: "I ❤️ hiking", "I love 🍕"."""
-    return LIKED.sub(lambda m: f"{m[1]} {unicodedata.name(m[2]).lower()}", HEART.sub("love ", text))
 
 
 def is_written_by_person(line: str) -> bool:

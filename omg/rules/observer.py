@@ -447,10 +447,7 @@ class OfflineObserver:
 
     def worded(self, found: Assertion, said: str, scene: Scene) -> tuple[str, str | None]:
         """*said* as a note says it, and its day."""
-        text, lead = without_lead_in(said), begins("adverbial", without_lead_in(said))
-        if lead and holds("addressed", lead[0]) and not begins("order", text):
-            text = text[lead.end() :]  # "since you're going to write for me: …"
-        text, event = with_absolute_dates(text, scene.day, ahead=found.loop == "open")
+        text, event = with_absolute_dates(without_lead_in(said), scene.day, ahead=found.loop == "open")
         text = order_as_wish(found.cue, text)
         if found.type in ("decision", "identity") and not self.people:
             # with an assistant, "we" decide what the user decides

@@ -468,15 +468,9 @@ class ThirdPerson:
             "'" in word
             or subject
             or (ANYONE.search(before) and verb and verb not in english_words("stop") - bases())
-            or (verb in bases() and not is_verb(before.split()[-1].lower()))  # "however you want"
         ):
             return self.whom + placed_after(singular(verb, adverbs), adverbs, word) + rest
         return self.whom + adverbs + after
-
-
-def is_verb(word: str) -> bool:
-    """Whether *word* may be a verb: "let", "lets", "letting", "told", "can"."""
-    return is_past(word) or word in listed("modal") or not bases().isdisjoint((word, word[:-1], word[:-3]))
 
 
 def finite(word: str, after: str) -> tuple[str, str]:
