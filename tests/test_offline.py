@@ -88,6 +88,10 @@ KEPT = [  # said, type, title, description, event, loop
      "The user will send the draft to Tom by 2026-03-06.", "2026-03-06", "open"),
     ("Remind me to call the bank tomorrow", "episode", "Bank",
      "The user wants to be reminded to call the bank on 2026-03-05.", "2026-03-05", "open"),
+    ("Please remember to call the bank tomorrow", "episode", "Bank",
+     "The user wants to be reminded to call the bank on 2026-03-05.", "2026-03-05", "open"),
+    ("Could you always answer in German?", "preference", "Answering in German",
+     "The user wants the assistant always to answer in German.", None, None),
     ("Can you put the vet into my calendar: March 24 at 8:30", "episode", "Vet",
      "The user has the vet on 2026-03-24 at 8:30.", "2026-03-24", "open"),
     ("The tax return is due on May 31", "episode", "Tax return", "The tax return is due on 2026-05-31.", "2026-05-31", "open"),
@@ -160,6 +164,9 @@ def test_what_a_person_says_becomes_a_note(said, type, title, description, event
         "Good morning! Sounds good to me.",
         "Can you write a haiku about rain?",
         "Do I need a visa for Japan?",
+        "Could you answer this in German?",
+        "Can you always see my screen?",
+        "Did you remember to run the tests?",
         "I was wondering whether hermit crabs queue up",
         "Summarise the attached report for me",
         "I need you to look into this",
@@ -371,6 +378,10 @@ TODAYS = note("episode", "Meeting", "The user has a meeting on 2026-03-04.", "op
 BOILER = note("episode", "Boiler service", "The boiler service is on 2026-03-10.", "open", "2026-03-10")
 YOGA = note("episode", "Yoga class", "The user's yoga class is on 2026-03-12 at 18:00.", "open", "2026-03-12")
 CONCERT = note("episode", "Concert", "The concert is on 2026-12-04 at 17:00.", "open", "2026-12-04")
+REPORT = note(
+    "episode", "Report", "The user needs to hand in the report by 2026-03-06.", "open", "2026-03-06"
+)
+PIANO = note("fact", "Piano lesson", "The user has a piano lesson every Tuesday.")
 READING = note("project", "Reading challenge", "The user wants to read 10 books by 2026-03-01 for the reading challenge.", "open", "2026-03-01")  # fmt: skip
 
 
@@ -397,6 +408,11 @@ READING = note("project", "Reading challenge", "The user wants to read 10 books 
         (SLIDES, "I sent the slides to Lena", "update", "done", "2026-03-06", "The user sent the slides to Lena."),
         (READING, "I finished the reading challenge yesterday with 11 books.", "update", "done", "2026-03-03",
          "The user finished the reading challenge on 2026-03-03 with 11 books."),
+        (BOILER, "The boiler service is off.", "update", "done", "2026-03-10",
+         "The boiler service is on 2026-03-10; on 2026-03-04: “The boiler service is off.”"),
+        (REPORT, "I handed in the report.", "update", "done", "2026-03-06", "The user handed in the report."),
+        (DENTIST, "The dentist is at 11:45.", "update", "open", "2026-03-05", "The user has a dentist appointment on 2026-03-05 at 11:45."),
+        (PIANO, "My piano lesson is on Thursdays now.", "update", None, None, "The user has a piano lesson on Thursdays."),
         (COLOUR, "My favourite colour is blue", "update", None, None, "The user's favourite colour is blue."),
     ],
 )  # fmt: skip
@@ -438,6 +454,25 @@ def test_news_about_a_known_note_change_it(known, said, op, loop, event, descrip
 def test_news_of_what_may_be_another_thing_leave_the_note_as_it_is(known, said):
     found = edits(said, known=[known])
     assert found and {e["op"] for e in found} == {"create"}
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        ("Meeting about lights", "The lights are off."),
+        ("Boiler service", "The boiler is off."),
+        ("Dentist appointment", "The dentist opens at 11:45."),
+        ("Dentist appointment", "The vet is at 11:45."),
+        ("Handing in report", "I forgot to hand in the report."),
+        ("Handing in report", "I read the report."),
+        ("Piano lesson", "My guitar lesson is on Thursdays now."),
+    ],
+)
+def test_what_is_off_done_or_at_another_time_beside_a_plan_leaves_the_plan(known, said):
+    plan = note(
+        "episode", known, f"The user needs the {known.lower()} on 2026-03-05 at 9.", "open", "2026-03-05"
+    )
+    assert all(edit["node"] is None for edit in edits(said, known=[plan]))
 
 
 def test_a_plan_still_ahead_is_not_closed_by_praise():

@@ -220,6 +220,7 @@ def read_sentence(sentence: str, people: bool = False) -> Assertion | None:
     order = begins("order", text)
     wished = order or holds("standing", text) or holds("style", text)
     asks = sentence.rstrip("\"')").endswith("?") and not begins("told", sentence)
+    asks = asks and (people or not holds("wished", sentence))
     if not order and (asks or begins("question", text)):
         return None
     if begins("undo", text) or holds("agent", text) or begins("maybe", text):

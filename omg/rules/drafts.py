@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..dates.days import event_span
 from ..node.markdown import slugify
-from ..text.words import common_stems, denies, told_words, words_in
-from .assertions import CLOCK, begins, holds, word_lists
-from .corrections import ShortCorrection, contrast, corrected_text, kind_of, small_word_apart
+from ..text.words import bases, common_stems, denies, is_past, told_words, words_in
+from .assertions import begins, holds, listed, word_lists
+from .corrections import contrast, kind_of, small_word_apart
 
 if TYPE_CHECKING:
     from ..index.store import Entry
@@ -115,6 +115,15 @@ class OfflineDraft:
         """Whether it is a plan that was called off before its day, which is not before *day*."""
         off = CALLED_OFF.search(self.description) or denies(self.description)
         return bool(self.loop == "done" and off and self.event and self.event[:10] >= str(day))
+
+    def takes_place(self, told: frozenset[str]) -> bool:
+        """Whether *told* names what it is: "viewing" of "House viewing", and not "lights" of "Meeting about lights"."""
+        words = self.title.removeprefix("Trip to ").split()
+        head = next((n for n, word in enumerate(words) if word in listed("small")), len(words))
+        done = re.search(r"\b(?:is|are) (\w+)", self.description)  # "The heating is serviced on …"
+        return told_words(" ".join(words[max(head - 1, 0) : head])) <= told and not (
+            done and is_past(done[1])
+        )
 
     @property
     def words(self) -> frozenset[str]:
@@ -253,9 +262,7 @@ def same_slot(draft: OfflineDraft, old: OfflineDraft) -> bool:
     """Whether both are about the same thing: "the rent", "their yoga class"."""
     named = slugify(draft.title) in (slugify(old.title), old.name)
     named = named or value_of(draft, draft.who)[0] == value_of(old, draft.who)[0] != ""
-    # "My yoga class is now at 20:00"
-    of_plan = draft.type == "fact" and old.loop == "open" and CLOCK.search(draft.description)
-    return bool(draft.slot) and named and (draft.type == old.type or bool(of_plan))
+    return bool(draft.slot) and named and draft.type == old.type
 
 
 def value_of(draft: OfflineDraft, who: str) -> tuple[str, str, str]:
@@ -298,6 +305,12 @@ def is_about(draft: OfflineDraft, old: OfflineDraft, dropped: frozenset[str]) ->
     return 2 * stem_weight(told & old.words) >= stem_weight(told)
 
 
+def tells_act(told: str) -> bool:
+    """Whether *told* is "sent the slides", and not "forgot to send the slides"."""
+    m = re.match(r"\w+ to (\w+)", told)
+    return not (m and m[1] in bases())
+
+
 def is_another_occasion(draft: OfflineDraft, plan: OfflineDraft) -> bool:
     """Whether *draft* is dated after the day of *plan*, which is no deadline."""
     days, planned = event_span(draft.event), event_span(plan.event)
@@ -333,7 +346,7 @@ def changed_draft(
     *change*: 2 if the words say that something changed, 1 if they may, else 0.
     """
     again = bool(set(draft.sources) & set(old.sources))  # in one message people go on rather than change
-    over = draft.cue in ("past", "outcome") or bool(FINISHED.search(said))
+    over = (draft.cue in ("past", "outcome") and tells_act(draft.topic)) or bool(FINISHED.search(said))
     over = over and not denies(said[: said.find(draft.topic)]) and not is_another_occasion(draft, old)
     over = over or draft.cue == "off" or bool(CALLED_OFF.search(said))
     named = draft.cue != "off" or told_words(draft.topic) <= old.words
@@ -354,10 +367,6 @@ def changed_draft(
     if same_slot(draft, old) and (
         draft.cue in ("name", "contact", "favorite", "age", "birth") or is_new_value(old, draft, change)
     ):
-        _, small, value = value_of(draft, draft.who)
-        time = ShortCorrection(value, "number", after=small) if kind_of(value) == "number" else None
-        if time and old.event and not draft.event and (puts := time.applied(old.description)):
-            draft = replace(draft, description=corrected_text(old.description, puts))  # its day stays
         return with_new_words(old, draft)
     if not may_be_new_state(old.type, draft.type):
         return None

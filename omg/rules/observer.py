@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..dates.days import day_of_ms
 from ..message.envelope import strip_memory
 from ..message.turn import Message
-from ..text.words import ISO_DAY, base_of, bases, denies, split_sentences, told_words
+from ..text.words import ISO_DAY, base_of, bases, denies, is_past, split_sentences, told_words
 from .assertions import (
     ASIDE,
     DEPENDENT,
@@ -25,6 +25,7 @@ from .assertions import (
     begins,
     holds,
     listed,
+    pattern,
     read_sentence,
     says_enough,
     without_lead_in,
@@ -32,6 +33,7 @@ from .assertions import (
 )
 from .corrections import (
     Put,
+    ShortCorrection,
     contrast,
     corrected_text,
     ended_as_contrast,
@@ -40,7 +42,7 @@ from .corrections import (
     short_correction,
     without_article,
 )
-from .drafts import CALLED_OFF, OfflineDraft, OfflineDrafts
+from .drafts import CALLED_OFF, OfflineDraft, OfflineDrafts, tells_act, with_new_words
 from .wording import (
     IT_OR_THEM,
     cut_at_clause,
@@ -157,6 +159,7 @@ THEIRS = re.compile(r"(?:his|her|their)\s", re.I)
 PLAN = Assertion("episode", "due", loop="open")
 QUOTED_LATER = re.compile(r"; on \d{4}-\d\d-\d\d: “.*")
 
+TO_DO = re.compile(r"\b(?:by|before|due|needs? to|ha(?:s|ve) to|must|reminded)\b")
 IT = re.compile(r"(?:it|that|this)(?:'s|'d)?\s", re.I)
 TAKEN_UP = re.compile(
     r"(?:use|go with|go for|switch|stick|drop|choose|pick|move|call it \w|name it \w|postpone)\b"
@@ -510,6 +513,8 @@ class OfflineObserver:
                 if at_new := relocated(text, d.description, scene.who):
                     self.put_right(i, at_new, scene)
                     return True
+        if self.moves_time(said, scene):
+            return True
         made = contrast(said)
         if made is not None:
             dated, _ = with_absolute_dates(said, scene.day, ahead=True)
@@ -533,6 +538,25 @@ class OfflineObserver:
                 self.put_right(i, puts, scene)
                 return True
         return (short.kind != "word" or short.meant) and self.keep_beside(said, scene)
+
+    def moves_time(self, said: str, scene: Scene) -> bool:
+        """ "The dentist is at 11:45", "My lesson is on Thursdays now": another time of what a note tells. True if one does."""
+        at, weekly = begins("at_time", without_lead_in(said)), holds("weekly", said)
+        phrase = weekly[0] if weekly and (holds("drift", said) or holds("change", said)) else ""
+        if not (at or phrase) or not is_certain(said):
+            return False
+        rest = at["what"] if at else said.replace(phrase, "")
+        told, numbers = told_words(rest) - told_words("instead"), set(re.findall(r"\d+", rest))
+        for i, d in self.drafts.newest(scene.who):
+            puts: list[Put] | None = None
+            if at and d.loop == "open" and (at["verb"] or "is") in {"is", *d.description.split()}:
+                puts = ShortCorrection(at["time"], "number", after="at").applied(d.description)
+            elif not at and len(was := [*pattern("weekly").finditer(d.description)]) == 1:
+                puts = [(slice(*was[0].span()), phrase)]
+            if told and told <= d.words and numbers <= set(re.findall(r"\d+", d.description)) and puts:
+                self.put_right(i, puts, scene)
+                return True
+        return False
 
     def said_last(self, scene: Scene) -> list[tuple[int, OfflineDraft]]:
         """The notes of what the same person said in this message or the one before, the latest first."""
@@ -572,19 +596,36 @@ class OfflineObserver:
 
     def turns_plan(self, said: str, scene: Scene) -> bool:
         """
-        "Hamburg was great!", "The workshop takes place after all": a plan came true, was called off, or is on again. True if
-        there is one of which that can be said.
+        "Hamburg was great!", "I handed in the report", "The barbecue is off", "The workshop takes place after all": a plan came
+        true, was called off, or is on again. True if there is one of which that can be said.
         """
         told = without_lead_in(said)
-        again = begins("on_again", told)
-        m = again or begins("went", told)
-        words = told_words(m[m.lastgroup or 0]) if m and is_certain(said) else frozenset()
+        again, went, did = (begins(kind, told) for kind in ("on_again", "went", "did"))
+        if did and not (
+            is_past(did["verb"] or did["be"]) and tells_act(did["act"] or "") and not denies(told)
+        ):
+            did = None
+        if not (m := again or went or did) or not is_certain(said):
+            return False
+        off = went is m and m["off"]
+        words = told_words(m[0] if m is did else m.groupdict().get("where") or m["what"])
         for i, d in reversed(list(enumerate(self.drafts.all))):
             if not words or not words <= d.words or self.drafts.is_about_another(d, scene.who):
                 continue
-            to_come = d.event and d.event[:10] > str(scene.day) and not CALLED_OFF.search(said)
+            if (off and not d.takes_place(words)) or (m is did and scene.handle in d.sources):
+                continue
+            ahead = d.event and d.event[:10] > str(scene.day)
+            to_come = ahead and not (
+                off or CALLED_OFF.search(said) or (m is did and TO_DO.search(d.description))
+            )
             if not d.can_be_on_again(scene.day) if again else d.loop != "open" or to_come:
                 continue
+            if m is did:
+                text, event = self.worded(ASIDE, said, scene)
+                done = replace(d, who=scene.who, day=scene.day, description=text, event=event, loop="done")
+                done = replace(done, asides=(), cue="went", sources=(scene.handle,))
+                self.drafts.replace_at(i, with_new_words(d, done))
+                return True
             was = QUOTED_LATER.sub("", d.description).rstrip(".")
             text, event = f"{was}; on {scene.day}: “{sentence(told)}”", d.event
             if again and (says := self.worded(PLAN, said, scene)) and (says[1] or denies(was)):

@@ -536,7 +536,7 @@ ORDERS: dict[str, tuple[str, Callable[[re.Match[str]], str]]] = {
         lambda m: f"My name is {re.split(' but |, ', m[1])[0]}",
     ),
     "remind": (
-        r".*?(?:remind me|don't let me forget|don't forget)\s{0,9}(to|that|about)?:?\s{0,9}(.+)",
+        r".*?(?:remind me|don't let me forget|don't forget|remember(?= to))\s{0,9}(to|that|about)?:?\s{0,9}(.+)",
         lambda m: f"I want to be reminded {m[1] or ('that' if states(m[2]) else 'of')} {m[2]}",
     ),
     "calendar": (
