@@ -378,6 +378,7 @@ TODAYS = note("episode", "Meeting", "The user has a meeting on 2026-03-04.", "op
 BOILER = note("episode", "Boiler service", "The boiler service is on 2026-03-10.", "open", "2026-03-10")
 YOGA = note("episode", "Yoga class", "The user's yoga class is on 2026-03-12 at 18:00.", "open", "2026-03-12")
 CONCERT = note("episode", "Concert", "The concert is on 2026-12-04 at 17:00.", "open", "2026-12-04")
+SPREADS = note("fact", "16 spreads", "The user has drawn 4 of the 16 spreads.")
 REPORT = note(
     "episode", "Report", "The user needs to hand in the report by 2026-03-06.", "open", "2026-03-06"
 )
@@ -413,6 +414,7 @@ READING = note("project", "Reading challenge", "The user wants to read 10 books 
         (REPORT, "I handed in the report.", "update", "done", "2026-03-06", "The user handed in the report."),
         (DENTIST, "The dentist is at 11:45.", "update", "open", "2026-03-05", "The user has a dentist appointment on 2026-03-05 at 11:45."),
         (PIANO, "My piano lesson is on Thursdays now.", "update", None, None, "The user has a piano lesson on Thursdays."),
+        (SPREADS, "I have 14 of the 16 spreads now", "update", None, None, "The user has 14 of the 16 spreads now."),
         (COLOUR, "My favourite colour is blue", "update", None, None, "The user's favourite colour is blue."),
     ],
 )  # fmt: skip
@@ -785,12 +787,6 @@ def test_what_it_claims_without_a_tool_is_not():
 def test_no_proposal_of_its_counts_as_accepted(said):
     asked = ("assistant", "MySQL would do. Shall we use Postgres for the shop?")
     assert edits(asked, said) == []
-
-
-def test_what_one_person_proposes_is_decided_when_another_agrees():
-    asked = ("user", "MySQL would do. Shall we use Postgres for the shop?", "Jon")
-    edit = only(asked, ("user", "Yes, let's do that", "Gina"))
-    assert edit["description"] == "Gina agreed to use Postgres for the shop."
 
 
 # --- now

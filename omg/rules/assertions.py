@@ -303,10 +303,6 @@ UNWANTED = re.compile(  # but not "I hate", which needs no other title than what
     r"(?:please )?(?:don't|do not|no|never|avoid|stop)\b|(?:I|we) (?:\w+ )?(?:(?:don't|do not) (?:need|want)|no longer|stopped|gave up)\b",
     re.I,
 )
-THIS = re.compile(  # what was shown, and not told
-    r"(?:[a-z]+ )?(?:(?:at|in|on|to|with) )?(?:this|that|it|these|those|some|something|one)(?: \w+)?\W*$",
-    re.I,
-)
 THAT = re.compile(r"(?:that|how|it|out|like)\b")  # "I realized that …"
 # Words that say something.
 LEAST_WORDS = {"past": 3, "habit": 3, "ongoing": 3} | dict.fromkeys(
@@ -330,6 +326,8 @@ def assertion_of(cue: Cue, m: re.Match[str], text: str, people: bool) -> Asserti
         return ASIDE if people else None
     if cue.name in ("standing", "style", "dislike") and UNWANTED.match(m[0]):
         what = f"not {what}"
+    if cue.name == "habit" and re.match(r"\w+ never\b", m[0]):
+        verb = f"never {verb}"
     if cue.name in ("name", "home", "job", "status", "age", "birth", "height", "weight"):
         slot = cue.name
     elif slot or cue.name == "due":
@@ -353,14 +351,14 @@ def says_too_little(cue: str, verb: str, what: str, text: str) -> bool:
         return True
     match cue:
         case "past":
-            return bool(THAT.match(what) or THIS.match(what))
+            return bool(THAT.match(what))
         case "habit":
-            return not (verb.endswith("ing") or base_of(verb) in bases()) or bool(THIS.match(what))
+            return not (verb.endswith("ing") or base_of(verb) in bases())
         case "plan" | "must":
             return bool(begins("passing", what)) and not DAY_WORDS.search(text)
         case "prefer":
             return "rather" in text.lower() and not says_enough(what, 2)
-    return bool(THIS.match(what)) and cue in ("wish", "ongoing", "choice")
+    return False
 
 
 def is_about_everyone(cue: str, verb: str, matched: str, text: str) -> bool:

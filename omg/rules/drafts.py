@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dates.days import event_span
 from ..node.markdown import slugify
-from ..text.words import bases, common_stems, denies, is_past, told_words, words_in
+from ..text.words import common_stems, denies, is_past, told_words, words_in
 from .assertions import begins, holds, listed, word_lists
 from .corrections import contrast, kind_of, small_word_apart
 
@@ -56,6 +56,7 @@ IS_VALUE = re.compile(
     r"(?>(?P<subject>.*?)(?: is| are| has| have| costs?|:) )(?:now )?(?P<value>.+?)(?: now)?\.?$"
 )
 VALUE = re.compile(r"(?<!^)\b[A-Z]|\d")  # a name or a number, beside who it is about
+COUNT = re.compile(r"\b\d+ (?:out )?of (?:the |their )?(?P<all>\d+ \w+)")  # how far something is
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,8 +308,7 @@ def is_about(draft: OfflineDraft, old: OfflineDraft, dropped: frozenset[str]) ->
 
 def tells_act(told: str) -> bool:
     """Whether *told* is "sent the slides", and not "forgot to send the slides"."""
-    m = re.match(r"\w+ to (\w+)", told)
-    return not (m and m[1] in bases())
+    return not re.match(r"(?!went\b)\w+ to (?!(?:the|an?|my|our|his|her|their)\b)[a-z]", told)
 
 
 def is_another_occasion(draft: OfflineDraft, plan: OfflineDraft) -> bool:
@@ -364,6 +364,9 @@ def changed_draft(
         return with_new_words(old, draft)
     if again:
         return None
+    count, before = COUNT.search(draft.description), COUNT.search(old.description)
+    if count and before and count["all"] == before["all"]:
+        return with_new_words(old, draft)
     if same_slot(draft, old) and (
         draft.cue in ("name", "contact", "favorite", "age", "birth") or is_new_value(old, draft, change)
     ):

@@ -161,9 +161,6 @@ QUOTED_LATER = re.compile(r"; on \d{4}-\d\d-\d\d: “.*")
 
 TO_DO = re.compile(r"\b(?:by|before|due|needs? to|ha(?:s|ve) to|must|reminded)\b")
 IT = re.compile(r"(?:it|that|this)(?:'s|'d)?\s", re.I)
-TAKEN_UP = re.compile(
-    r"(?:use|go with|go for|switch|stick|drop|choose|pick|move|call it \w|name it \w|postpone)\b"
-)
 VAGUE = re.compile(r"\w+(?:ing|ed|able|ful|ous)|able", re.I)  # no title, where feelings are told
 # in a correction, beside the day
 SAYING_SO = frozenset(("sorry", "mean", "meant", "say", "said", "pm", "am", "clock"))
@@ -270,10 +267,7 @@ class OfflineObserver:
         self.speakers = list(dict.fromkeys(speaker(m) for m in messages if m.sender))
         self.people = len(self.speakers) > 1 or any(m.sender and m.role == "assistant" for m in messages)
         self.drafts = OfflineDrafts(known, self.speakers)
-        self.asked = ""  # the question that the message before ended with,
-        self.by_assistant = (
-            False  # and whether the assistant asked it: what it proposes nobody is held to accept
-        )
+        self.asked = ""  # the question that the message before ended with
         self.acted = False  # a tool was used since a person spoke
         self.before: dict[str, str] = {}  # speaker → the message of theirs before
         self.recent: frozenset[str] = frozenset()  # handles of known notes, of what was said right before
@@ -301,7 +295,6 @@ class OfflineObserver:
         """Know what the next message may answer."""
         text = strip_memory(m.spoken).rstrip()
         self.asked = text[-400:] if m.role != "tool" and text.endswith("?") else ""
-        self.by_assistant = m.role == "assistant" and not m.sender
 
     # --- what people say
 
@@ -375,15 +368,7 @@ class OfflineObserver:
 
     def completed_answer(self, said: str) -> str:
         """The statement that a short answer makes of the question before it; "" if it makes none."""
-        if not self.asked:
-            return ""
-        if begins("agreed", said) and self.by_assistant:
-            return ""
-        if begins("agreed", said) and (m := holds("proposed", self.asked)):
-            rest = self.asked[m.end() :].rstrip("? ")
-            named = TAKEN_UP.match(rest) and not re.search(r"\b(?:that|this|it)$", rest)
-            return f"I agreed to {rest}" if named else ""
-        last = split_sentences(self.asked)[-1]
+        last = split_sentences(self.asked)[-1] if self.asked else ""
         if len(said.split()) > 8 or begins("reaction", said) or begins("undo", said) or SHORT.match(said):
             return ""
         if m := re.search(r"(?:what|which|who|when)(?:'s| is) your ((?:\w+ ){0,3}\w+)\?$", last, re.I):
@@ -450,7 +435,10 @@ class OfflineObserver:
 
     def worded(self, found: Assertion, said: str, scene: Scene) -> tuple[str, str | None]:
         """*said* as a note says it, and its day."""
-        text, event = with_absolute_dates(without_lead_in(said), scene.day, ahead=found.loop == "open")
+        text, lead = without_lead_in(said), begins("adverbial", without_lead_in(said))
+        if lead and holds("addressed", lead[0]) and not begins("order", text):
+            text = text[lead.end() :]  # "since you're going to write for me: …"
+        text, event = with_absolute_dates(text, scene.day, ahead=found.loop == "open")
         text = order_as_wish(found.cue, text)
         if found.type in ("decision", "identity") and not self.people:
             # with an assistant, "we" decide what the user decides

@@ -40,6 +40,7 @@ EMPTY_PHRASE = re.compile(  # "It's important to me to …", "I think that …"
     r"|^(?:i|we)(?:'\w+)? \w+ ",
     re.I,
 )
+KEPT_WORDS = re.compile(r"(?:keep|make) (?:your |the |all )*(\w+) (\w+)(?:,| from| please|[.!]*$)", re.I)
 QUOTE = re.compile(r'"([^"]*)"')
 PARTICLE = re.compile(
     r"(?:up|out|off|back|away|down|over|on|into|through|around|along)\b\s*(?:(?:to|for|with|of|at|in|from)\b\s*)?",
@@ -53,6 +54,8 @@ def title_of_topic(topic: str, cue: str = "") -> str:
     if cue == "aside":
         topic = EMPTY_PHRASE.sub("", topic)
     text = without_pattern("determiner", without_pattern("filler", QUOTE.sub(r"\1", topic)).strip(" ,."))
+    if cue in ("style", "standing") and (kept := KEPT_WORDS.match(text)):
+        return f"{kept[2]} {kept[1]}".capitalize()
     if cue == "project" and (name := NAMED.search(text)):
         return name[1].strip()
     refused = cue in REFUSED and re.match(r"(?:against|not to|not|no)\s+", text, re.I)
@@ -73,6 +76,9 @@ def as_noun(text: str, cue: str) -> str:
         return f"trip to {text}"
     if not rest:
         return text
+    if verb == "never":
+        verb, _, rest = rest.partition(" ")
+        return f"never {noun_phrase(base_of(verb), rest, cue)}"
     if (is_past(verb) and cue in PAST_FIRST) or (base_of(verb) in bases() and cue in BASE_FIRST | PAST_FIRST):
         return noun_phrase(base_of(verb), rest, cue)
     return text
