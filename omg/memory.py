@@ -229,7 +229,8 @@ class Memory:
             capture_entries(self.intake, graph.identity, session, [entry])
             source = Source(session, entry["entryId"], to_epoch_ms(entry["createdAt"]) or 0)
         words = str(message["content"]) if message else ""
-        return remember_note(self.registry, graph, text, title, type, said=words, source=source, when=when)
+        done = remember_note(self.registry, graph, text, title, type, said=words, source=source, when=when)
+        return done.path
 
     def forget(
         self, *names: str, matching: str | None = None, session: str = MAIN, dry_run: bool = False

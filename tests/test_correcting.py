@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from test_tools import ALICE, BOB, Agent, Answer
 
-from omg.curate import take_back, undoable
+from omg.curate import supersede_by, take_back, undoable
 from omg.message.envelope import MEMORY_UNCHANGED, MEMORY_WRITTEN, result_without_memory
 from omg.node.note import Node
 from omg.plan.edits import split_history
@@ -202,6 +202,7 @@ def test_a_correction_is_one_cycle_and_undo_takes_it_back(agent: Agent) -> None:
     assert note(agent, moved).title == "Ada lives in Bruges"
     assert note(agent, path).description == "Ada lives in Bruges."  # its former name leads there
     receipt = undoable(graph, None)
+    assert f"`omg undo {receipt.id}` takes it back" in done["text"]
     assert receipt.summary == (f"corrected {moved}",)
     take_back(graph, receipt.id, datetime.now(UTC))
     assert graph.vault.text(path) == before
@@ -255,9 +256,6 @@ def test_where_nothing_or_several_notes_fit_nothing_is_changed_and_they_are_name
     assert all(f"[[{p}]]" in told for p in paths)
     told = correct(agent, said, "The kiln is cold", "The kiln is hot by now.")["text"]
     assert told == "no note says 'The kiln is cold'"
-    told = correct(agent, said, "Ada trains", "Thursday")["text"]
-    assert "whole sentence" in told
-    assert "Ada trains on Tuesday evenings." in told
     assert "OMG writes" in correct(agent, said, "index", "Ada trains on Thursday evenings.")["text"]
     assert "says so already" in correct(agent, said, paths[0], "Ada trains on Tuesday evenings.")["text"]
     assert [graph.vault.text(p) for p in paths] == before
@@ -265,6 +263,8 @@ def test_where_nothing_or_several_notes_fit_nothing_is_changed_and_they_are_name
 
 FRIDAY = "The dentist appointment is on Friday at 15:00."
 LATER = "The dentist appointment is on Friday at 15:30."
+SAM, PRIYA = "The user's boss is Sam.", "The user's boss is Priya."
+GYM, GYM_LATER = "The gym closes at 15:00 on Sundays.", "The gym closes at 15:30 on Sundays."
 
 
 @pytest.mark.parametrize(
@@ -287,6 +287,14 @@ LATER = "The dentist appointment is on Friday at 15:30."
             "Jonas's sister Ana arrives on 2026-03-13 and stays.",
             "Jonas's sister Ana arrives on 2026-03-12 and stays.",
         ),
+        ("No, my boss is Priya.", SAM, PRIYA),
+        ("No, my boss is Priya.", "The user's boss is Sam, in Ghent.", "The user's boss is Priya, in Ghent."),
+        ("No, I live in Porto.", "The user lives in Lisbon.", "The user lives in Porto."),
+        ("That's wrong, it closes at 15:30.", GYM, GYM_LATER),
+        ("No. That is not right, it closes at 15:30 now.", GYM, GYM_LATER),
+        ("It closes at 15:30 now.", GYM, GYM_LATER),
+        ("No, it's 15:30, not 15:00.", GYM, GYM_LATER),
+        ("The gym closes at 15:30 on Sundays now.", GYM, GYM_LATER),
     ],
 )
 def test_a_sentence_is_corrected_of_which_the_user_said_only_what_changes(
@@ -348,6 +356,23 @@ NOT_JUST_THAT = [
     ("The invoice number is 999.", "I pay bills to account 4.", "I pay bills to account 999."),
     ("“No, my coach is Griet.” Who says that?", "My coach is Piet.", "My coach is Griet."),
     ("No, my coach is Griet?", "My coach is Piet.", "My coach is Griet."),
+    ("No, his boss is Priya.", SAM, PRIYA),
+    ("No, Tom's boss is Priya.", SAM, PRIYA),
+    ("My boss is Priya, says the page.", SAM, PRIYA),
+    ("> No, my boss is Priya.\n\nWho is that?", SAM, PRIYA),
+    ("Priya", SAM, PRIYA),
+    ("No, Priya.", SAM, PRIYA),
+    ("Tom says that's wrong, it closes at 15:30.", GYM, GYM_LATER),
+    ("That's wrong, says the page: it closes at 15:30.", GYM, GYM_LATER),
+    ("“That's wrong, it closes at 15:30.” Is that so?", GYM, GYM_LATER),
+    ("That's wrong, it closes at 15:30?", GYM, GYM_LATER),
+    ("That's wrong.", GYM, GYM_LATER),
+    ("This is spam: it closes at 15:30.", GYM, GYM_LATER),
+    ("What about the museum? It closes at 15:30.", GYM, GYM_LATER),
+    ("The museum is far. No, it closes at 15:30.", GYM, GYM_LATER),
+    ("> The museum is open until 15:00.\n\nIt closes at 15:30.", GYM, GYM_LATER),
+    ("```\nmuseum: 10:00 to 15:00\n```\nThat's wrong, it closes at 15:30.", GYM, GYM_LATER),
+    ("No, it pays by cheque.", "The user pays by card.", "The user pays by cheque."),
 ]
 
 
@@ -359,10 +384,40 @@ def test_what_the_user_did_not_say_of_a_change_stays_a_proposal(
     before = agent.home.find(ALICE).vault.text(path)
     done = correct(agent, said, path, new, days=0)
     assert done["text"].startswith("Proposed as a correction of [["), done["text"]
-    assert "which stays as it is" in done["text"] and "`omg confirm`" in done["text"]
+    assert "which stays as it is" in done["text"] and "`omg confirm nodes/" in done["text"]
     made = note(agent, done["details"]["path"])
     assert (made.type, made.origin, made.description) == ("fact", "assistant", new)
     assert agent.home.find(ALICE).vault.text(path) == before
+
+
+@pytest.mark.parametrize(
+    "was, value, new",
+    [
+        (GYM, "15:30", GYM_LATER),
+        (GYM, "at 15:30", GYM_LATER),
+        (SAM, "Priya", PRIYA),
+        ("Ada lives in Ghent.", "in Bruges", "Ada lives in Bruges."),
+        ("The course costs 50 euros at 15:00.", "16:00", "The course costs 50 euros at 16:00."),
+        ("Ada trains on Tuesday evenings.", "Thursday", "Ada trains on 2026-02-26 evenings."),
+        ("My favourite colour is green.", "teal", "My favourite colour is teal."),
+        ("The gym is open from 08:00 to 15:00.", "15:30", ""),
+        ("My boss is Sam and my coach is Piet.", "Priya", ""),
+        ("Ada has a dog.", "15:30", ""),
+        ("Ada has a dog.", "no dog", ""),
+    ],
+)
+@pytest.mark.parametrize("by", ["path", "sentence"])
+def test_a_value_given_as_a_correction_replaces_the_only_one_of_its_kind(
+    agent: Agent, was: str, value: str, new: str, by: str
+) -> None:
+    path = remember(agent, was)
+    done = correct(agent, f"hm, {value}", path if by == "path" else was, value, days=0)
+    if new:
+        made = note(agent, done["details"]["path"])
+        assert (made.description, made.proposes) == (new, f"[[{path}]]")
+    else:
+        assert "write `new` as the whole sentence" in done["text"] and done["text"].endswith(was)
+        assert note(agent, path).description == was
 
 
 def test_a_day_that_only_the_assistant_gives_changes_nothing(agent: Agent) -> None:
@@ -381,6 +436,16 @@ def test_a_correction_that_is_made_leaves_no_proposal_of_the_same_behind(agent: 
     gone = agent.home.find(ALICE).vault.read(proposed)
     assert (gone.status, gone.superseded_by) == ("superseded", note(agent, path).path)
     assert note(agent, other).status == "active"  # nobody said that
+
+
+def test_a_correction_that_is_proposed_of_a_note_ends_with_it(agent: Agent) -> None:
+    path = remember(agent, FRIDAY)
+    proposed = correct(agent, "what now", path, LATER, days=0)["details"]["path"]
+    heir = remember(agent, "The dentist has no time for me.")
+    graph = agent.home.find(ALICE)
+    supersede_by(graph, path, heir, datetime.now(UTC))
+    gone = graph.vault.read(proposed)
+    assert (gone.status, gone.superseded_by) == ("superseded", heir)
 
 
 @pytest.mark.parametrize(

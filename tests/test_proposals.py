@@ -209,9 +209,9 @@ def test_without_a_model_a_proposal_stays_the_assistants(home: Path, said: str) 
 @pytest.mark.parametrize(
     "said, text, waits",
     [
-        ("Please remember my dentist is Dr. Voss in Kiel.", "The user's dentist is Dr. Voss in Kiel.", False),
+        ("Please remember my dentist is Dr. Voss in Kiel.", "The user's dentist in Kiel is Dr. Voss.", False),
         ("Please remember my dentist is Dr. Voss in Kiel.", "The user's dentist is Dr. Voss in Bonn.", True),
-        ("I have an exam on 3 December.", "The user has an exam on 2026-12-03.", False),
+        ("I have an exam on 3 December.", "On 2026-12-03 the user has an exam.", False),
         ("I have an exam on 3 December.", "The user has an exam on 2026-12-04.", True),
         ("I can't stand olives.", "The user can stand olives.", True),
     ],
@@ -223,6 +223,67 @@ def test_what_the_rules_note_settles_its_proposal(home: Path, said: str, text: s
     (own,) = (n for n in notes(agent).values() if n.origin == "user")
     assert (node.status, node.superseded_by) == (("active", None) if waits else ("superseded", own.path))
     agent.home.close()
+
+
+@pytest.mark.parametrize(
+    "known_before, tool, params, said",
+    [
+        ("", "omg_remember", {"text": "The user is vegetarian.", "type": "identity"}, "I am vegetarian."),
+        ("My boss is Sam.", "omg_correct", {"old": "boss is Sam", "new": "The user's boss is Priya."}, "My boss is Priya now."),
+    ],
+)  # fmt: skip
+def test_what_a_person_says_is_noted_though_the_assistant_had_proposed_it_before(
+    home: Path, known_before: str, tool: str, params: dict[str, str], said: str
+) -> None:
+    agent = Agent(home)
+    if known_before:
+        turn(agent, known_before)
+    proposed = turn(agent, "what about it", tool, **params)
+    assert agent.home.find(ALICE).vault.read(proposed).proposes
+    turn(agent, said)
+    (own,) = (n for n in notes(agent).values() if n.origin == "user")
+    assert said.removeprefix("I am").removeprefix("My") in own.description
+    gone = agent.home.find(ALICE).vault.read(proposed)
+    assert (gone.status, gone.superseded_by) == ("superseded", own.path)
+    agent.home.close()
+
+
+@pytest.mark.parametrize(
+    "said, text, type, when",
+    [
+        ("Please remember that my sister Ada lives in Ghent.", "The user's sister Ada lives in Ghent.", "identity", ""),
+        ("Remember I fly to Oslo on 24 December.", "The user flies to Oslo on 2026-12-24.", "episode", "2026-12-24"),
+        ("Remember: I sing in a choir on Tuesdays.", "The user sings in a choir on Tuesdays.", "fact", ""),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("by_model", [False, True])
+def test_what_a_tool_kept_in_the_users_words_is_noted_once(
+    home: Path, model: Model, said: str, text: str, type: str, when: str, by_model: bool
+) -> None:
+    """The rules, or a model that calls the same by another name."""
+    agent = Agent(home, gateway=model if by_model else None)
+    model.edits = [
+        {"op": "create", "type": type, "title": "Quite else", "description": text, "sources": ["m1"]}
+    ]
+    path = turn(agent, said, "omg_remember", text=text, type=type, when=when)
+    assert "the-user" not in path or type == "episode"  # it is called as the rules call it
+    (own,) = notes(agent).values()
+    assert (own.path, own.description, own.origin, own.proposes) == (path, text, "user", "")
+    assert own.path not in own.links + own.wikilinks
+    agent.home.close()
+
+
+def test_what_the_assistant_says_in_the_same_words_takes_no_trust_from_the_users_note(
+    agent: Agent, model: Model
+) -> None:
+    """The reply cites the assistant's message beside the user's, and the check bears nothing out."""
+    text = "My sister Ada lives in Ghent."
+    model.verdict = "not supported"
+    edit = {"op": "create", "type": "fact", "title": "Ada", "description": text, "body": "She pays by wire."}
+    model.edits = [{**edit, "sources": ["m1", "m2"]}]
+    path = turn(agent, f"Remember that {text}", "omg_remember", before="Is that Ada?", text=text)
+    node = notes(agent)[path]
+    assert (node.origin, node.description, "wire" in node.body) == ("user", text, False)
 
 
 def test_a_proposal_of_what_the_rules_correct_by_themselves_is_settled(home: Path) -> None:

@@ -456,8 +456,8 @@ def test_a_code_is_good_for_a_quarter_of_an_hour(agent: Agent, monkeypatch: pyte
 
 
 def test_the_command_forgets_in_two_messages(agent: Agent) -> None:
-    told = agent.slash(ALICE, f"forget {SECRET}")
-    assert "This would be forgotten" in told
+    told = agent.slash(ALICE, f"forget I prefer {SECRET} tea")
+    assert "This would be forgotten" in told and "says more" not in told
     code = told.split()[-1]
     assert "unknown" in agent.slash(BOB, f"forget {code}")
     assert "Forgotten" in agent.slash(ALICE, f"forget only the words: {code}")  # as the answer shows it

@@ -525,7 +525,8 @@ def choice_lines(graph: Graph, shown: dict[str, Selection], again: Sequence[str]
         lines.append(f"Nothing was changed. It cannot be undone; {how}.")
     for what in shown.values():
         lines += [place for place in unreached(what) if place not in lines]
-    lines.append("OpenClaw's own transcripts and memory files are not touched.")
+    if not any("the gateway's own transcripts" in place for what in shown.values() for place in what.beyond):
+        lines.append("OpenClaw's own transcripts and memory files are not touched.")
     return lines
 
 

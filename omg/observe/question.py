@@ -23,6 +23,7 @@ from ..llm.replies import Ask, ModelQuestion, cut_out, instructions, object_sche
 from ..message.envelope import MEMORY_NOTES, cut_middle
 from ..message.turn import Message
 from ..node.note import GENERATED, TYPES
+from ..plan.corrections import is_proposal
 from ..plan.drafts import Plan
 from ..plan.edits import split_history, without_part
 from ..provenance import foreign_in_sight
@@ -89,7 +90,13 @@ def shown_notes(
     made = notes_made_of(graph, plan, messages)
     session_asked = session if observer.ask else None
     found = known_notes(graph, plan, messages, now=now, session=session_asked, before=before)
-    notes, bodies = within_budget(plan, [e for e in found if e.path not in made], budget)
+    # What the assistant only proposes keeps nothing that a person says from being noted. A model takes up what was proposed
+    # of these very messages, or not (`ShownToObserver.proposals`).
+    waiting = {e.path for e in (*found, *made.values()) if is_proposal(graph, e)}
+    plan.waiting |= waiting
+    if observer.ask is None or is_small_model(config, observer):
+        made = {path: e for path, e in made.items() if path not in waiting}
+    notes, bodies = within_budget(plan, [e for e in found if e.path not in made.keys() | waiting], budget)
     notes = [*made.values(), *notes]
     handles = {e.path: f"n{n}" for n, e in enumerate(by_subject(notes), 1)}
     shown = {e.path: e for e in notes}

@@ -233,7 +233,7 @@ def observe_said(
             total.dropped += reply.dropped
             edits += reply.proposed
             total.cut += reply.cut
-    settle_proposals(plan, [node.path for node in proposals_of(graph, messages)])
+    settle_proposals(plan, sorted(plan.waiting))
     link_names(plan, [p for p, d in plan.drafts.items() if d.text != d.before], graph.index.entries())
     if not said.read:
         file_loose_notes(plan, messages, graph)
@@ -285,11 +285,7 @@ def replies_to(
         talks = {h: (said.sessions.get(m.id, talk), m) for h, (talk, m) in shown.messages.items()}
         shown = replace(shown, messages=talks, proposals=proposals_of(graph, piece))
         if observer.ask is None:
-            # A note that the assistant only proposes does not keep what a person says from being noted.
-            waiting_notes = {node.path for node in shown.proposals}
-            entries = [
-                replace(e, status="proposed") if e.path in waiting_notes else e for e in shown.notes.values()
-            ]
+            entries = list(shown.notes.values())
             recent = {e.path for e in notes_of_last(graph, before, piece[0].timestamp)}
             offline = observe_offline(piece, entries, graph.zone, before[-1:], recent)
             for found in (offline, {"edits": agents_own_notes(shown)}):

@@ -191,11 +191,14 @@ TAKES_PLACE = re.compile(r"^It is to replace: “(.+)”$", re.M)
 
 def proposed_notes(graph: Graph) -> Iterator[Entry]:
     """The proposals that wait to be confirmed."""
-    for entry in graph.index.entries():
+    return (entry for entry in graph.index.entries() if is_proposal(graph, entry))
+
+
+def is_proposal(graph: Graph, entry: Entry) -> bool:
+    with suppress(BadNode, NotFound):  # a person has changed or removed it since the index was made
         ours = entry.origin == "assistant" and entry.path.startswith("nodes/")
-        with suppress(BadNode, NotFound):  # a person has changed or removed it since the index was made
-            if ours and graph.vault.read(entry.path).proposes:
-                yield entry
+        return ours and bool(graph.vault.read(entry.path).proposes)
+    return False
 
 
 def settle_proposals(plan: Plan, paths: Iterable[str]) -> None:

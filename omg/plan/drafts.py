@@ -32,7 +32,7 @@ from ..node.note import (
     with_heading,
 )
 from ..text.tokens import count_tokens
-from ..text.words import split_sentences, told_words
+from ..text.words import denies, split_sentences, told_words
 from ..vault.vault import BODY_PART
 from .edits import (
     Edit,
@@ -77,6 +77,7 @@ class Plan:
         self.maps = MapPages(graph, lambda: (drafted() or dict)())
         self.moved: dict[str, str] = {}  # former path → the one that an edit's title gave it
         self.dropped: list[str] = []  # reasons, for the log
+        self.waiting: set[str] = set()  # proposals that what is drafted may settle (plan/corrections.py)
 
     # --- edits
 
@@ -128,6 +129,12 @@ class Plan:
         if (kept := self.carried_note(edit)) is not None:
             self.dropped.append(f"{kept}: a person's note says it in its own words")
             return kept
+        if (kept := self.noted_already(edit)) is not None:
+            if edit.origin not in PERSONS:
+                return kept
+            links = tuple(link for link in edit.links if link != kept)
+            more = replace(edit, op="update", target=kept, description="", links=links, sets=frozenset())
+            return self.update(more)
         path, same = self.free_path(edit)
         if same:
             theirs = self.draft(path).node.origin in PERSONS and edit.origin not in PERSONS
@@ -195,6 +202,22 @@ class Plan:
         same_name, shared, _ = likeness(near)
         says_it = (same_name or 2 * shared >= len(words)) and ids <= {s.id for s in former.sources(near.path)}
         return near.path if says_it else None
+
+    def noted_already(self, edit: Edit) -> str | None:
+        """The note of a person's that says the same as *edit*, no more and no less, and was made of the same message before."""
+        made = self.graph.index.notes_by_source([s.id for s in edit.sources if s.id])
+        said = told_words(edit.description)
+        for path in dict.fromkeys(note.path for notes in made.values() for note in notes):
+            with suppress(BadNode, NotFound):
+                path = self.place_now(path)
+                node = self.drafts[path].node if path in self.drafts else self.graph.vault.read(path)
+                known = told_words(node.description)
+                same = said <= known | told_words(node.title) and known <= said | told_words(edit.title)
+                active = node.status == "active" and not node.proposes and node.origin in PERSONS
+                days = (edit.event or node.event) == (node.event or edit.event)
+                if active and same and days and denies(node.description) == denies(edit.description):
+                    return path
+        return None
 
     def update(self, edit: Edit) -> str | None:
         """Update the note in place; its former statement and each removed sentence move to History."""
@@ -366,11 +389,23 @@ class Plan:
         return self.rewrite(draft, node, Rebase(history=line))
 
     def mark_superseded(self, path: str, successor: str) -> None:
-        """Mark *path* superseded by *successor*."""
+        """Mark *path* superseded by *successor*, with what is proposed to correct it."""
+        for proposal in self.corrections_proposed(path):
+            self.mark_superseded(proposal, successor)
         draft = self.draft(path)
         self.lift_contradictions(draft.node)
         node = replace(draft.node, status="superseded", superseded_by=successor, updated=self.day)
         self.rewrite(draft, node, Rebase(set={"status": "superseded", "superseded_by": wikilink(successor)}))
+
+    def corrections_proposed(self, path: str) -> list[str]:
+        """The proposals that wait to correct the note at *path*."""
+        found = []
+        for beside in self.graph.index.backlinks(path):
+            with suppress(BadNode, NotFound):
+                node = self.graph.vault.read(beside)
+                if node.status == "active" and node.proposes == wikilink(path):
+                    found.append(beside)
+        return found
 
     def contradict(self, one: str, other: str) -> None:
         """

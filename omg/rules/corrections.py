@@ -29,12 +29,14 @@ from ..text.words import (
     words_in,
     written_words,
 )
-from .assertions import CLOCK, DAY_WORDS, begins, listed, states, without_lead_in, written_sentences
-from .wording import with_absolute_dates
+from .assertions import CLOCK, DAY_WORDS, SUBJECT, begins, listed, states, without_lead_in, written_sentences
+from .wording import in_third_person, with_absolute_dates
 
 LONGEST_VALUE = 4  # words; what is longer is a statement
+SHORTEST = 3  # words of a sentence: a shorter text is only part of one
 NUMBER = re.compile(r"(?<![\w.+-])\+?\d(?:[\d.,:/ -]{0,30}\d)?[a-z%]{0,3}(?!\w)")
 NAME = regex.compile(r"\p{Lu}[\w.'’-]*(?:\s\p{Lu}[\w.'’-]*){0,3}")
+DAY = re.compile(rf"{ISO_DAY.pattern}|{DAY_WORDS.pattern}", re.I)
 IS = frozenset(("is", "are", "was", "were"))
 Put = tuple[slice, str]  # where in a text something is wrong, and what is to stand there
 
@@ -183,13 +185,19 @@ def place_size(text: str) -> int:
 
 
 QUOTED = re.compile(r"[\"“”„«»]|(?<!\w)['‘`]")
-LEFT_OUT = frozenset(("a", "an", "the")) | IS  # by whom says only what changes
+LEFT_OUT = frozenset(("a", "an", "the", "now")) | IS  # by whom says only what changes
+OBJECTION = re.compile(
+    r"(?:that|it)(?:['’]s|\s(?:is|was|isn['’]t|wasn['’]t))(?:\snot)?\s[^\W\d]+\s*[,.;–—-]+\s*", re.I
+)
+IT = re.compile(r"^(?:it|he|she|they)(?:['’](?:s|re))?\s", re.I)
 
 
-def says_change(said: str, was: str, new: str, day: date) -> bool:
+def says_change(said: str, was: str, new: str, day: date, *, alone: bool) -> bool:
     """
     Whether a sentence of *said*, of that *day*, says what makes *new* of *was*, and nothing else. Its words stand in *new*, in
     their order; those that *was* does not have are all among them. It also has a word that both have, or says what is not so.
+    "I" and "my" may be "the user" there. An "it" that begins the message may be what *was* is about, where *said* is *alone*:
+    nothing was passed on with it.
     A question, a quotation, a "maybe" and a bare "yes" say nothing. What is denied stays denied, and no word goes
     for which none comes, unless the sentence names it as wrong.
     """
@@ -200,10 +208,35 @@ def says_change(said: str, was: str, new: str, day: date) -> bool:
     if not come or denies(was) != denies(new):
         return False
     kept = told_words(" ".join(w for w in after if w not in come))
+    sentences = list(written_sentences(said))
+    firsts = {s for n, s in enumerate(sentences) if alone and all(map(only_objects, sentences[:n]))}
     return any(
-        sentence_says(sentence, after=after, gone=gone, come=come, kept=kept, day=day, denied=denies(new))
-        for sentence in written_sentences(said)
+        sentence_says(form, after=after, gone=gone, come=come, kept=kept, day=day, denied=denies(new))
+        for sentence in sentences
+        if not sentence.rstrip().endswith(("?", "？", "؟")) and not QUOTED.search(sentence)
+        for told in (sentence, *([without_it(sentence, was)] if sentence in firsts else []))
+        for form in (told, in_third_person(told, "the user", "the assistant"))
     )
+
+
+def without_objection(said: str) -> str:
+    """*said* without what only says that something is wrong: "No, that's wrong, it closes at 15:30" is "it closes at 15:30"."""
+    m = begins("correction", said)
+    rest = said[len(m["opener"]) :] if m and m["opener"] else without_lead_in(said)
+    found = OBJECTION.match(rest)
+    return rest[found.end() :] if found else rest
+
+
+def only_objects(said: str) -> bool:
+    """Whether *said* is "No." or "That's wrong." and nothing else."""
+    return without_objection(f"{said.rstrip('.!')}, x") == "x"
+
+
+def without_it(said: str, was: str) -> str:
+    """*said* without the "it" or "they" at its beginning, which may be what the note *was* is about, and no person."""
+    rest = without_objection(said)
+    about_user = re.match(r"(?:the user|I|we)\b(?!['’]s)", was, re.I)
+    return said if about_user else IT.sub("", rest, count=1)
 
 
 def sentence_says(
@@ -216,8 +249,6 @@ def sentence_says(
     day: date,
     denied: bool,
 ) -> bool:
-    if said.rstrip().endswith(("?", "？", "؟")) or QUOTED.search(said):
-        return False
     text = without_lead_in(said)
     if begins("question", text) or begins("maybe", text):
         return False
@@ -257,6 +288,34 @@ def tokens_of(text: str, day: date) -> list[str]:
 
 def telling(words: Sequence[str]) -> set[str]:
     return set(words) - english_words("stop")
+
+
+def is_same_but_for_value(was: str, new: str, day: date) -> bool:
+    """Whether one stretch of *was* is another in *new*, and the rest is the same: "I live in Lisbon", "I live in Porto"."""
+    before, after = (tokens_of(text, day) for text in (was, new))
+    blocks = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    same = sum(end - at for kind, at, end, *_ in blocks if kind == "equal")
+    return [kind for kind, *_ in blocks if kind != "equal"] == ["replace"] and same >= SHORTEST
+
+
+def put_in_place(value: str, text: str) -> str | None:
+    """*text* with *value*, such as "15:30" or "in Tromsø", in place of the one of its kind; None where not exactly one is there."""
+    after, right = small_word_apart(value.strip(" .!"))
+    if when := when_kind(right):
+        found = (CLOCK if when == "clock" else DAY).finditer(text)
+        places = [slice(*m.span()) for m in found]
+        puts = [(places[0], right)] if len(places) == 1 else None
+    else:
+        puts = ShortCorrection(right, kind_of(right), meant=True, after=after).applied(text)
+    return corrected_text(text, puts) if puts else None
+
+
+def is_fragment(text: str, was: str) -> bool:
+    """Whether *text* is a value or so short that it is only part of a sentence, and *was*, in whose place it is to stand, is more."""
+    words = len(text.split())
+    short = text.isascii() and words < SHORTEST
+    value = not SUBJECT.search(text) and kind_of(small_word_apart(text.strip(" .!"))[1])
+    return words < len(was.split()) and bool(short or value)
 
 
 # --- A short correction: "No, it is 555-4321.", "I meant Ola."

@@ -497,7 +497,8 @@ def singular(verb: str, adverbs: str = "") -> str:
         return SINGULAR[verb]
     if (
         not verb
-        or verb.endswith(("n't", "ing", "ly"))
+        or verb.endswith("n't")
+        or (verb.endswith(("ing", "ly")) and verb not in bases())  # "going", and not "sing"
         or verb in listed("modal") | (english_words("stop") - bases())
     ):
         return verb

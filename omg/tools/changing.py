@@ -13,6 +13,8 @@ from itertools import islice
 from typing import Any
 
 from ..curate import (
+    CurationResult,
+    applied,
     done_with,
     forget_selection,
     is_untouched,
@@ -20,7 +22,6 @@ from ..curate import (
     refuse_pages,
     refuse_retired,
     select_to_forget,
-    write_edits,
 )
 from ..dates.days import day_of_ms, says_day, span_text
 from ..dates.rules import resolve_dates
@@ -52,8 +53,9 @@ from ..plan.drafts import Plan
 from ..plan.edits import Edit, as_read, one_line, short_title, split_history
 from ..provenance import as_others
 from ..rules.assertions import read_sentence, without_lead_in, written_sentences
-from ..rules.corrections import says_change
-from ..rules.wording import with_absolute_dates
+from ..rules.corrections import is_fragment, is_same_but_for_value, put_in_place, says_change
+from ..rules.observer import first_person
+from ..rules.wording import in_third_person, title_for, with_absolute_dates
 from ..secrets import redact
 from ..text.characters import visible
 from ..text.words import sentence_spans, split_sentences, told_words
@@ -119,8 +121,9 @@ class Codes:
 
 AS_PROPOSAL = (
     ", as your proposal: the user did not say it in just these words. It becomes theirs once what they said bears it out,"
-    " or they run `omg confirm`."
+    " or they run `omg confirm {}`."
 )
+LEFT_OUT = " What looked like a password, a code or a key in it was not kept."
 
 
 def remember_tool(
@@ -135,9 +138,16 @@ def remember_tool(
     said = str(message.get("text") or "")
     source = Source(str(context["sessionKey"]), str(message["id"]), at)
     when = str(params.get("when") or "")
-    path = remember_note(registry, graph, text, title, kind, said=said, source=source, when=when)
-    waits = AS_PROPOSAL if graph.vault.read(path).proposes else "."
-    return {"text": f"{REMEMBERED} [[{path}]]{waits}", "details": {"path": path}}
+    done = remember_note(registry, graph, text, title, kind, said=said, source=source, when=when)
+    if done.cycle is None:
+        return {"text": f"[[{done.path}]] says so already.", "details": {"path": done.path}}
+    waits = AS_PROPOSAL.format(done.path) if graph.vault.read(done.path).proposes else "."
+    told = f"{REMEMBERED} [[{done.path}]]{waits}{LEFT_OUT * bool(redact(text)[1])}{taken_back(done)}"
+    return {"text": told, "details": {"path": done.path}}
+
+
+def taken_back(done: CurationResult) -> str:
+    return f" `omg undo {done.cycle}` takes it back."
 
 
 def remember_note(
@@ -150,10 +160,10 @@ def remember_note(
     said: str,
     source: Source | None,
     when: str,
-) -> str:
+) -> CurationResult:
     """
-    Write *text* as a note of type *kind*, on the word of a user who *said* so in *source*; returns its path. *when*:
-    the day or days of what happens.
+    Write *text* as a note of type *kind*, on the word of a user who *said* so in *source*. *when*: the day or days of
+    what happens.
 
     A page may have talked a model into this. So the note is the user's only where *text* is a sentence of theirs; else
     it is the assistant's fact, which proposes to be of type *kind*. What has no source is a tool's. Raises BadInput,
@@ -166,7 +176,7 @@ def remember_note(
     kind = kind if kind in TYPES else "fact"
     edit = Edit(
         op="create",
-        title=title or short_title(text),
+        title=title or title_of(text),
         description=text,
         type=kind,
         event=days_asked(when),
@@ -176,9 +186,18 @@ def remember_note(
     )
     if source is None:
         edit = as_others(edit, "tool")
-    elif not holds_plainly(text, Message(source.id, "user", said, at).spoken, day_of_ms(at, registry.zone)):
-        edit = replace(as_others(edit, "assistant"), proposes=kind)
-    return write_edits(graph, [edit], registry.clock(), f"remembered {edit.title}")
+    elif not holds_plainly(
+        text, redact(Message(source.id, "user", said, at).spoken)[0], day_of_ms(at, registry.zone)
+    ):
+        edit = replace(as_others(edit, "assistant"), title=title or short_title(text), proposes=kind)
+    with planning_under_lock(graph, registry.clock()) as plan:
+        return applied(plan, [edit], registry.clock(), f"remembered {edit.title}")
+
+
+def title_of(text: str) -> str:
+    """What the rules call a note that says *text*: "Boss" for "The user's boss is Priya."; else its beginning."""
+    found = read_sentence(first_person(text, "the user"))
+    return (title_for(found, "") if found else "") or short_title(text)
 
 
 def days_asked(when: object) -> str | None:
@@ -213,11 +232,11 @@ ASKS_TO_CORRECT = re.compile(
 LOOKED_AT, NAMED = 20, 5
 CHANGE_PROPOSED = (
     "[[{}]], which stays as it is: the user's message does not say just that. It changes once what they said bears it"
-    " out, or they run `omg confirm`."
+    " out, or they run `omg confirm {}`."
 )
-SHORTEST_NEW = 3  # words: a shorter text is only part of a sentence
 FRAGMENT = (
-    "write `new` as the whole sentence that is to stand there, not only what changes in it; now it says: {}"
+    "`new` is only part of a sentence, and not exactly one place in the note's is of its kind: write `new` as the whole"
+    " sentence that is to stand there; now it says: {}"
 )
 LONGER = "[[{path}]] was written by hand, and the sentence says more: {was} Give all of it as `old`, if none of it holds"
 
@@ -237,35 +256,46 @@ def correct_tool(
     asked = Message(str(message["id"]), "user", str(message.get("text") or ""), at)
     session, now = str(context["sessionKey"]), registry.clock()
     with planning_under_lock(graph, now) as plan:
-        node, was = sentence_meant(plan, old, new, now)
+        node, was = sentence_meant(plan, old, now)
         day = day_of_ms(at, graph.zone)
+        new = whole_sentence(new, was, day)
         event = days_asked(params.get("when")) or moved_event(node, new, day)
         made = Correction(was, new, event if event != node.event else None, node.event)
         if as_read(was) == as_read(new) and made.event is None:
             raise BadInput(f"[[{node.path}]] says so already")
         plan.day, source = day, (Source(session, asked.id, at),)
         # A sentence of the user's own may still be about something else.
-        plain = holds_plainly(new, asked.spoken, day) and shared_words(new, was)
-        changed = made.event in (None, moved_event(node, new, day)) and says_change(
-            asked.spoken, was, new, day
-        )
+        about_it = shared_words(new, was) or is_same_but_for_value(was, new, day)
+        plain = about_it and holds_plainly(new, asked.spoken, day)
+        moved = made.event in (None, moved_event(node, new, day))
+        changed = moved and says_change(asked.spoken, was, new, day, alone=not asked.material)
         if not plain and not changed:
             path = plan.apply(correction_proposed(node, made, source))
             if path is None:
                 raise BadInput(f"{plan.dropped[-1]}; nothing was written")
-            done_with(plan, path, now, f"proposed to correct {node.path}")
-            return {"text": f"{PROPOSED} {CHANGE_PROPOSED.format(node.path)}", "details": {"path": path}}
+            written = done_with(plan, path, now, f"proposed to correct {node.path}")
+            told = f"{PROPOSED} {CHANGE_PROPOSED.format(node.path, path)}{taken_back(written)}"
+            return {"text": told, "details": {"path": path}}
         done = draft_correction(plan, node.path, made, source)
         settle_proposals(plan, [p for p in graph.index.backlinks(node.path) if p.startswith("nodes/")])
-        done_with(plan, done.path, now, f"corrected {done.path}")
-    return {"text": told_of(done, made), "details": {"path": done.path}}
+        written = done_with(plan, done.path, now, f"corrected {done.path}")
+    return {"text": told_of(done, made, written), "details": {"path": done.path}}
+
+
+def whole_sentence(new: str, was: str, day: date) -> str:
+    """*new*, or if it is only a value, *was* with it in place. Raises BadInput where nothing tells its place."""
+    if not is_fragment(new, was):
+        return new
+    if (put := put_in_place(with_absolute_dates(new, day, ahead=True)[0], was)) is None:
+        raise BadInput(FRAGMENT.format(was))
+    return put
 
 
 def holds_plainly(text: str, words: str, day: date) -> bool:
     """
     Whether a person who said *words* on that *day* said *text*: it is a whole sentence of theirs, to the letter but for how
-    days are written, and no question. An opening such as "No, " or one that asks to remember or to correct it, in English,
-    does not count: "Please remember that I play the cello."
+    days are written and for "the user" in place of "I", and no question. An opening such as "No, " or one that asks to
+    remember or to correct it, in English, does not count: "Please remember that I play the cello."
     """
 
     def dated(sentence: str) -> str:
@@ -276,17 +306,20 @@ def holds_plainly(text: str, words: str, day: date) -> bool:
         said = dated(sentence)
         if said.endswith(("?", "？", "؟")):
             continue
-        if wanted in (said, ASKS_TO_REMEMBER.sub("", said)):
-            return True
-        led = dated(without_lead_in(sentence))
-        # not in quotation marks, which `without_lead_in` takes off
-        if sentence[0].isalpha() and wanted in (led, ASKS_TO_CORRECT.sub("", led)):
+        forms = [said, ASKS_TO_REMEMBER.sub("", said)]
+        if sentence[0].isalpha():  # not in quotation marks, which `without_lead_in` takes off
+            led = dated(without_lead_in(sentence))
+            forms += [led, ASKS_TO_REMEMBER.sub("", led), ASKS_TO_CORRECT.sub("", led)]
+        if wanted in forms or wanted in (in_third_person(f, "the user", "the assistant") for f in forms):
             return True
     return False
 
 
-def told_of(done: Corrected, made: Correction) -> str:
-    lines = [f"{CORRECTED} [[{done.path}]]: {made.says}", f"Before, as its history has it: {made.was}"]
+def told_of(done: Corrected, made: Correction, written: CurationResult) -> str:
+    lines = [
+        f"{CORRECTED} [[{done.path}]]: {made.says}",
+        f"Before, as its history has it: {made.was}{taken_back(written)}",
+    ]
     if done.left:
         lines.append("It also says, which may not hold either; correct that too, or leave it:")
         lines += [f"- {sentence}" for sentence in done.left[:NAMED]]
@@ -302,8 +335,8 @@ def moved_event(node: Node, new: str, day: date) -> str | None:
     return spans.pop() if len(spans) == 1 else None
 
 
-def sentence_meant(plan: Plan, old: str, new: str, now: datetime) -> tuple[Node, str]:
-    """The note that *old* means, and what of it *new* takes the place of. Raises BadInput, NotFound, naming notes."""
+def sentence_meant(plan: Plan, old: str, now: datetime) -> tuple[Node, str]:
+    """The note that *old* means, and its sentence. Raises BadInput, NotFound, naming notes."""
     graph, name = plan.graph, link_target(old)
     if path := graph.index.resolve(name):
         return whole_note(plan, path)
@@ -325,8 +358,6 @@ def sentence_meant(plan: Plan, old: str, new: str, now: datetime) -> tuple[Node,
     more = told_words(was) - told_words(f"{node.title} {old}") and as_read(node.title) != as_read(old)
     if more and not is_untouched(graph, node.path):
         raise BadInput(LONGER.format(path=node.path, was=was))
-    if new.isascii() and len(new.split()) < min(SHORTEST_NEW, len(was.split())):
-        raise BadInput(FRAGMENT.format(was))
     return node, was
 
 
@@ -394,7 +425,10 @@ def several_text(graph: Graph, paths: Sequence[str]) -> str:
     return "\n".join(["several notes say that; call again with the path of the one as `old`:", *lines, *more])
 
 
-ASK_USER = "Let the user choose: they answer with the code of their choice. Then call omg_forget with that code alone. "
+ASK_USER = (
+    "It cannot be taken back. Let the user choose: they answer with the code of their choice. Then call omg_forget with"
+    " that code alone. "
+)
 SAID_NAMED, SAID_TOKENS = 3, 400  # messages quoted where there is no note, and what they may cost
 WORDS_SHARE = 0.5  # of the words of the query: a quoted message has at least as many
 

@@ -19,6 +19,7 @@ from ..worker.registry import Registry
 from .changing import ASK_USER, Codes, correct_tool, forget_tool, remember_tool
 from .reading import HITS, hit_limit, hit_line, hit_value, mapping_in, open_tool, search_tool
 
+TO_FORGET = "It cannot be taken back. To do it, send /omg forget with the code of your choice: "
 CHANGING = ("omg_correct", "omg_forget")  # of what is there; they wait for whoever is at the vault
 
 
@@ -83,14 +84,16 @@ def slash_command(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict
         if verb == "search" and rest.strip():  # for a person to read, so without what was said
             hits = graph.index.search(rest, HITS, now=intake.registry.clock())
             return {"text": "\n".join(map(hit_line, hits)) or "Nothing found."}
-        if verb == "forget":
-            # A command is always the user's own turn, so each one counts as a turn and a message of its own.
-            once = secrets.token_hex(4)
-            context |= {"trigger": "user", "runId": once, "userMessage": {"id": once, "text": rest}}
+        if verb == "forget" and rest.strip():
             code = rest.rpartition(":")[2].strip()  # the answer shows each with its label before it
             params = {"code": code} if code in codes.issued else {"query": rest}
+            # A command is always the user's own turn, so each one counts as a turn and a message of its own, which says
+            # nothing beside.
+            once = secrets.token_hex(4)
+            said = {"id": once, "text": params.get("code", "")}
+            context |= {"trigger": "user", "runId": once, "userMessage": said}
             text = str(forget_tool(intake, graph, params, context, codes)["text"])
-            return {"text": text.replace(ASK_USER, "To do it, send: /omg forget ")}
+            return {"text": text.replace(ASK_USER, TO_FORGET)}
     except OmgError as e:
         return {"text": str(e)}
     return {"text": "/omg status · /omg search WORDS · /omg forget WORDS"}
