@@ -23,7 +23,6 @@ lists = st.lists(
             " ".join
         ),
         st.frozensets(st.sampled_from(["#home", "#work", "@m1", "@m2", ">nodes/project/x"]), max_size=2),
-        st.sampled_from(["", "2026-01", "2026-02"]),
     ),
     max_size=60,
     unique_by=lambda i: i.path,
@@ -31,14 +30,14 @@ lists = st.lists(
 
 
 @settings(deadline=None, max_examples=60)
-@given(lists, st.integers(4, 12), st.randoms())
+@given(lists, st.randoms())
 def test_a_split_is_the_same_in_any_order_and_puts_each_note_on_one_shelf(
-    given_items: list[TopicItem], most: int, random: object
+    given_items: list[TopicItem], random: object
 ) -> None:
-    found = split_topics(given_items, most, taken={"home", "red"})
+    found = split_topics(given_items, taken={"home", "red"})
     shuffled = list(given_items)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert split_topics(shuffled, most, taken={"home", "red"}) == found
+    assert split_topics(shuffled, taken={"home", "red"}) == found
     paths = [p for t in found for p in t.paths]
     assert len(paths) == len(set(paths)) and set(paths) <= {i.path for i in given_items}
     names = [t.name for t in found]
@@ -47,17 +46,11 @@ def test_a_split_is_the_same_in_any_order_and_puts_each_note_on_one_shelf(
     assert not found or any(len(t.paths) < len(given_items) for t in found)
 
 
-def test_notes_with_nothing_in_common_are_shelved_by_their_time() -> None:
+def test_notes_with_nothing_in_common_stay_on_their_map() -> None:
     alone = [
-        TopicItem(
-            f"nodes/fact/{n}",
-            "",
-            f"{chr(97 + n % 26) * 5}{chr(97 + n // 26) * 5}",
-            month=f"2026-0{n % 3 + 1}",
-        )
-        for n in range(60)
+        TopicItem(f"nodes/fact/{n}", "", f"{chr(97 + n % 26) * 5}{chr(97 + n // 26) * 5}") for n in range(60)
     ]
-    assert [t.name for t in split_topics(alone, 20)] == ["2026-01", "2026-02", "2026-03"]
+    assert split_topics(alone) == []
 
 
 @pytest.mark.parametrize(

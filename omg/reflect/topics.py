@@ -30,7 +30,7 @@ from ..node.note import (
     render_node,
 )
 from ..plan.drafts import Plan
-from ..plan.pages import filed_day, new_page
+from ..plan.pages import new_page
 from ..text.characters import with_labels
 from ..text.words import denies, stems_of, words_in
 
@@ -66,8 +66,8 @@ def link_of(node: Node) -> str:
 
 TOPIC_NOTES = 4  # least notes of a topic: for fewer, a page of its own costs more looking than it saves
 NEIGHBOURS = 6  # edges kept for each note: enough to hold a topic together, and Louvain stays quick
+LARGEST_TOPIC = 0.75  # share of the notes: a larger one makes the map hardly shorter
 PAIRS = 200  # a feature of more notes than this joins none of them
-RESOLUTIONS = (1.0, 2.0, 4.0, 8.0)
 # A note joins a topic if its mean cosine to the topic's three nearest notes is at least CLEAR, and that of the next topic
 # at most MARGIN of it. With a fifth of the notes of five LoCoMo conversations held out, 74 % join a topic, and 97 % of
 # these the right one.
@@ -111,7 +111,6 @@ class TopicItem:
     title: str
     text: str
     marks: frozenset[str] = frozenset()
-    month: str = ""  # "2026-02", where it is known
 
     @cached_property
     def features(self) -> frozenset[str]:
@@ -140,48 +139,32 @@ class Topic:
 
 
 def split_topics(
-    items: Sequence[TopicItem], most: int, taken: Collection[str] = (), known: Collection[str] = ()
+    items: Sequence[TopicItem], taken: Collection[str] = (), known: Collection[str] = ()
 ) -> list[Topic]:
     """
-    Split *items* into groups such that a map of the groups and of the notes in none has at most *most* lines.
-
-    A group may still hold more than *most*; split it in turn. Empty if nothing tells the notes apart.
+    Split *items* into groups of notes that belong together. A note that shares nothing is in none; a group may be long
+    enough to be split in turn. Empty if nothing tells the notes apart.
     *taken*: names in use. *known*: words that cannot name a group, because they name the map.
     """
     items = sorted(items, key=lambda i: i.path)
-    groups = communities(items, most)
-    loose = [n for n in range(len(items)) if not any(n in g for g in groups)]
-    if len(groups) > 1 and len(groups) + len(loose) > most:
-        groups, loose = adopt_loose(items, groups, loose)
     topics, names = [], set(taken)
-    for group in sorted(groups, key=lambda g: (-len(g), min(g))):
+    for group in sorted(communities(items), key=lambda g: (-len(g), min(g))):
         name = topic_name([items[n] for n in sorted(group)], items, names, known)
         names.add(name)
         topics.append(Topic(name, tuple(items[n].path for n in sorted(group))))
-    if len(topics) + len(loose) > most:
-        topics += by_time([items[n] for n in loose], most, names)
-    return topics if any(len(t.paths) < len(items) for t in topics) else []
+    return topics
 
 
-def communities(items: Sequence[TopicItem], most: int) -> list[set[int]]:
-    """Louvain on the nearest neighbours: the coarsest grouping that fits, else the coarsest that helps."""
+def communities(items: Sequence[TopicItem]) -> list[set[int]]:
+    """Louvain on the nearest neighbours; none where one group has most of the notes."""
     from networkx import Graph
     from networkx.algorithms.community import louvain_communities
 
     graph = Graph()
-    graph.add_nodes_from(range(len(items)))
     graph.add_weighted_edges_from(neighbour_edges(items))
-    graph.remove_nodes_from([n for n, degree in list(graph.degree()) if not degree])
-    helps: list[set[int]] = []
-    for resolution in RESOLUTIONS if graph.number_of_edges() else ():
-        found = [set(g) for g in louvain_communities(graph, weight="weight", resolution=resolution, seed=1)]
-        groups = [g for g in found if len(g) >= TOPIC_NOTES]
-        if not groups or len(groups) > most or max(map(len, groups)) > 0.75 * len(items):
-            continue
-        if max(map(len, groups)) <= most:
-            return groups
-        helps = helps or groups
-    return helps
+    found = louvain_communities(graph, weight="weight", seed=1) if graph.number_of_edges() else []
+    groups = [set(g) for g in found if len(g) >= TOPIC_NOTES]
+    return groups if max(map(len, groups), default=0) <= LARGEST_TOPIC * len(items) else []
 
 
 def neighbour_edges(items: Sequence[TopicItem]) -> list[tuple[int, int, float]]:
@@ -221,22 +204,6 @@ def feature_weights(items: Sequence[TopicItem], most: int = PAIRS) -> list[dict[
     return vectors
 
 
-def adopt_loose(
-    items: Sequence[TopicItem], groups: list[set[int]], loose: list[int]
-) -> tuple[list[set[int]], list[int]]:
-    """Add each loose note to the group it shares most with; one that shares nothing stays loose."""
-    vectors = feature_weights(items)
-    sums = [vector_sum(vectors[n] for n in sorted(g)) for g in groups]
-    left = []
-    for n in loose:
-        near = [dot_product(vectors[n], s) / len(g) for s, g in zip(sums, groups, strict=True)]
-        if near and max(near) > 0:
-            groups[near.index(max(near))].add(n)
-        else:
-            left.append(n)
-    return groups, left
-
-
 def nearest_topic(items: Sequence[TopicItem], topics: Mapping[str, Sequence[TopicItem]]) -> dict[str, str]:
     """
     Path of an item → key of the topic it clearly belongs to, going by each topic's three nearest notes.
@@ -260,21 +227,6 @@ def nearest_topic(items: Sequence[TopicItem], topics: Mapping[str, Sequence[Topi
         if clear and (len(ranked) == 1 or ranked[1][0] >= MARGIN * ranked[0][0]):
             found[item.path] = ranked[0][1]
     return found
-
-
-def by_time(items: Sequence[TopicItem], most: int, taken: Collection[str]) -> list[Topic]:
-    """Topics by time, for notes that share nothing else: one for each month, or each year if there are too many months."""
-    months = {i.month for i in items if i.month}
-    length = 7 if len(months) <= most // 2 else 4
-    by: dict[str, list[str]] = defaultdict(list)
-    for item in items:
-        if item.month:
-            by[item.month[:length]].append(item.path)
-    return [
-        Topic(t, tuple(paths))
-        for t, paths in sorted(by.items())
-        if len(paths) >= TOPIC_NOTES and t not in taken
-    ]
 
 
 def topic_name(
@@ -301,14 +253,6 @@ def weight_sum(items: Iterable[TopicItem]) -> dict[str, float]:
         for key, (_, weight) in item.names.items():
             weights[key] += weight
     return weights
-
-
-def vector_sum(vectors: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    added: dict[str, float] = defaultdict(float)
-    for vector in vectors:
-        for feature, weight in vector.items():
-            added[feature] += weight
-    return added
 
 
 def dot_product(a: Mapping[str, float], b: Mapping[str, float]) -> float:
@@ -393,7 +337,6 @@ class MapSplitter:
             return []
         found = split_topics(
             [self.topic_item(e) for e in movable],
-            max(room, TOPIC_NOTES),
             self.taken_names(moc),
             page_title(moc)[0].split(),
         )
@@ -466,14 +409,7 @@ class MapSplitter:
         index = self.snapshot.plan.graph.index
         marks = {f"#{t}" for t in entry.tags} | {f">{t}" for t in entry.links if not t.startswith("mocs/")}
         marks |= {f"@{s.id}" for s in index.sources(entry.path)}
-        day = filed_day(entry)
-        return TopicItem(
-            entry.path,
-            entry.title,
-            text=entry.description,
-            marks=frozenset(marks),
-            month=f"{day:%Y-%m}" if day else "",
-        )
+        return TopicItem(entry.path, entry.title, entry.description, frozenset(marks))
 
 
 def topic_prefix(moc: str) -> str:
