@@ -75,7 +75,7 @@ def install_host(
     socket_of(home)  # raises if the home's path is too long, before anything is changed
     if identity_of_session(identity) is None:
         raise BadInput(f"{identity!r} belongs to nobody; `omg identity list` shows whose memory there is")
-    program_of(host)
+    program_of(host.program, host.title)
     folder, files = home / "plugins" / host.name, plugin_folder(host, our_command(), home)
     setting: dict[str, Any] = {"identity": identity, "only": only, "config": str(config_folder(host))}
     known = installed_hosts(home).get(host.name, {})
@@ -111,7 +111,7 @@ def uninstall_host(host: Host, home: Path, *, dry_run: bool = False) -> Iterator
     """Take OMG out of a client, without the home and its vaults. Yields each step once it is done."""
     folder = home / "plugins" / host.name
     if is_added(host) or folder.exists():
-        program_of(host)
+        program_of(host.program, host.title)
         for args in host.uninstall:
             yield Step(run_client(host, args, folder, only_said=dry_run))
         for _, place in host.copies:
@@ -196,13 +196,11 @@ def as_text(value: object) -> str:
 # --- the client's command and files
 
 
-def program_of(host: Host) -> str:
-    found = shutil.which(host.program)
-    if found is None:
-        raise OmgError(
-            f"the command `{host.program}` is not on PATH; install {host.title}, or add its folder to PATH"
-        )
-    return found
+def program_of(program: str, title: str, error: type[OmgError] = OmgError) -> str:
+    """The file of *program*. Raises *error* if the command is not found."""
+    if found := shutil.which(program):
+        return found
+    raise error(f"the command `{program}` is not on PATH; install {title}, or add its folder to PATH")
 
 
 def run_client(host: Host, args: Sequence[str], folder: Path, *, only_said: bool) -> str:
@@ -214,7 +212,7 @@ def run_client(host: Host, args: Sequence[str], folder: Path, *, only_said: bool
     said, short = " ".join(line), " ".join(line[:4])
     if only_said:
         return said
-    run_program([program_of(host), *line[1:]], short, dict(host.install_environment))
+    run_program([program_of(host.program, host.title), *line[1:]], short, dict(host.install_environment))
     return said
 
 

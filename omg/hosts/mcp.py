@@ -93,9 +93,7 @@ def daemon_asker(home: Path, person: str | None, project: str | None, start: Cal
         answer = ask_daemon(home, "/mcp", body, timeout_s=CALL_S)
         if answer is None:
             start(home)
-            answer = ask_daemon(home, "/mcp", body, timeout_s=CALL_S)
-        if answer is None:
-            raise OmgError("OMG's daemon is not up; `omg up` starts it")
+            answer = ask_daemon(home, "/mcp", body, timeout_s=CALL_S) or {"error": "OMG's daemon is not up"}
         if "error" in answer:
             raise OmgError(str(answer["error"]))
         return answer

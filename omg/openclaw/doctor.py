@@ -66,12 +66,8 @@ POLLED_S = 60  # the plugin asks for questions without pause, each time for up t
 
 
 def check_gateway(memory: Memory, claw: OpenClaw | None) -> Iterator[Finding]:
-    if claw is None:
-        what = "OpenClaw is not found; only what is imported is remembered"
-        yield Finding("note", what, mend="install OpenClaw, then `omg install`")
-        return
-    if not claw.file.exists() and not (memory.folder / "installed.json").exists():
-        what = f"OpenClaw is not set up ({claw.file} does not exist); only what is imported is remembered"
+    if claw is None or not (claw.file.exists() or (memory.folder / "installed.json").exists()):
+        what = "OpenClaw is not set up on this machine; only what is imported is remembered"
         mend = "nothing, unless you want to use it: `openclaw onboard`, then `omg install`"
         yield Finding("note", what, mend=mend)
         return

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import sys
 import tempfile
@@ -44,7 +43,7 @@ from ..config import (
 )
 from ..errors import BadInput, GatewayError, OmgError
 from ..graph.state import write_private
-from ..hosts.install import Files, Step, put_files, run_program, same_files
+from ..hosts.install import Files, Step, program_of, put_files, run_program, same_files
 from ..identity import Identity, identity_of_session
 
 PORT = 18789  # the gateway's, where the configuration names none
@@ -117,12 +116,7 @@ def find_openclaw() -> OpenClaw:
     home = Path(env.get("OPENCLAW_HOME") or env.get("HOME") or "~").expanduser()
     state = Path(env.get("OPENCLAW_STATE_DIR") or home / ".openclaw").expanduser().absolute()
     file = Path(env.get("OPENCLAW_CONFIG_PATH") or state / "openclaw.json").expanduser().absolute()
-    command = shutil.which("openclaw", path=env.get("PATH"))
-    if command is None:
-        raise GatewayError(
-            "the command `openclaw` is not on PATH; install OpenClaw, or add its folder to PATH"
-        )
-    return OpenClaw(state, file, (command,))
+    return OpenClaw(state, file, (program_of("openclaw", "OpenClaw", GatewayError),))
 
 
 Do = Callable[[Callable[[], object]], None]  # carries out a step's action; with `--dry-run` does nothing
