@@ -39,7 +39,7 @@ from .links import CONTRADICTION, LINK, PROSE, short_names
 
 
 # The FTS5 tokenizer that `fold_text` (text/characters.py) is made for. Marks (Mn, Mc) belong to their letters, or Hindi falls apart.
-TOKENIZER = "'porter unicode61 remove_diacritics 2 categories ''L* N* Co Mn Mc'''"
+TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
 
 # Words of a date phrase that say nothing more once it is resolved to days.
 CALENDAR = frozenset(
@@ -153,61 +153,79 @@ NOTE_COLUMNS = {
 
 MESSAGE_COLUMNS = {"body": 1.0, "dates": 0.4, "near": 0.4, "far": 0.2}
 
-SCHEMA = f"""
-create table meta (key text primary key, value text);
-insert into meta values ('rev', 0), ('next', 1), ('hits', 0), ('filled', 0);
-create table note (
-    id integer primary key,  -- never given twice: what a search holds for a moment must not become another note
-    path text, node text, type text, title text, description text,  -- node: the note's own id
-    priority text, status text, pinned integer, standing integer, loop text, event text, created text, updated text,
-    origin text, generation integer, superseded_by text, tags text,  -- tags: JSON
-    home text, hit integer,  -- the map that lists it; whether a search may find it
-    said_from integer, said_to integer, event_from integer, event_to integer,  -- days as date.toordinal has them
-    mtime integer, size integer, hash text  -- mtime: ns
-);
-create table bad (path text primary key, mtime integer, size integer, reason text);
--- What a note answers to. rank and kind: as in links.py
-create table name (note integer, leaf text, full text, rank integer);
-create table link (src integer, dst integer, target text, full text, leaf text, kind integer);
-create table source (note integer, session text, id text, kind text, timestamp integer);
-create table text (id integer primary key, {" text, ".join(NOTE_COLUMNS)} text);
--- embedder: whose vector it is; '' none yet; 'gone' the note is no more
-create table vector (note integer primary key, embedder text, data blob, rev integer);
-create table message (
-    id integer primary key, mid text, key text, session text, timestamp integer,  -- mid: the gateway's id
-    talk integer,  -- said by a person or the agent, in words
-    file text, line text  -- line: as in the archive
-);
-create table archive (file text primary key, "offset" integer, tail blob);
-create unique index idx_note_path on note (path);
-create unique index idx_message_mid on message (mid, session);
-create index idx_note_node on note (node);
-create index idx_note_home on note (home, status, type);
-create index idx_note_said_from on note (said_from);
-create index idx_note_event_from on note (event_from);
-create index idx_name_leaf on name (leaf);
-create index idx_name_note on name (note);
-create index idx_link_src on link (src);
-create index idx_link_dst on link (dst);
-create index idx_link_leaf on link (leaf);
-create index idx_source_note on source (note);
-create index idx_source_id on source (id);
-create index idx_source_session on source (session, timestamp);
-create index idx_vector_rev on vector (rev);
-create index idx_vector_embedder on vector (embedder);
-create index idx_message_key on message (key);
-create index idx_message_session on message (session, talk, timestamp, id);
-create index idx_message_file on message (file);
-create index idx_message_timestamp on message (timestamp);
-create index idx_note_superseded_by on note (superseded_by) where superseded_by is not null;
-create index idx_link_contradiction on link (src, dst) where kind = {CONTRADICTION};
--- Reads its content from `text`, which a rebuild of a column needs anyway. Not contentless: SQLite below 3.43 cannot delete from those.
-create virtual table note_fts using fts5({", ".join(NOTE_COLUMNS)}, content='text', content_rowid='id', tokenize={TOKENIZER});
-create virtual table message_fts using fts5({", ".join(MESSAGE_COLUMNS)}, tokenize={TOKENIZER});
--- A transaction's terms are gathered in memory up to this much: a third less CPU than with the default of 1 MB.
-insert into note_fts (note_fts, rank) values ('hashsize', {16 << 20});
-insert into message_fts (message_fts, rank) values ('hashsize', {16 << 20});
-"""
+# Types: str is TEXT, int INTEGER, bytes BLOB. Days are ordinals (date.toordinal).
+TABLES: dict[str, dict[str, type]] = {
+    "meta": {"key": str, "value": str},
+    "note": {
+        "id": int,  # never given twice: what a search holds for a moment must not become another note
+        "path": str,
+        "node": str,  # the note's own id
+        "type": str,
+        "title": str,
+        "description": str,
+        "priority": str,
+        "status": str,
+        "pinned": int,
+        "standing": int,
+        "loop": str,
+        "event": str,
+        "created": str,
+        "updated": str,
+        "origin": str,
+        "generation": int,
+        "superseded_by": str,
+        "tags": str,  # JSON
+        "home": str,  # the MOC that lists it
+        "hit": int,  # whether a search may find it
+        "said_from": int,
+        "said_to": int,
+        "event_from": int,
+        "event_to": int,
+        "mtime": int,  # ns
+        "size": int,
+        "hash": str,
+    },
+    "bad": {"path": str, "mtime": int, "size": int, "reason": str},
+    # What a note answers to. rank: 0 path, 1 id, 2 alias
+    "name": {"note": int, "leaf": str, "full": str, "rank": int},
+    # kind: as in links.py
+    "link": {"src": int, "dst": int, "target": str, "full": str, "leaf": str, "kind": int},
+    "source": {"note": int, "session": str, "id": str, "kind": str, "timestamp": int},
+    "text": {"id": int, **dict.fromkeys(NOTE_COLUMNS, str)},
+    # embedder: whose vector it is; "" none yet; "gone" the note is no more
+    "vector": {"note": int, "embedder": str, "data": bytes, "rev": int},
+    "message": {
+        "id": int,
+        "mid": str,  # the gateway's id
+        "key": str,
+        "session": str,
+        "timestamp": int,
+        "talk": int,  # said by a person or the agent, in words
+        "file": str,
+        "line": str,  # as in the archive
+    },
+    "archive": {"file": str, "offset": int, "tail": bytes},
+}
+
+KEYS = {
+    "meta": "key",
+    "note": "id",
+    "bad": "path",
+    "text": "id",
+    "vector": "note",
+    "message": "id",
+    "archive": "file",
+}
+
+INDEXES = {  # an item is the columns of one index
+    "note": ("node", "home status type", "said_from", "event_from"),
+    "name": ("leaf", "note"),
+    "link": ("src", "dst", "leaf"),
+    "source": ("note", "id", "session timestamp"),
+    "vector": ("rev", "embedder"),
+    "message": ("key", "session talk timestamp id", "file", "timestamp"),
+}
+UNIQUE = {"note": ("path",), "message": ("mid session",)}
 
 
 class Store:
@@ -324,13 +342,31 @@ class Store:
             os.close(folder)
 
     def _create(self, why: str) -> None:
+        import sqlite_utils  # tables and indexes; 0.4 s where pandas is about, which it looks for; only a new index pays
+
         fresh = self.file.with_name(f"{self.file.name}.new")  # never two files in turn with one inode number
         fresh.unlink(missing_ok=True)
         remove_sidecars(fresh)
         os.close(os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         with closing(self._connect(fresh)) as db:
             db.execute("pragma journal_mode=wal")
-            db.executescript(f"begin; {SCHEMA} pragma user_version={VERSION}; commit")
+            db.execute("begin immediate")
+            tables = sqlite_utils.Database(db)
+            for name, columns in TABLES.items():
+                db.execute(tables.create_table_sql(name, columns, pk=KEYS.get(name)))
+            for wanted in (INDEXES, UNIQUE):
+                for table, listed in wanted.items():
+                    for item in listed:
+                        tables[table].create_index(item.split(), unique=wanted is UNIQUE)
+            # Not the library's: it knows no index on some of the rows.
+            db.execute(
+                "create index idx_note_superseded_by on note(superseded_by) where superseded_by is not null"
+            )
+            db.execute(f"create index idx_link_contradiction on link(src, dst) where kind = {CONTRADICTION}")
+            full_text(db)
+            db.execute("insert into meta values ('rev', 0), ('next', 1), ('hits', 0), ('filled', 0)")
+            db.execute(f"pragma user_version={VERSION}")
+            db.execute("commit")
         remove_sidecars(self.file)
         fresh.replace(self.file)
         self.born, self.generation, self._inode = why, self.generation + 1, inode_of(self.file)
@@ -384,6 +420,25 @@ class Store:
                 self._pool.get_nowait()[1].close()
             except queue.Empty:
                 return
+
+
+def full_text(db: sqlite3.Connection) -> None:
+    """
+    The full-text tables. That of notes reads its content from `text`, which a rebuild of a column needs anyway.
+
+    Regular, not contentless: SQLite below 3.43 cannot delete from those. Not by sqlite-utils' `enable_fts`: it commits
+    in the middle of the transaction that makes the file, and keeps a table's own name for its content.
+    """
+    tokenizer = TOKENIZER.replace("'", "''")
+    db.execute(
+        f"create virtual table note_fts using fts5({', '.join(NOTE_COLUMNS)}, content='text', content_rowid='id', tokenize='{tokenizer}')"
+    )
+    db.execute(
+        f"create virtual table message_fts using fts5({', '.join(MESSAGE_COLUMNS)}, tokenize='{tokenizer}')"
+    )
+    for table in ("note_fts", "message_fts"):
+        # A transaction's terms are gathered in memory up to this much: a third less CPU than with the default of 1 MB.
+        db.execute(f"insert into {table}({table}, rank) values ('hashsize', {16 << 20})")
 
 
 def rows_of(
