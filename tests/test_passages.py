@@ -438,7 +438,7 @@ def test_a_question_that_fits_is_not_answered_of_a_person_whom_nobody_here_knows
 # --- the course of something
 
 
-def test_a_question_about_a_course_is_told_of_every_day_of_it(home: Memory) -> None:
+def test_a_question_about_a_course_is_told_what_notes_said_before_and_every_day_of_it(home: Memory) -> None:
     graph = graph_of(home)
     for n in range(8):
         talk = [
@@ -450,10 +450,15 @@ def test_a_question_about_a_course_is_told_of_every_day_of_it(home: Memory) -> N
             for i in range(6)
         ]
         archive(graph, *talk)
-    put_note(graph, "training", "Trains for a marathon in Hamburg.")
+    body = "# Training\n\nTrains for a marathon.\n\n## History\n- 2026-01-02: Trained for a half marathon."
+    put_note(graph, "training", "Trains for a marathon in Hamburg.", body=body)
+    for n in range(6):
+        put_note(graph, f"other-{n}", f"Owns {n} lamps, and a shelf.")
     text = told(home, "How did my marathon training progress over time?")
     days = [line for line in quoted(text) if not line.startswith("- ")]
     assert len(days) == 8 and days == sorted(days)
+    assert "half marathon" in text
+    assert "half marathon" not in told(home, "What marathon do I train for in Hamburg?")
 
 
 def test_the_words_that_ask_for_an_order_are_not_looked_for(home: Memory) -> None:

@@ -28,7 +28,7 @@ from ..message.envelope import legible_text, strip_memory, without_envelope
 from ..node.note import MOCS, OPEN_LOOPS, TYPES, map_of_type, text_below_head
 from ..plan.edits import split_history
 from ..plan.pages import filed_day, persons_words, standing_loops, week_of
-from ..text.characters import fold_text, without_citations
+from ..text.characters import fold_text, with_labels, without_citations
 from ..text.tokens import clip_text, count_tokens
 from ..text.words import STOP, cut_text, singular_form, split_sentences, written_words
 from ..vault.vault import SAYING
@@ -447,7 +447,7 @@ def decide_slice(
         budget - cost,
         found.limit,
         silence,
-        more=partial(more_of, graph, found.pages),
+        more=partial(more_of, graph, found.course, found.pages),
         said=quoted_passages(graph, found.topic, found.said, room=budget - cost),
         zone=graph.zone,
         course=found.course,
@@ -504,16 +504,18 @@ def epoch_ms_of(at: datetime) -> int:
 OLDER = "From before the user changed the line above:"  # the text of a note of which they changed the description alone
 
 
-def more_of(graph: Graph, pages: Collection[str], entry: Entry) -> str:
-    """What *entry* says beside its description, as one line; longer for *pages*."""
+def more_of(graph: Graph, course: bool, pages: Collection[str], entry: Entry) -> str:
+    """What *entry* says beside its description, as one line; in a *course* also what it said before; longer for *pages*."""
     try:
         whole = graph.vault.text(entry.path)
-        text = split_history(text_below_head(whole))[0]
+        text, before = split_history(text_below_head(whole))
     except (OmgError, OSError, UnicodeDecodeError):
         return ""
     more = sentences_beside(entry.description, without_citations(text))
     if more and SAYING & graph.vault.theirs(whole.encode()) == {"description"}:
         more = [OLDER, *more]
+    if course and before:
+        more += ["Before:", with_labels("; ".join(line.removeprefix("- ") for line in before))]
     return cut_text(" ".join(more), PAGE_CHARS if entry.path in pages else MORE_CHARS)
 
 
