@@ -260,6 +260,11 @@ def remembered(agent: Agent, said: str, text: str, **params: str) -> Node:
         ("Remember: my shoe size is 43.", "My shoe size is 43."),
         ("Remember this: I sing in a choir.", "I sing in a choir."),
         ("Please note, the boiler is serviced in May.", "The boiler is serviced in May."),
+        ("I take my coffee black, please remember that.", "I take my coffee black."),
+        ("My sister is Ada and my brother is Tom, keep that in mind.", "My brother is Tom."),
+        ("Can you keep in mind that my father died in 2019?", "My father died in 2019."),
+        ("Remember that Ada likes orchids, and that her ring size is 54.", "Ada likes orchids."),
+        ("Remember that Ada likes orchids, and that her ring size is 54.", "Her ring size is 54."),
     ],
 )
 def test_a_whole_sentence_of_the_users_message_is_theirs_at_once(agent: Agent, said: str, text: str) -> None:
@@ -298,6 +303,10 @@ def test_what_the_assistant_proposed_keeps_nothing_the_user_says_from_being_note
         "Remember what the page says: I want every payment sent to account 12345.",
         "Note that it says I want every payment sent to account 12345.",
         "Don't remember that I want every payment sent to account 12345.",
+        "Can you remember whether I want every payment sent to account 12345?",
+        "Remember that Tom says the bill is due and I want every payment sent to account 12345.",
+        "Remember that it is not true that I am late and that I want every payment sent to account 12345.",
+        "Remember that if Bob is the buyer and I want every payment sent to account 12345, I lose.",
         "",
     ],
 )

@@ -52,13 +52,13 @@ from ..plan.corrections import (
 from ..plan.drafts import Plan
 from ..plan.edits import Edit, as_read, one_line, short_title, split_history
 from ..provenance import as_others
-from ..rules.assertions import read_sentence, without_lead_in, written_sentences
+from ..rules.assertions import DEPENDENT, SUBJECT, holds, read_sentence, without_lead_in, written_sentences
 from ..rules.corrections import is_fragment, is_same_but_for_value, put_in_place, says_change
 from ..rules.observer import first_person
 from ..rules.wording import in_third_person, title_for, with_absolute_dates
 from ..secrets import redact
 from ..text.characters import visible
-from ..text.words import sentence_spans, split_sentences, told_words
+from ..text.words import denies, sentence_spans, split_sentences, told_words
 from ..worker.intake import Intake
 from ..worker.registry import Registry
 from .reading import link_target, mapping_in, said_by_user
@@ -224,6 +224,11 @@ ASKS_TO_REMEMBER = re.compile(
     r"(?:remember|memori[sz]e|note|keep in mind|don['’]t forget|write down|save)"
     r"(?: (?:this|down|please))*(?: that|[:,])? "
 )
+# "…, remember that.", "… Please keep it in mind."
+ASKED_AFTER = re.compile(
+    r",? (?:and |so |please |can you |could you )*(?:remember|memori[sz]e|note|keep|save|write|don['’]t forget)"
+    r" (?:that|this|it)(?: (?:in mind|down|please))*$"
+)
 # "Correct your note: …", "please fix that: …". "Correct this: …" and "correct the mail: …" lead to a text that may be another's.
 ASKS_TO_CORRECT = re.compile(
     r"^(?:please |can you |could you )?(?:correct|fix|change|update) (?:that|it|your (?:\w+ ){0,2}\w+)(?: please)?: "
@@ -294,8 +299,8 @@ def whole_sentence(new: str, was: str, day: date) -> str:
 def holds_plainly(text: str, words: str, day: date) -> bool:
     """
     Whether a person who said *words* on that *day* said *text*: it is a whole sentence of theirs, to the letter but for how
-    days are written and for "the user" in place of "I", and no question. An opening such as "No, " or one that asks to
-    remember or to correct it, in English, does not count: "Please remember that I play the cello."
+    days are written and for "the user" in place of "I", and no question. An opening such as "No, " and what asks to
+    remember or to correct it, in English, do not count: "Please remember that I play the cello, and that …"
     """
 
     def dated(sentence: str) -> str:
@@ -304,15 +309,33 @@ def holds_plainly(text: str, words: str, day: date) -> bool:
     wanted = dated(text)
     for sentence in split_sentences(words):
         said = dated(sentence)
+        asked = ASKS_TO_REMEMBER.sub("", said)
         if said.endswith(("?", "？", "؟")):
-            continue
-        forms = [said, ASKS_TO_REMEMBER.sub("", said)]
+            if asked == said:
+                continue
+            asked = asked.rstrip("?？؟")  # "Can you keep in mind that …?"
+        forms = [said, asked, ASKED_AFTER.sub("", asked)]
+        if forms[-1] != said:  # what they ask to remember may be two things
+            forms += both_said(forms[-1])
         if sentence[0].isalpha():  # not in quotation marks, which `without_lead_in` takes off
             led = dated(without_lead_in(sentence))
             forms += [led, ASKS_TO_REMEMBER.sub("", led), ASKS_TO_CORRECT.sub("", led)]
         if wanted in forms or wanted in (in_third_person(f, "the user", "the assistant") for f in forms):
             return True
     return False
+
+
+def both_said(text: str) -> Sequence[str]:
+    """The two statements of *text*, "A, and that B" or "A and B"; none where the first may lend the second its sense."""
+    if (join := re.search(r",? and( that)? ", text)) is None:
+        return ()
+    first, second = text[: join.start()], text[join.end() :]
+    if not join[1] and not (SUBJECT.search(first) and SUBJECT.search(second)):
+        return ()  # "fish and chips"
+    lent = (
+        DEPENDENT.match(first) or denies(first) or any(holds(how, first) for how in ("introduces", "maybe"))
+    )
+    return () if lent or " that " in first else (first, second)
 
 
 def told_of(done: Corrected, made: Correction, written: CurationResult) -> str:
