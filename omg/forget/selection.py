@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import shutil
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -180,14 +180,12 @@ def select(
             told = {s.id for s in graph.index.sources(path)}
             if not told & messages:  # put in other words, and no message could be told by it
                 messages |= told
-        lost = {
-            p
-            for p in found | set(graph.index.citing(sorted(messages)))
-            if is_lost(graph, p, messages, said, matching)
-        }
+        texts = {m.id: m.text for _, m in said}
+        touched = found | set(graph.index.citing(sorted(messages)))
+        lost = {p for p in touched if is_lost(graph, p, messages, texts, matching)}
         former_notes = with_former_notes(graph, lost) - lost
         before = {s.id for p in former_notes for s in graph.index.sources(p)}
-        before |= {m for p in lost for m in messages_by_state(graph, p, said)[1]}
+        before |= {m for p in lost for m in messages_by_state(graph, p, texts)[1]}
         messages |= with_answers(before, said)
         named |= found | former_notes
     gone = named | {p for p in graph.index.citing(sorted(messages)) if p.startswith("nodes/")}
@@ -236,28 +234,27 @@ def leads_to_one_of(graph: Graph, node: Node, paths: set[str]) -> bool:
     return not paths.isdisjoint(led_to(graph, filter(None, targets)))
 
 
-def is_lost(
-    graph: Graph, path: str, messages: Collection[str], said: Iterable[tuple[str, Message]], words: str
-) -> bool:
+def is_lost(graph: Graph, path: str, messages: Collection[str], texts: Mapping[str, str], words: str) -> bool:
     """Whether without *messages*, which hold *words*, nothing says what the note at *path* says now."""
-    now, entry = messages_by_state(graph, path, said)[0], graph.index.entry(path)
+    now, entry = messages_by_state(graph, path, texts)[0], graph.index.entry(path)
     return now <= set(messages) and bool(now or (entry and holds_words(entry.description, words)))
 
 
-def messages_by_state(
-    graph: Graph, path: str, said: Iterable[tuple[str, Message]]
-) -> tuple[set[str], set[str]]:
-    """The sources of the note at *path* that say what it says now, and those that say what its History has instead."""
+def messages_by_state(graph: Graph, path: str, texts: Mapping[str, str]) -> tuple[set[str], set[str]]:
+    """
+    The sources of the note at *path* that say what it says now, and those that say what its History has instead. *texts*: of
+    all messages, by id.
+    """
     node, now, before = readable_note(graph, path), set[str](), set[str]()
-    own = {s.id for s in graph.index.sources(path)} if node else set()
-    told = told_words(node.description) if node else frozenset()
-    states = [told, *(w for w in map(told_words, former_states(node) if node else ()) if not w <= told)]
-    for _, m in said:
-        if m.id in own:
-            words = told_words(m.text)
-            shares = [len(state & words) / max(1, len(state)) for state in states]
-            if max(shares) >= SAYS_IT:
-                (now if shares[0] == max(shares) else before).add(m.id)
+    if node is None:
+        return now, before
+    told = told_words(node.description)
+    states = [told, *(words for words in map(told_words, former_states(node)) if not words <= told)]
+    for id in {s.id for s in graph.index.sources(path)} & texts.keys():
+        words = told_words(texts[id])
+        shares = [len(state & words) / max(1, len(state)) for state in states]
+        if max(shares) >= SAYS_IT:
+            (now if shares[0] == max(shares) else before).add(id)
     return now, before
 
 
