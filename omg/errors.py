@@ -19,7 +19,9 @@ The exceptions of OMG, as a tree, and how messages are worded: they name the thi
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from urllib.parse import unquote, urlsplit
 
 
 class OmgError(Exception):
@@ -92,3 +94,17 @@ def error_text(error: Exception) -> str:
 def how_many(n: int, name: str) -> str:
     """A count with its noun: "1 note", "2 notes"."""
     return f"{n} {name}{'s' * (n != 1)}"
+
+
+def pip_install(extra: str) -> str:
+    """The command that adds *extra* to this installation: from the folder that OMG was installed from, else by name."""
+    from importlib import metadata
+
+    try:
+        origin = json.loads(metadata.distribution("omg-memory").read_text("direct_url.json") or "{}")
+    except metadata.PackageNotFoundError:  # it runs from a folder that was never installed
+        origin = {}
+    url = urlsplit(origin.get("url", ""))
+    from_folder = url.scheme == "file" and "dir_info" in origin
+    editable = "-e " * bool(from_folder and origin["dir_info"].get("editable"))
+    return f"pip install {editable}'{unquote(url.path) if from_folder else 'omg-memory'}[{extra}]'"

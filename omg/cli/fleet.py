@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import ConfigError
+from ..errors import ConfigError, pip_install
 from .app import JsonFlag, app, print_value
 
 if TYPE_CHECKING:
     from ..fleet.store import Store
 
-fleet_app = typer.Typer(
-    help=r"Many machines on Postgres; needs `pip install 'omg-memory\[fleet]'`.", no_args_is_help=True
-)
+fleet_app = typer.Typer(help="Many machines on Postgres; needs the extra `fleet`.", no_args_is_help=True)
 tenant_app = typer.Typer(help="The tenants of a fleet, and their tokens.", no_args_is_help=True)
 app.add_typer(fleet_app, name="fleet")
 fleet_app.add_typer(tenant_app, name="tenant")
@@ -36,7 +34,7 @@ def open_store() -> Store:
 
         from ..fleet.store import Store, database_url, opened_pool
     except ImportError as e:
-        raise ConfigError(f"a fleet needs {e.name}; pip install 'omg-memory[fleet]'") from e
+        raise ConfigError(f"a fleet needs {e.name}; {pip_install('fleet')}") from e
     return Store(opened_pool(database_url()))
 
 

@@ -2,7 +2,7 @@
 `omg mcp`: the memory as tools and resources of the Model Context Protocol, over stdio or loopback HTTP.
 
 Every call is one question to the daemon (serve.py). The identities are fixed when the server starts: over stdio those
-of the installation and the project of its folder, over HTTP the person's alone. Needs `pip install 'omg-memory[mcp]'`.
+of the installation and the project of its folder, over HTTP the person's alone. Needs the extra `mcp`.
 """
 
 # The SDK checks the form of the answers.
@@ -19,7 +19,7 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from ..client import ask_daemon
-from ..errors import OmgError
+from ..errors import OmgError, pip_install
 from ..graph.state import write_private
 from .hook import PLUGIN, VERSION
 from .sessions import installed_hosts, project_of
@@ -108,7 +108,7 @@ def make_server(ask: Ask) -> Any:
         from mcp.server.caching import CacheHint
         from mcp_types import ToolAnnotations
     except ImportError as e:
-        raise OmgError("`omg mcp` needs the MCP SDK: pip install 'omg-memory[mcp]'") from e
+        raise OmgError(f"`omg mcp` needs the MCP SDK: {pip_install('mcp')}") from e
     hint = CacheHint(ttl_ms=LIST_TTL_MS, scope="private")
     fresh = CacheHint(ttl_ms=0, scope="private")
     server = MCPServer(

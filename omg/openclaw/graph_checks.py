@@ -12,7 +12,7 @@ from typing import Any, Literal
 from ..client import ask_daemon
 from ..config import code_digest
 from ..dates.days import iso_time, time_text
-from ..embed import BETTER_MODEL, load_embedder
+from ..embed import better_model, load_embedder
 from ..errors import BadNode, ConfigError, ModelError, OverBudget, Stale, how_many
 from ..forget.erase import Edit
 from ..forget.places import change_messages, every_message, joined_folders
@@ -23,7 +23,7 @@ from ..journal import commit_receipt, new_receipt, readable
 from ..memory import Memory
 from ..message.drop import redacted_arguments
 from ..node.markdown import UNLINKABLE, slugify, split_head
-from ..node.note import GENERATED, LOOPS, PRIORITIES, STATUSES, TYPES, Node, amend_text, head_of, parse_node
+from ..node.note import LOOPS, PRIORITIES, STATUSES, TYPES, Node, amend_text, head_of, parse_node
 from ..plan.corrections import proposed_notes
 from ..plan.pages import MapPages
 from ..provenance import ENOUGH, examine, examined, note_result
@@ -200,7 +200,7 @@ def check_maps(memory: Memory, graph: Graph) -> Iterator[Finding]:
         where = ", ".join(c.path for c in changes)
         yield Finding("warn", what, where, "omg doctor --fix, or omg reflect", regenerate)
     else:
-        notes = sum(e.type not in GENERATED for e in graph.index.entries())
+        notes = sum(e.path.startswith("nodes/") for e in graph.index.entries())  # as `omg status` counts them
         yield Finding("ok", f"{how_many(notes, 'note')}, maps up to date", graph.identity.key)
 
 
@@ -290,7 +290,7 @@ def check_embedder(name: str) -> Finding:
         return Finding("note", "notes are found by their words alone, as [embedding] model says")
     what = f"notes are found by words and by meaning ({embedder.id})"
     if embedder.id.startswith("static/") and name == "auto":
-        return Finding("note", what, mend=BETTER_MODEL)
+        return Finding("note", what, mend=better_model())
     return Finding("ok", what)
 
 
