@@ -366,7 +366,9 @@ def confirm_note(graph: Graph, name: str, now: datetime) -> CurationResult:
         if node.origin in PERSONS:
             raise BadInput(f"{path} is the person's already; nothing was changed")
         if node.proposes:
-            path = take_up(plan, path)
+            if (done := take_up(plan, path)) is None:
+                raise BadInput(f"{path} corrects a sentence that is gone from its note; nothing was changed")
+            path = done
         plan.amend(path, origin="human")
         return done_with(plan, path, now, f"confirmed {path}")
 

@@ -221,6 +221,12 @@ def test_a_correction_is_one_cycle_and_undo_takes_it_back(agent: Agent) -> None:
         ("I live in Ghent.", "I live in Bruges.", "Ghent", "I live in Bruges"),
         ("I eat nuts and eggs.", "I eat nuts.", "Nuts and eggs", "I eat nuts"),
         ("I fly on 2027-01-04.", "I fly on 2027-02-01.", "Flight on 4 January 2027", "I fly on 2027-02-01"),
+        (
+            "I plan a surprise weekend in Tallinn for Saara.",
+            "The Tallinn weekend is off, because Saara has to work.",
+            "Surprise weekend in Tallinn",
+            "Surprise weekend in Tallinn",
+        ),
     ],
 )
 def test_a_corrected_note_keeps_its_title_unless_the_title_names_what_was_corrected(

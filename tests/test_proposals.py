@@ -145,6 +145,21 @@ def test_a_correction_that_their_message_bears_out_is_made_in_the_note(agent: Ag
     ]
 
 
+def test_a_correction_proposed_twice_is_made_once_and_its_note_links_to_no_proposal(
+    agent: Agent, model: Model
+) -> None:
+    was, says = (f"The rent rises to 1,140 euros from 2027-0{month} on." for month in (2, 3))
+    path = known(agent, was, "fact", title="Rent", event="2027-02-01..2027-02-28")
+    again, longer = "it is March, as I said", says.replace("The rent", "Ada's rent")
+    agent.use("omg_correct", ALICE, said=("again", again), old=path, new=longer)
+    turn(agent, "the landlord wrote, it is March", "omg_correct", old=path, new=says)
+    hand_over(agent.home.folder, entry("again", again, AT + 99), session=ALICE)
+    agent.home.work(force=True)
+    (node,) = notes(agent).values()
+    assert (node.path, node.description) == (path, says)
+    assert split_history(node.body) == (says, (f"- 2026-11-01: {was}",))
+
+
 @pytest.mark.parametrize("verdict", ["not supported", "contradicted"])
 def test_a_correction_that_their_message_does_not_bear_out_leaves_the_note_as_it_is(
     agent: Agent, model: Model, verdict: str

@@ -246,6 +246,25 @@ def map_of(graph: Graph, moc: str) -> str:
     return generated_block(graph.vault.text(moc)) or ""
 
 
+def test_a_link_of_omgs_own_to_a_note_that_the_person_deleted_goes_and_its_words_stay(graph: Graph) -> None:
+    roof, loan, own = "nodes/decision/red-roof", "nodes/episode/loan", "nodes/fact/list"
+    body = f"300 euros for the [[{roof}|cottage roof]], not for [[nodes/fact/unwritten|the shed]]."
+    put(
+        graph,
+        note(roof, "The roof is to be red.", MONDAY),
+        note(loan, "Lends Timo 300 euros.", MONDAY, body=body, links=("mocs/moc-episodes", roof)),
+        note(own, "What there is to do.", MONDAY),
+    )
+    theirs = edit(graph, own, f"See [[{roof}]].")
+    graph.vault.file(roof).unlink()
+    graph.index.sync(graph.vault)
+    assert "Took links to deleted notes out of 1 note." in night(graph).summary
+    left = graph.vault.read(loan)
+    assert "for the cottage roof, not for [[nodes/fact/unwritten|the shed]]." in left.body
+    assert roof not in left.links
+    assert graph.vault.bytes(own) == theirs
+
+
 def test_notes_that_say_the_same_to_the_letter_become_one_without_a_model(graph: Graph) -> None:
     put(
         graph,

@@ -8,7 +8,7 @@ change. Which note is meant, and whether a person asked, is decided in tools/cha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -65,13 +65,18 @@ def sentence_with(words: str, text: str) -> str:
     return text[parts[0].start : parts[-1].stop].strip() if parts else ""
 
 
+def sentence_in(text: str, sentence: str) -> str:
+    """*sentence* as *text* has it, which may be with links; "" if it is not there."""
+    if sentence in text:
+        return sentence
+    there = sentence_with(sentence, text)
+    return there if as_read(there).rstrip(".!") == as_read(sentence).rstrip(".!") else ""
+
+
 def with_sentence(text: str, made: Correction) -> str:
-    """*text* with the corrected sentence, found also where the old one has links; unchanged if it is not there."""
-    if made.was in text:
-        return text.replace(made.was, made.says, 1)
-    there = sentence_with(made.was, text)
-    same = as_read(there).rstrip(".!") == as_read(made.was).rstrip(".!")
-    return text.replace(there, made.says, 1) if there and same else text
+    """*text* with the corrected sentence; unchanged if the old one is not there."""
+    there = sentence_in(text, made.was)
+    return text.replace(there, made.says, 1) if there else text
 
 
 def draft_correction(plan: Plan, path: str, made: Correction, sources: tuple[Source, ...]) -> Corrected:
@@ -164,14 +169,14 @@ def titled_by_corrected(title: str, made: Correction) -> bool:
     """
     Whether *title* names what *made* corrects: a day, or a word in whose place others stand now.
 
-    Words that the new sentence only leaves out count where it corrects nothing else: "I start a new job on Monday" and
-    "I start on Tuesday" are both of "Job".
+    Words that are only left out count if the new sentence has no other: "I eat nuts" for "I eat nuts and eggs", but not
+    "I start on Tuesday" for "I start a new job on Monday", nor "The Tallinn trip is off" for "A surprise trip to Tallinn".
     """
     days = taken_days(made)
     was, says = ([w for w in stems_of(text) if w in told_words(text)] for text in (made.was, made.says))
     steps = SequenceMatcher(None, was, says, autojunk=False).get_opcodes()
     replaced = {word for step, at, end, _, _ in steps if step == "replace" for word in was[at:end]}
-    corrected = replaced if replaced or days else set(was)
+    corrected = replaced if days or not set(says) <= set(was) else set(was)
     return bool(told_words(title) & corrected - set(says)) or any(says_day(title, day) for day in days)
 
 
@@ -257,20 +262,23 @@ def corrected_by(node: Node) -> tuple[str, Correction] | None:
     return bare_target(node.proposes), Correction(found[1], node.description, node.event)
 
 
-def take_up(plan: Plan, path: str, sources: Sequence[Source] = ()) -> str:
+def take_up(plan: Plan, path: str) -> str | None:
     """
-    Draft what the proposal at *path* proposes, as the user's; returns the path of the note that says it now. Raises
-    BadInput where it proposes nothing, NotFound where the note that it corrects is gone.
+    Draft what the proposal at *path* proposes, as the user's. Returns the path of the note that says it now, or None for
+    a correction of a sentence that its note no longer has: then the proposal only yields to the note. Raises BadInput
+    where it proposes nothing, NotFound where the note that it corrects is gone.
     """
     node = plan.draft(path).node
     if not node.proposes:
         raise BadInput(f"{path} proposes nothing; there is nothing to confirm")
-    cited = tuple(dict.fromkeys((*node.sources, *sources)))
     if (found := corrected_by(node)) is not None:
         target, made = found
         old = plan.draft(target).node
+        if not any(sentence_in(text, made.was) for text in (old.description, split_history(old.body)[0])):
+            plan.mark_superseded(path, old.path)
+            return None
         made = replace(made, event=made.event if made.event != old.event else None, event_was=old.event)
-        done = draft_correction(plan, target, made, cited).path
+        done = draft_correction(plan, target, made, node.sources).path
         plan.mark_superseded(path, done)
         return done
     kind = node.proposes if node.proposes in TYPES else node.type
@@ -278,6 +286,12 @@ def take_up(plan: Plan, path: str, sources: Sequence[Source] = ()) -> str:
     if kind == node.type:
         return path
     changed = Edit(
-        "update", title=node.title, description="", type=kind, sources=cited, origin="user", target=path
+        "update",
+        title=node.title,
+        description="",
+        type=kind,
+        sources=node.sources,
+        origin="user",
+        target=path,
     )
     return plan.update(replace(changed, sets=frozenset(["type"]))) or path

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -31,6 +31,7 @@ from ..node.note import (
     render_node,
     with_heading,
 )
+from ..text.characters import WIKILINK, link_label
 from ..text.tokens import count_tokens
 from ..text.words import denies, split_sentences, told_words
 from ..vault.vault import BODY_PART
@@ -64,6 +65,14 @@ FROM_ABOVE = re.compile(
 )
 PERSONS = ("user", "human", None)  # origins of what a person said or wrote
 NEEDS_USER = ("identity", "preference", "decision", "project")  # only a person's own words become these
+
+
+LINK_END = re.compile(r"\\?\||#")  # where the target of a link ends
+
+
+def with_link(text: str, old: str, new: str) -> str:
+    """*text* with every wikilink to *old* leading to *new*; labels and headings stay."""
+    return re.sub(rf"\[\[{re.escape(old)}(?:\.md)?(?=\\?\||\]|#)", lambda _: f"[[{new}", text)
 
 
 class Plan:
@@ -561,6 +570,7 @@ class Plan:
     def changes(self) -> list[Change]:
         """The changes of all drafts, without what was forgotten meanwhile. Call it under the vault's lock."""
         self.leave_out_forgotten()
+        self.follow_renamed()
         notes: list[Change] = []
         for path, d in self.drafts.items():
             if d.was is None or d.before is None:
@@ -572,6 +582,46 @@ class Plan:
                 mode = self.graph.vault.mode(d.was)
                 notes += [Change(path, None, d.text, mode=mode), Change(d.was, d.before, None, mode=mode)]
         return notes + self.maps.changes()
+
+    def follow_renamed(self) -> None:
+        """
+        Lead the links in OMG's text to the new paths of the notes that edits renamed, and those to proposals that were
+        taken up to the notes that say it now. Maps and Now are made anew.
+        """
+        moved = {d.was: path for path, d in self.drafts.items() if d.was}
+        for path, d in self.drafts.items():
+            if d.node.proposes and d.node.superseded_by:
+                moved[path] = self.place_now(d.node.superseded_by)
+        linking = {back for was in moved for back in self.graph.index.backlinks(was)}
+        for path in {*self.drafts, *linking} if moved else ():
+            if path.startswith(("nodes/", "reflections/")):
+                with suppress(NotFound, BadNode):  # a person removed or broke it since the index was made
+                    self.relink(path, moved)
+
+    def relink(self, path: str, moved: Mapping[str, str | None]) -> bool:
+        """
+        Lead each link of *path* to a key of *moved* to its value, or leave only the link's words where that is the note
+        itself or None. False if a person wrote in it, or it has no such link.
+        """
+        draft = self.draft(path)
+        own, text = draft.node.path, draft.text
+        for old, new in moved.items():
+            text = with_link(text, old, new) if new and new != own else text
+        gone = {old for old, new in moved.items() if not new or new == own}
+        node = parse_node(text, own) if text != draft.text else draft.node
+        kept = replace(
+            node,
+            links=tuple(link for link in node.links if link not in gone),
+            body=WIKILINK.sub(
+                lambda m: link_label(m[1]) if LINK_END.split(m[1])[0] in gone else m[0], node.body
+            ),
+        )
+        if not draft.ours or (kept, text) == (draft.node, draft.text):
+            return False
+        text = text if kept == node else render_node(kept)
+        self.drafts[own] = replace(draft, node=kept, text=text)
+        self.maps.add(kept)
+        return True
 
     def leave_out_forgotten(self) -> None:
         cited = {s.id for d in self.drafts.values() for s in d.node.sources}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +21,7 @@ from ..graph.state import Uses
 from ..index.store import Entry, Hit
 from ..journal import Rebase
 from ..node.markdown import wikilink
-from ..node.note import TYPES, Node, parse_node
+from ..node.note import TYPES, Node
 from ..plan.drafts import Plan
 from ..plan.edits import (
     ORIGIN_ORDER,
@@ -133,32 +132,11 @@ def close_loop(plan: Plan, path: str, told: Node | None) -> None:
 
 
 def retitle_note(plan: Plan, path: str, title: str) -> Node:
-    """Give one of OMG's notes another *title* and file name; links in OMG's files are changed with it."""
+    """Give one of OMG's notes another *title* and file name."""
     draft = plan.draft(path)
     edit = Edit("update", title, "", type=draft.node.type, sets=frozenset({"title"}))
     there = plan.rewrite(draft, plan.renamed(draft.node, edit, draft.node, stays=False), Rebase())
-    for back in plan.graph.index.backlinks(path) if there != path else ():
-        if back.startswith(("nodes/", "reflections/")):  # maps and Now are made anew
-            relink_note(plan, back, {path: there})
     return plan.draft(there).node
-
-
-def relink_note(plan: Plan, path: str, moved: Mapping[str, str]) -> bool:
-    """Change every link of *path* to a key of *moved* into one to its value; False if a person wrote in it, or it has none."""
-    draft = plan.draft(path)
-    text = draft.text
-    for old, new in moved.items():
-        text = with_link(text, old, new)
-    if not draft.ours or text == draft.text:
-        return False
-    plan.drafts[path] = replace(draft, node=parse_node(text, path), text=text)
-    plan.maps.add(plan.drafts[path].node)
-    return True
-
-
-def with_link(text: str, old: str, new: str) -> str:
-    """*text* with every wikilink to *old* leading to *new*; labels and headings stay."""
-    return re.sub(rf"\[\[{re.escape(old)}(?:\.md)?(?=\\?\||\]|#)", lambda _: f"[[{new}", text)
 
 
 def taken_line(plan: Plan, node: Node, into: Node, said: str) -> str:
@@ -356,19 +334,23 @@ READ_WHOLE = 1_000  # notes of a vault whose bodies are all read for mentions
 
 
 def mend_links(snapshot: Snapshot) -> list[str]:
-    """Change links of OMG's files that lead to a note by a former path into links to its present path."""
-    astray: dict[str, dict[str, str]] = defaultdict(dict)
-    for path, target, there in detoured_links(snapshot.plan.graph):
+    """Lead links of OMG's files by a former path to the present one; of those to a deleted note only the words stay."""
+    astray: dict[str, dict[str, str | None]] = defaultdict(dict)
+    for path, target, there in links_astray(snapshot.plan.graph):
         if path not in snapshot.frozen:
             astray[path][target] = there
     done: dict[str, int] = defaultdict(int)
     for path, moved in sorted(astray.items()):
-        if relink_note(snapshot.plan, path, moved):
-            for there in set(moved.values()):
+        if snapshot.plan.relink(path, moved):
+            for there in {there or "" for there in moved.values()}:
                 done[there] += 1
+    gone = done.pop("", 0)
     return [
-        f"Mended the links to {link_of(snapshot.node(there))} in {how_many(n, 'note')}."
-        for there, n in sorted(done.items())
+        *[
+            f"Mended the links to {link_of(snapshot.node(there))} in {how_many(n, 'note')}."
+            for there, n in sorted(done.items())
+        ],
+        *[f"Took links to deleted notes out of {how_many(gone, 'note')}."] * bool(gone),
     ]
 
 
@@ -384,15 +366,19 @@ def link_mentions_by_night(snapshot: Snapshot) -> list[str]:
     return link_names(snapshot.plan, [e.path for e in wanted], active)
 
 
-def detoured_links(graph: Graph) -> list[tuple[str, str, str]]:
-    """`(path, target, there)` of links whose target looks like a path, but leads only by an alias or an id."""
-    found = graph.index.detours()
+def links_astray(graph: Graph) -> list[tuple[str, str, str | None]]:
+    """
+    `(path, target, there)` of links whose target looks like a path, but leads only by an alias or an id; *there* is None
+    if the target was a note of OMG's that is deleted.
+    """
+    found: list[tuple[str, str, str | None]] = [*graph.index.detours()]
     for path, target in graph.index.dangling():
         # A move that nobody noticed: the id still has the path under which the note was made.
         name = target.removeprefix("nodes/")
-        if name != target and (there := graph.index.resolve(f"omg/{name}")) is not None:
+        there = graph.index.resolve(f"omg/{name}") if name != target else None
+        if there or (name != target and graph.vault.wrote(target) and graph.vault.bytes(target) is None):
             found.append((path, target, there))
-    return sorted(found)
+    return sorted(found, key=lambda link: link[:2])
 
 
 # --- dormant notes
