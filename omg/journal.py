@@ -26,7 +26,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
@@ -208,13 +208,18 @@ def is_closed(name: str) -> bool:
     return name.endswith(".json") and not name.endswith(".open.json") and not name.startswith(".")
 
 
+def note_hints(state: State, hints: Mapping[str, Mapping[str, Any]]) -> None:
+    """Enter *hints*, by conversation, into *state*; older ones than it has change nothing."""
+    for session, told in hints.items():
+        entry = state.sessions.setdefault(session, SessionState())
+        if told.get("at_ms", 0) >= entry.at_ms:
+            for key, value in told.items():
+                setattr(entry, key, value)
+
+
 def note_written(state: State, receipt: Receipt) -> None:
     """Enter the receipt into the state. Repeating it only changes `changed_tokens`, which is a rough measure."""
-    for session, hints in receipt.hints.items():
-        entry = state.sessions.setdefault(session, SessionState())
-        if hints.get("at_ms", 0) >= entry.at_ms:
-            for key, value in hints.items():
-                setattr(entry, key, value)
+    note_hints(state, receipt.hints)
     state.changed_tokens += receipt.tokens
     unread = state.unread | {k: max(ms, state.unread.get(k, 0)) for k, ms in receipt.unread.items()}
     state.unread = {key: ms for key, ms in unread.items() if key not in receipt.read}

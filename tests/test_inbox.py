@@ -77,6 +77,13 @@ def test_a_loose_note_is_filed_and_says_where(omg):
     assert said.text == "I prefer window seats on trains."
 
 
+def test_a_plan_of_a_loose_note_is_on_now_at_once(omg):
+    leave(omg, "plan.md", "I plan to see the dentist on 2026-03-09.\n")
+    omg.work()
+    (path,) = (path for path, node in notes(omg).items() if node.loop == "open")
+    assert f"- 2026-03-09 [[{path}|" in omg.find().vault.text("now")
+
+
 def test_a_loose_note_that_was_found_in_the_vault_first_is_no_note_that_exists_already(omg):
     leave(omg, "thought.md", "I prefer window seats on trains.\n")
     omg.refresh(omg.find())  # as every command does

@@ -122,6 +122,21 @@ def test_a_task_that_is_done_is_cleared_and_one_that_is_not_spoken_of_stays(omg,
     assert "fee" not in omg.find(MAIN).vault.text("now")
 
 
+def test_a_planned_reply_goes_with_the_plan_that_it_is_about(omg, openai_server):
+    hotel = edit(title="Hotel Palace", description="Books the Hotel Palace.", type="episode", loop="open")
+    openai_server.replies(reply(hotel, next="Remind them to book the Hotel Palace"))
+    hear(omg, "I have to book the Hotel Palace.", session=MAIN + ":thread:trip")
+    openai_server.replies(reply(next="Ask about the goats"))
+    hear(omg, "Feed the goats.", session=MAIN + ":thread:goats")
+    assert "Remind them to book" in omg.find(MAIN).vault.text("now")
+    openai_server.replies(
+        reply(edit(op="update", node="Hotel Palace", title="Hotel Palace", type="episode", loop="done"))
+    )
+    hear(omg, "The Hotel Palace is booked.")
+    assert {own.next for own in omg.find(MAIN).state().sessions.values()} == {"", "Ask about the goats"}
+    assert "Remind them to book" not in omg.find(MAIN).vault.text("now")
+
+
 def test_the_observer_is_shown_how_this_conversation_stood_and_no_other(omg, openai_server):
     openai_server.replies(reply(task="Book the ferry"), reply(task="Feed the goats"))
     say(omg, "Book the ferry.")
@@ -181,6 +196,24 @@ def test_a_title_keeps_the_spelling_that_its_file_name_cannot(omg, openai_server
         "nodes/fact/answer-style": ("Answer style", ()),
     }
     assert "[[nodes/fact/maria-s-iphone|Maria's iPhone]]" in omg.find(MAIN).vault.text("mocs/moc-facts")
+
+
+def test_links_of_omgs_own_follow_a_note_that_a_conversation_renames(omg, openai_server):
+    hotel = edit(title="Booking the Hotel Palace", description="Books the Palace.", type="episode")
+    trip = edit(title="Tallinn hotels", description="They looked at three.", type="fact", links=["new:1"])
+    openai_server.replies(reply(hotel, trip))
+    hear(omg, "I book the Palace; of the Tallinn hotels we looked at three.")
+    former, now = "nodes/episode/booking-the-hotel-palace", "nodes/episode/hotel-palace-booking"
+    assert former in notes(omg)["nodes/fact/tallinn-hotels"].links
+    openai_server.replies(
+        reply(
+            edit(op="update", node="Booking the Hotel Palace", title="Hotel Palace booking", type="episode")
+        )
+    )
+    hear(omg, "The Palace is booked.", start=START + timedelta(hours=1))
+    found = notes(omg)
+    assert former not in found and now in found["nodes/fact/tallinn-hotels"].links
+    assert not [path for path, note in found.items() if f"[[{former}" in omg.find(MAIN).vault.text(path)]
 
 
 def test_a_model_cannot_name_a_path(omg, openai_server):

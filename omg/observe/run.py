@@ -35,7 +35,7 @@ from ..graph.graph import Graph, Pending
 from ..graph.state import SessionState, State, copied_state, flock, read_object, write_private
 from ..inbox import INBOX_SESSION, PREFIX, inbox_path
 from ..index.archived import last_messages
-from ..journal import Change, Outcome, Rebase, Receipt, commit_receipt, receipt_id, replay_open
+from ..journal import Change, Outcome, Rebase, Receipt, commit_receipt, note_hints, receipt_id, replay_open
 from ..llm.asker import reply_to_failure
 from ..llm.replies import Ask, ModelQuestion, ModelReply
 from ..message.envelope import cut_middle
@@ -467,7 +467,8 @@ def write_batch(
         live = {**hints, "last_ms": said_ms} | ({"at_ms": said_ms} if hints else {})
         live |= {"foreign": True} if foreign_in_sight(messages, ()) else {}
         changes = plan.changes()
-        now = None if session == INBOX_SESSION else now_change(graph, plan, session, {} if silent else live)
+        told = moot_replies(graph, plan) | ({} if silent else {session: live})
+        now = now_change(graph, plan, session, told)
         summary = tuple(
             f"{'renamed' if c.after is None else 'wrote' if c.before is None else 'changed'} {c.path}"
             for c in changes
@@ -479,7 +480,7 @@ def write_batch(
             at=said.at.isoformat(timespec="seconds"),
             changes=(*changes, *([now] if now else [])),
             pending=tuple(p.name for p in said.pending),
-            hints={} if silent else {session: live},
+            hints=told,
             unread=dict(said.unread),
             read=said.read,
             summary=summary,
@@ -495,15 +496,28 @@ def last_said(messages: Sequence[Message]) -> datetime:
     return datetime.fromtimestamp(max((m.timestamp for m in messages), default=0) / 1000, UTC)
 
 
-def now_change(graph: Graph, plan: Plan, session: str, live: Mapping[str, Any]) -> Change | None:
-    """The Now node as it will be with this session's hints and the drafted loops."""
+def now_change(
+    graph: Graph, plan: Plan, session: str, told: Mapping[str, Mapping[str, Any]]
+) -> Change | None:
+    """The Now node as it will be with the hints *told* and the drafted loops."""
     # A copy: prompts served meanwhile must not show what is not written yet.
-    sessions = copied_state(graph.state()).sessions
-    own = sessions.setdefault(session, SessionState())
-    if live.get("at_ms", 0) >= own.at_ms:
-        for key, value in live.items():
-            setattr(own, key, value)
-    return plan.maps.now_change(sessions, plan.day)
+    state, day = copied_state(graph.state()), plan.day
+    if session == INBOX_SESSION:  # a loose note may be of a day long past
+        latest = max((own.last_ms for own in state.sessions.values()), default=0)
+        day = max(day, day_of_ms(latest, graph.zone))
+    note_hints(state, told)
+    return plan.maps.now_change(state.sessions, day)
+
+
+def moot_replies(graph: Graph, plan: Plan) -> dict[str, dict[str, Any]]:
+    """For each conversation that plans to reply about a note that *plan* marks done: no such reply, as a hint."""
+    done = {path for path, draft in plan.drafts.items() if draft.node.loop == "done"}
+    names = plan.maps.names
+    return {
+        session: {"next": "", "at_ms": own.at_ms}
+        for session, own in graph.state().sessions.items()
+        if done and names and own.next and done & {path for _, path in names.found_in(own.next)}
+    }
 
 
 # --- At night: a model reads what only the rules have read.
