@@ -13,6 +13,7 @@ from test_reflect import DAY, active, groups_in, history, map_of, night, saying
 from test_reflect import graph as graph
 from test_reflect import memory as memory
 
+from omg.curate import take_back
 from omg.graph.graph import Graph
 from omg.llm.replies import ModelQuestion, ModelReply
 from omg.reflect.verdicts import load_seen
@@ -229,6 +230,19 @@ def test_a_note_that_a_person_wrote_in_keeps_its_title_and_is_not_asked_about(gr
         graph, saying({"op": "retitle", "node": "The kiln", "title": "Kiln breaker"}), NOW + DAY, since=MONDAY
     )
     assert graph.vault.bytes(THING) == saved
+
+
+def test_a_night_that_is_asked_to_look_again_says_what_it_leaves_because_a_person_undid_it(
+    graph: Graph,
+) -> None:
+    thing(graph)
+    before, renamed = graph.vault.bytes(THING), {"op": "retitle", "node": "The kiln", "title": "Kiln breaker"}
+    cycle = night(graph, saying(renamed))
+    assert cycle.receipt is not None
+    take_back(graph, cycle.receipt.id, NOW + DAY)
+    again = night(graph, saying(renamed), NOW + 2 * DAY, since=MONDAY)
+    assert graph.vault.bytes(THING) == before
+    assert any("what you undid" in line and THING in line for line in again.skipped)
 
 
 # --- contradictions and links

@@ -172,6 +172,8 @@ class CycleWork:
         else:
             self.follow_again(rules)
         reflections = self.draft_reflections()
+        if self.since and self.first is None:
+            cycle.skipped += undone_lines(snapshot.frozen)
         dormant, woken = similar.mark_dormant(snapshot, self.now, options.dormant_after_days)
         linked = similar.link_mentions_by_night(snapshot)
         split, filed = assign_maps(snapshot, options.moc_entries)
@@ -470,6 +472,17 @@ def notes_still_undone(graph: Graph) -> set[str]:
     """Notes that are still as a person's undo left them."""
     texts = verdicts.undone_notes(graph).items()
     return {path for path, text in texts if graph.vault.bytes(path) == (text and text.encode())}
+
+
+UNDONE_NAMED = 5
+
+
+def undone_lines(frozen: Iterable[str]) -> list[str]:
+    """What is said of notes and pages that are as an undo left them, where a person asks to go over them again."""
+    notes = (p for p in frozen if p.startswith(("nodes/", "reflections/")))
+    left = sorted(path for path in notes if not path.startswith("reflections/log/"))
+    named = ", ".join(left[:UNDONE_NAMED]) + ", …" * (len(left) > UNDONE_NAMED)
+    return [f"what you undid: it is not done again until the note changes ({named})"] * bool(left)
 
 
 def on_maps(entries: Mapping[str, Entry], homes: Mapping[str, str]) -> dict[str, list[Entry]]:

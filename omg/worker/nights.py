@@ -26,10 +26,8 @@ from .worker import Worker
 
 log = logging.getLogger(__name__)
 
-WITHOUT_GATEWAY = (
-    "what a model does: the Reflector is the agent's own model, and no gateway lends it now. Weeks and months are written "
-    "by rule; the first night with the gateway up writes them anew"
-)
+WITHOUT_GATEWAY = "what a model does: the Reflector is the agent's own model, and no gateway lends it now"
+BY_RULE = ". Weeks and months are written by rule; the first night with the gateway up writes them anew"
 
 
 class NightDone(TypedDict, total=False):
@@ -142,7 +140,7 @@ def one_night(worker: Worker, graph: Graph, since: dt.date | None, dry_run: bool
     options = CycleOptions(since, dry_run, tell, refresh=lambda: worker.registry.refresh(graph))
     cycle = reflect_graph(graph, observer, worker.config, now, options)
     if away:
-        cycle.skipped.insert(0, WITHOUT_GATEWAY)
+        cycle.skipped.insert(0, WITHOUT_GATEWAY + BY_RULE * bool(cycle.counts.get("reflections")))
     cycle.summary[:0], cycle.skipped[:0] = first.summary, first.skipped
     cycle.counts = first.counts | cycle.counts
     cycle.calls += first.calls
