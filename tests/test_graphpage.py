@@ -231,29 +231,6 @@ def test_types_and_days_can_be_left_out(browser: Browser, tmp_path: Path) -> Non
 
 
 @browsing
-def test_ten_thousand_notes_are_drawn_and_searchable_within_five_seconds(
-    browser: Browser, tmp_path: Path
-) -> None:
-    notes = tuple(
-        node(f"nodes/{TYPES[i % 6]}/n{i}", f"Note number {i}", TYPES[i % 6], "Some words. " * 20, i % 400)
-        for i in range(10_000)
-    )
-    links = [(notes[i].path, notes[i // 7].path) for i in range(1, 10_000)]
-    links += [(notes[i].path, notes[(i * 31 + 7) % 10_000].path) for i in range(10_000)]
-    file = tmp_path / "graph.html"
-    file.write_text(page(notes, links), encoding="utf-8")
-    start = time.monotonic()
-    browser.open(file)
-    browser.until(f"location.href === {file.as_uri()!r} && {DRAWN}")
-    assert search(browser, "number 9876") == 1
-    seconds = time.monotonic() - start
-    assert seconds < 5
-    search(browser, "words")
-    browser.until(lambda: look(browser, COLOURS["episode"])[0] > 500)
-    assert browser.errors == []
-
-
-@browsing
 def test_an_empty_graph_says_so(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "graph.html"
     file.write_text(page((), ()), encoding="utf-8")

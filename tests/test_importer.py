@@ -1,7 +1,6 @@
 import contextlib
 import json
 import random
-import re
 import signal
 import sqlite3
 import subprocess
@@ -12,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from openai_server import believed
 
 from omg.cli.conversations import import_summary
 from omg.config import Config
@@ -25,7 +23,6 @@ from omg.importers import (
     read_drops,
     said_epoch_ms,
 )
-from omg.llm.replies import ModelReply
 from omg.memory import Memory
 from omg.message.drop import read_drop
 
@@ -444,37 +441,6 @@ def test_a_line_that_is_not_utf_8_is_skipped_and_named_with_the_remedy(tmp_path)
     assert skipped.startswith(f"{path}:2: is not UTF-8; convert") and "iconv" in skipped
     path.write_bytes("".join(lines).encode())
     assert words(read_drops([path])) == ["Berlin", "Köln", "Bonn"]
-
-
-def test_each_imported_file_is_a_session_with_calls_sources_and_a_task_of_its_own(home, tmp_path):
-    asked = []
-
-    def model(question):
-        if answer := believed(question):
-            return answer
-        asked.append(question.user)
-        note = {"op": "create", "type": "fact", "title": f"Note {len(asked)}", "priority": "low"}
-        note |= {"description": f"The user said something, {len(asked)}.", "sources": ["m1"]}
-        return ModelReply(json.dumps({"edits": [note], "now": {"task": f"Task {len(asked)}"}}), "m", 1, 1)
-
-    files = [jsonl(tmp_path / f / "chat.jsonl", plain(f"I keep a {f}.")) for f in ("heron", "goat")]
-    files.append(jsonl(tmp_path / "heartbeat.jsonl", plain("I keep a carp.")))
-    omg = Memory(Config(home=home), gateway=model, embed=None)
-    import_drops(omg.intake, read_drops(files))
-    omg.work(force=True)
-    graph = omg.find("agent:main:main")
-    assert omg.registry.identities() == [graph.identity]
-    said = [re.findall(r"I keep a (\w+)\.", user.partition("# Messages")[2]) for user in asked]
-    assert sorted(said) == [["carp"], ["goat"], ["heron"]]
-    entries = graph.index.entries(type="fact")
-    sessions = {s.session for e in entries for s in graph.vault.read(e.path).sources}
-    assert len(sessions) == 3 and "agent:main:main:thread:import-heartbeat" in {s[:39] for s in sessions}
-    now = graph.vault.text("now")
-    assert now.count("### imported chat-") == 2 and now.count("Task:") == 3
-
-    import_drops(omg.intake, read_drops(files))
-    assert graph.pending() == []
-    graph.close()
 
 
 def test_a_line_whose_session_belongs_to_nobody_is_skipped_and_named(tmp_path):

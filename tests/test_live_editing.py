@@ -36,24 +36,6 @@ def maya(omg):
     return graph, path, graph.vault.file(path)
 
 
-def test_a_note_without_a_head_is_found_as_it_is_and_gets_one_only_when_something_must_be_written(omg):
-    graph = omg.find()
-    file = graph.vault.file("nodes/fact/router")
-    file.write_text("The router is in the attic.\r\n\r\n  Its name is *Bob*.\r\n", newline="")
-    before = file.read_bytes()
-    omg.refresh(graph)
-    say(omg, 1, "My sister Maya lives in Lisbon.")
-    assert graph.index.search("router attic", 1, now=NOW)[0].entry.path == "nodes/fact/router"
-    assert file.read_bytes() == before
-    with graph.lock():
-        plan = Plan(graph, NOW.date())
-        plan.apply(Edit("update", "Router", "The router is in the cellar.", target="nodes/fact/router"))
-        commit_receipt(graph, Receipt("c1", "edit", NOW.isoformat(), tuple(plan.changes())))
-    assert before.rstrip() in file.read_bytes()
-    assert "The router is in the cellar." in file.read_text()
-    assert not graph.vault.ours(file.read_bytes())
-
-
 @pytest.mark.parametrize("gap", ["\n\n", "\n"])
 def test_a_note_of_ones_own_under_a_heading_is_told_by_its_text_and_news_take_the_place_of_one_sentence(
     omg, gap

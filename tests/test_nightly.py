@@ -128,32 +128,6 @@ def test_a_cycle_that_fails_in_the_background_waits_for_the_night(two_graphs: Pa
     opened.close()
 
 
-def test_notes_that_share_no_word_are_shown_together_where_their_vectors_are_close(home: Path) -> None:
-    from omg.embed import load_embedder
-    from omg.observe.question import Observer
-    from omg.reflect.run import reflect_graph
-
-    opened = home_at(home)
-    opened.close()
-    which = Memory(opened.config, embed=load_embedder("static"), clock=opened.clock)
-    graph = graph_of(which)
-    put(
-        graph,
-        note("nodes/fact/doctor", "The doctor prescribed pills.", MONDAY),
-        note("nodes/fact/physician", "Her physician recommended medicine.", MONDAY),
-        *(
-            note(f"nodes/fact/{n}", f"{word} grows in the garden.", MONDAY)
-            for n, word in enumerate(("Kale", "Mint", "Dill"))
-        ),
-    )
-    which.refresh(graph)
-    model = Scripted()
-    reflect_graph(graph, Observer(model, "scripted", 32_000), which.config, which.clock())
-    assert any("doctor" in q.user and "physician" in q.user for q in model.history)
-    assert graph.index.embed() == 0
-    which.close()
-
-
 def test_a_graph_that_another_night_is_at_is_left_to_it_and_keeps_its_count(two_graphs: Path) -> None:
     opened = home_at(two_graphs, observation_tokens=1000)
     graph = graph_of(opened)

@@ -484,14 +484,6 @@ def test_without_an_archive_or_with_a_damaged_line_a_prompt_is_answered(home: Me
     assert CAT in told(home, ASK_CAT)
 
 
-def test_a_count_finds_what_was_said_in_other_words_too(home: Memory) -> None:
-    graph = graph_of(home)
-    for n in range(3):
-        archive(graph, message(f"I downloaded both the albums of singer {n} which I purchased.", f"d{n}"))
-    archive(graph, message("I bought their EP, and what albums are like it?", "ep"))
-    assert "I bought their EP" in told(home, "How many albums have I purchased or downloaded last year?")
-
-
 def test_a_course_has_the_assistants_notes_last_and_the_standing_part_leaves_room(tmp_path: Path) -> None:
     config = Config(
         home=tmp_path / "omg", observation=Observation(model="offline"), inject=Inject(budget_tokens=700)

@@ -12,7 +12,6 @@ import pytest
 import qa
 from openai_server import Fail, Request, created
 from questions.answers import checked
-from questions.data import read_all, sample
 
 BENCH = Path(__file__).parents[1] / "bench"
 # Two conversations, each with two questions that its own words decide and one that nothing does.
@@ -159,29 +158,3 @@ def test_a_quote_stands_in_the_context_whatever_copying_did_to_its_marks(quotes,
     context = 'I adopted a grey\ncat called **Miso**. "Miso\'s" bowl - it is blue.'
     found = checked(json.dumps({"answer": "Miso", "quotes": quotes}), context)
     assert (found["refused"] == "") is counts
-
-
-def test_a_sample_has_the_categories_of_the_whole_and_all_conversations(tmp_path):
-    def talk(name: str, questions: int) -> dict[str, Any]:
-        category = [4] * (questions * 3 // 4) + [2] * (questions // 4)
-        return {
-            "sample_id": name,
-            "conversation": {
-                "session_1_date_time": "1:56 pm on 8 May, 2023",
-                "session_1": [{"speaker": "Ann", "dia_id": "D1:1", "text": "Hi.", "blip_caption": "a cat"}],
-            },
-            "qa": [{"question": f"{n}?", "answer": n, "category": c} for n, c in enumerate(category)]
-            + [{"question": "Trap?", "adversarial_answer": "x", "category": 5}],
-        }
-
-    file = tmp_path / "locomo.json"
-    file.write_text(json.dumps([talk("a", 40), talk("b", 8), talk("c", 8)]))
-    conversations = read_all([file])
-    assert conversations[0].messages[0].line == "Ann: Hi. [shares image: a cat]"
-    chosen = sample(conversations, 12, 1, adversarial=False)
-    assert chosen == sample(conversations, 12, 1, adversarial=False) != sample(conversations, 12, 2, False)
-    assert {id: len(asked) for id, asked in chosen.items()} == {"a": 4, "b": 4, "c": 4}
-    every = [q.category for asked in chosen.values() for q in asked]
-    assert (every.count("single-hop"), every.count("temporal")) == (9, 3)
-    (trap,) = [q for q in sample(conversations, None, 1, adversarial=True)["b"] if q.abstain]
-    assert trap.category == "adversarial"

@@ -6,7 +6,7 @@ import datetime as dt
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,13 @@ from planted import KEYS, MONDAY, NOW, Planted, Scripted, edit, graph_of, home_a
 from omg.curate import take_back
 from omg.errors import ModelUnavailable, OverBudget
 from omg.graph.graph import Graph
-from omg.graph.state import State
 from omg.llm.replies import Ask, ModelQuestion, ModelReply
 from omg.memory import Memory
 from omg.node.markdown import generated_block
 from omg.node.note import Node, render_node
 from omg.observe.question import Observer
 from omg.reflect.periods import Period, reflection_on
-from omg.reflect.run import Cycle, CycleOptions, is_due, reflect_graph
+from omg.reflect.run import Cycle, CycleOptions, reflect_graph
 
 DAY = dt.timedelta(days=1)
 HISTORY = re.compile(r"## History\n(?:- .*\n?)+")
@@ -414,28 +413,6 @@ def test_since_goes_over_what_was_seen_before(graph: Graph) -> None:
     assert night(graph, model, NOW + DAY).calls == 0
     assert night(graph, model, NOW + 2 * DAY, since=MONDAY).calls == 1
     assert night(graph, model, NOW + 3 * DAY, since=MONDAY + DAY).calls == 0
-
-
-def test_enough_change_makes_a_cycle_due_and_a_cycle_counts_only_what_it_saw(graph: Graph) -> None:
-    config = home_at(graph.folder, observation_tokens=1000, buffer_activation=0.5).config
-
-    def add(tokens: int) -> Callable[[State], None]:
-        return lambda state: setattr(state, "changed_tokens", state.changed_tokens + tokens)
-
-    assert is_due(graph, config) is None
-    graph.update(add(500))
-    assert is_due(graph, config) == "background"
-    graph.update(add(500))
-    assert is_due(graph, config) == "now"
-    sea_and_air(graph)
-
-    def ask(question: ModelQuestion) -> ModelReply:
-        graph.update(add(70))  # the Observer went on meanwhile
-        return ModelReply('{"edits": []}', "scripted", 1, 1)
-
-    night(graph, ask)
-    assert graph.state().changed_tokens == 70 and is_due(graph, config) is None
-    assert graph.state().reflected_ms == int(NOW.timestamp() * 1000)
 
 
 # --- with a model: who may do what

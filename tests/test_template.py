@@ -14,7 +14,7 @@ import yaml
 from planted import NOW, graph_of, home_at, note, put
 
 from omg.node.markdown import link_targets
-from omg.node.note import STANDARD, TYPES, Node, Source, head_of, parse_node, render_node
+from omg.node.note import STANDARD, TYPES, Node, parse_node, render_node
 from omg.page import COLOURS
 from omg.plan.pages import index_block, map_block, new_page, now_block
 from omg.worker.nights import one_night
@@ -159,20 +159,6 @@ def test_a_view_is_a_valid_base_that_works_from_any_root(file: Path) -> None:
         assert expression.count('"') % 2 == 0
 
 
-def test_nested_properties_are_hidden_by_the_name_that_obsidian_gives_them() -> None:
-    rules = (SETTINGS / "snippets" / "omg.css").read_text("utf-8")
-    hidden = re.findall(r'\[data-property-key="([^"]+)" i\]', rules)
-    written = head_of(
-        Node("x", "x", "", "fact", scope="dm", identity="agent:main:main", sources=(Source("s", "m", 1),))
-    )
-    nested = {
-        key
-        for key, value in written.items()
-        if isinstance(value, dict) or (isinstance(value, list) and isinstance(value[0], dict))
-    }
-    assert {key.casefold() for key in nested} == set(hidden)
-
-
 def test_what_links_to_the_note_in_front_stands_beside_it() -> None:
     base = "views/about-the-note-in-front.base"
     shown = [leaf["state"] for leaf in setting("workspace.json")["right"]["children"][0]["children"]]
@@ -222,22 +208,3 @@ def test_everything_that_settings_point_at_is_there() -> None:
         assert (TEMPLATE / ignored).is_dir()
     for snippet in setting("appearance.json")["enabledCssSnippets"]:
         assert (SETTINGS / "snippets" / f"{snippet}.css").is_file()
-
-
-def test_the_explanation_names_every_property_a_person_would_change() -> None:
-    text = (TEMPLATE / "about-this-vault.md").read_text("utf-8")
-    for property in (
-        "description",
-        "type",
-        "priority",
-        "status",
-        "pinned",
-        "standing",
-        "loop",
-        "event",
-        "origin",
-        "sources",
-    ):
-        assert f"| `{property}` |" in text
-    assert BEGIN in text
-    assert END in text

@@ -184,28 +184,6 @@ def test_null_leaves_a_field_as_it_is_and_clear_clears_it(graph):
     assert "Nabertherm" in body
 
 
-def test_within_one_reply_a_thing_begins_changes_and_ends(graph):
-    observe(
-        graph,
-        kiln(loop="open"),
-        update("Kiln trips breaker above 1180", description="The kiln's element is ordered."),
-        update("new:1", title="Kiln repaired", description="The kiln holds 1240 °C again.", loop="done"),
-        {
-            "op": "create",
-            "type": "fact",
-            "title": "Glaze",
-            "description": "The glaze runs.",
-            "links": ["Kiln repaired"],
-        },
-    )
-    kiln_note, glaze = active(graph)[1], active(graph)[0]
-    assert (kiln_note.path, kiln_note.loop) == ("nodes/fact/kiln-repaired", "done")
-    assert kiln_note.description == "The kiln holds 1240 °C again."
-    body = graph.vault.read(kiln_note.path).body
-    assert body.index("breaker above 1180") < body.index("element is ordered")
-    assert kiln_note.path in glaze.links
-
-
 def test_only_the_persons_own_words_make_a_standing_instruction(graph):
     rule = {
         "op": "create",

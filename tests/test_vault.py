@@ -2,7 +2,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from itertools import pairwise
 
 import pytest
@@ -412,23 +411,3 @@ def test_an_inbox_note_never_overwrites_and_is_put_down_once(vault):
     vault.file("inbox/odd").mkdir()
     assert vault.put_inbox("odd", "four") == "inbox/odd-2"
     assert len(list(vault.paths())) == 4
-
-
-def test_a_thread_that_looks_while_another_reads_what_we_wrote_sees_all_of_it(vault, monkeypatch):
-    vault.write(CAT, OLD, None)
-    other = Vault(vault.root, vault.root.with_name("written.jsonl"))
-    other.remember("nodes/fact/dog", NEW)  # another process: ours reads the file again
-    seen, lookers = [], []
-    real = json.loads
-
-    def slowly(text):
-        if not lookers:
-            lookers.append(threading.Thread(target=lambda: seen.append(vault.ours(OLD))))
-            lookers[0].start()
-            lookers[0].join(0.2)
-        return real(text)
-
-    monkeypatch.setattr("omg.vault.files.json.loads", slowly)
-    assert vault.ours(OLD)
-    lookers[0].join()
-    assert seen == [True]
