@@ -122,6 +122,7 @@ KEPT = [  # said, type, title, description, event, loop
     ("My sister's birthday is June 3", "identity", "Sister's birthday", "The user's sister's birthday is June 3.", None, None),
     ("The plumber comes on 30 November", "episode", "Plumber", "The plumber comes on 2026-11-30.", "2026-11-30", "open"),
     ("The electrician is coming tomorrow", "episode", "Electrician", "The electrician is coming on 2026-03-05.", "2026-03-05", "open"),
+    ("The plumber is coming Monday morning", "episode", "Plumber", "The plumber is coming on 2026-03-09 in the morning.", "2026-03-09", "open"),
     ("I have a job interview on Friday at 10.", "episode", "Job interview",
      "The user has a job interview on 2026-03-06 at 10.", "2026-03-06", "open"),
     ("We have a parents' evening at school on Friday.", "episode", "Parents' evening at school",

@@ -474,7 +474,7 @@ def _fixed(days: int) -> Meaning:
 # --- the table
 
 PARTS = {
-    # What can follow a day or a quarter that is not the first word of a name.
+    # What can follow a day that is not the first word of a name.
     "alone": r"(?=\s*(?:$|[.,;:!?)]|(?:and|or|but|because|if|when|at|for|with|we|i|to|until|till)\b))",
     "wd": "(?:mon|tues|wednes|thurs|fri|satur|sun)day",
     "short": "(?:mon|tues?|wed|thurs?|thu|fri|sat|sun)",
@@ -487,7 +487,7 @@ PARTS = {
     "unit": r"(?P<unit>day|night|weekend|week|fortnight|month|quarter|year)s?(?![\w-])",
     "season": r"(?P<season>spring|summer|autumn|fall|winter)\b",
     "n": rf"(?:\d{{1,3}}|(?:a\s+)?(?:couple(?:\s+of)?|few|dozen)|an?|{COUNTING.replace(' ', '|')}|another|several)",
-    "which": r"(?P<which>this\s+past|this\s+coming|last|past|previous|this|next|coming|upcoming)",
+    "which": r"(?P<which>this\s+past|this\s+coming|last|past|previous|this|next|(?<!is )(?<!are )(?<!'s )(?<!'re )coming|upcoming)",
 }
 
 
