@@ -49,9 +49,6 @@ CALENDAR = frozenset(
     """.split()
 )
 
-# "the name of the cat": who tells it hardly says "name", so these words are not looked for.
-ASKED_FOR = re.compile(r"\bthe (?:names?|numbers?|dates?|amounts?|kinds?|types?) of\b", re.I)
-
 # Letters of scripts whose words end in cases that Porter, which is for English, does not know.
 INFLECTED = regex.compile(r"(?!\p{Latin})\p{L}")
 
@@ -71,7 +68,7 @@ def terms_of(question: str, dates: tuple[str, ...] = ()) -> tuple[Term, ...]:
     """
     text = unicodedata.normalize("NFKC", question).replace("’", "'")
     found: dict[str, Term] = {}
-    for n, chunk in enumerate(ASKED_FOR.sub("the", text).split()):
+    for n, chunk in enumerate(text.split()):
         for term in terms_of_chunk(chunk, first=n == 0):
             found.setdefault(term.match.lower(), term)
     said = {word.lower() for phrase in dates for word in words_in(phrase)} & CALENDAR
@@ -441,14 +438,12 @@ def full_text(db: sqlite3.Connection) -> None:
         db.execute(f"insert into {table}({table}, rank) values ('hashsize', {16 << 20})")
 
 
-def rows_of(
-    db: sqlite3.Connection, statement: str, keys: Iterable[int | str], rest: str = ""
-) -> list[tuple[Any, ...]]:
-    """The rows of `statement (keys) rest`; of several such statements, since sqlite takes 999 keys at once on any build."""
+def rows_of(db: sqlite3.Connection, statement: str, keys: Iterable[int | str]) -> list[tuple[Any, ...]]:
+    """The rows of `statement (keys)`; of several such statements, since sqlite takes 999 keys at once on any build."""
     listed, found = list(keys), []
     for at in range(0, len(listed), 900):
         part = listed[at : at + 900]
-        found += db.execute(f"{statement} ({','.join('?' * len(part))}) {rest}", part).fetchall()
+        found += db.execute(f"{statement} ({','.join('?' * len(part))})", part).fetchall()
     return found
 
 

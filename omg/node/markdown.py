@@ -464,13 +464,13 @@ def with_generated_block(text: str, inner: str) -> str:
     return text[: span.start] + lines.replace("\n", line_end(text)) + text[span.stop :]
 
 
-def uncommented(text: str, instead: str = " ") -> str:
-    """*text* with *instead* of each comment; one that is not closed stays."""
+def uncommented(text: str) -> str:
+    """*text* with a space in the place of each comment; one that is not closed stays."""
     kept, at = [], 0
     while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
         kept.append(text[at:start])
         at = end + 3
-    return instead.join([*kept, text[at:]])
+    return " ".join([*kept, text[at:]])
 
 
 def between_markers(text: str) -> slice | None:

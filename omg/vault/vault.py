@@ -383,9 +383,9 @@ class Vault:
         record, parts_changed = self._compare(data, node)
         return parts_changed | record.theirs if record else parts_changed
 
-    def reworded(self, data: Bytes, node: Node | None = None) -> bool:
-        """Whether a person changed the text of a note of OMG's and wrote the file last. Parameters as in `theirs`."""
-        record, changed = self._compare(data, node)
+    def reworded(self, data: Bytes) -> bool:
+        """Whether a person changed the text of a note of OMG's and wrote the file last."""
+        record, changed = self._compare(data)
         return record is not None and BODY_PART in record.marks and bool(changed & SAYING)
 
     def unchanged(self, data: Bytes) -> bool:
