@@ -149,12 +149,17 @@ def sureness(
     if query.days and (not query.terms or is_of_own(query)):
         return 1.0
     shares = [max(SAID_SHARE * min(1.0, s.share), WRITTEN_ALONE * s.words) for s in said]
-    sure = max([*(hit.score for hit in hits), *shares], default=0.0)
+    noted = max([*(hit.score for hit in hits), *shares], default=0.0)
+    # A message that no note cites has no note near it in meaning.
+    alone = max((share for s, share in zip(said, shares, strict=True) if not s.noted), default=0.0)
     if names := list(names_in(query.text)):
-        sure = sure + NAME_KNOWN if any(map(known, names)) else sure * NAMES_SHARE
+        if any(map(known, names)):
+            noted, alone = noted + NAME_KNOWN, alone + NAME_KNOWN
+        else:
+            noted, alone = noted * NAMES_SHARE, alone * NAMES_SHARE
     if by_meaning:
-        sure += MEANING * (max((hit.cosine or 0.0 for hit in hits), default=0.0) - TYPICAL)
-    return sure
+        noted += MEANING * (max((hit.cosine or 0.0 for hit in hits), default=0.0) - TYPICAL)
+    return max(noted, alone)
 
 
 def is_of_own(query: ParsedQuery) -> bool:

@@ -85,6 +85,7 @@ class Said:
     session: str
     share: float = 0.0
     words: float = 0.0
+    noted: bool = True  # a note cites it
     part: float = 1.0  # factor of the score
     waiting: bool = False
 
@@ -113,11 +114,13 @@ def find_said(
     for said in found.values():
         text = said.message.text.lower()
         said.words = sum(has_prefix(text, word) for word in words) / max(1, len(words))
-    noted = graph.index.notes_by_source(found) if course else {}
-    paths = {hit.entry.path for hit in hits}
+    noted = graph.index.notes_by_source(found)
+    paths = {hit.entry.path for hit in hits} if course else set()
     for said in found.values():
+        notes = noted.get(said.message.id, ())
+        said.noted = bool(notes)
         said.part = assistants_share(query, said.message.role, course)
-        said.part *= NOTED_SHARE if any(n.path in paths for n in noted.get(said.message.id, ())) else 1.0
+        said.part *= NOTED_SHARE if any(n.path in paths for n in notes) else 1.0
     best = max((said.score for said in found.values()), default=0.0)
     told = [
         said
