@@ -49,6 +49,9 @@ CALENDAR = frozenset(
     """.split()
 )
 
+# "the name of the cat": who tells it hardly says "name", so these words are not looked for.
+ASKED_FOR = re.compile(r"\bthe (?:names?|numbers?|dates?|amounts?|kinds?|types?) of\b", re.I)
+
 # Letters of scripts whose words end in cases that Porter, which is for English, does not know.
 INFLECTED = regex.compile(r"(?!\p{Latin})\p{L}")
 
@@ -68,7 +71,7 @@ def terms_of(question: str, dates: tuple[str, ...] = ()) -> tuple[Term, ...]:
     """
     text = unicodedata.normalize("NFKC", question).replace("’", "'")
     found: dict[str, Term] = {}
-    for n, chunk in enumerate(text.split()):
+    for n, chunk in enumerate(ASKED_FOR.sub("the", text).split()):
         for term in terms_of_chunk(chunk, first=n == 0):
             found.setdefault(term.match.lower(), term)
     said = {word.lower() for phrase in dates for word in words_in(phrase)} & CALENDAR
