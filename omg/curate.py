@@ -29,6 +29,7 @@ from .journal import (
     receipts_of,
     replay_open,
     undo_receipt,
+    undone_cycles,
 )
 from .message.turn import Message
 from .node.markdown import HISTORY_HEADING, slugify, without_code
@@ -38,7 +39,6 @@ from .plan.drafts import PERSONS, Plan
 from .plan.edits import Edit, as_read, one_line, title_alias
 from .plan.pages import MapPages, persons_words
 from .reflect.similar import merge_notes
-from .reflect.verdicts import UNDONE
 from .secrets import redact
 from .text.characters import WIKILINK, with_labels
 from .text.words import split_sentences, words_in
@@ -236,7 +236,7 @@ def merge_into(graph: Graph, keep: str, gone: str, now: datetime) -> CurationRes
         refuse_retired(plan.draft(keep).node)
         if plan.draft(gone).node.superseded_by == keep:
             return CurationResult(keep, None)
-        merge_notes(plan, keep, gone)
+        merge_notes(plan, keep, gone, asked=True)
         return done_with(plan, keep, now, f"merged {gone} into {keep}")
 
 
@@ -394,9 +394,8 @@ def undoable(graph: Graph, cycle: str | None) -> Receipt:
     """*cycle*, or the last that a person asked for at the command line and has not undone. Raises NotFound, BadInput."""
     if cycle is not None:
         return find_receipt(graph, cycle)
-    closed = receipts_of(graph)
-    undone = {line.removeprefix(UNDONE) for r in closed for line in r.summary if line.startswith(UNDONE)}
-    for r in closed:
+    undone = undone_cycles(graph)
+    for r in receipts_of(graph):
         # Without a summary, its notes were forgotten.
         if r.kind == "edit" and r.person and r.summary and r.id not in undone:
             return r

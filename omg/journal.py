@@ -382,6 +382,19 @@ def find_receipt(graph: Graph, id: str) -> Receipt:
     return read_receipt(graph.folder / "receipts" / f"{fitting[0]}.json")
 
 
+UNDONE = "undid "  # begins the summary of an undo's receipt
+
+
+def undone_cycles(graph: Graph) -> set[str]:
+    """Ids of the cycles that were undone, and whose undo was not."""
+    found: dict[str, str] = {}
+    for file in (graph.folder / "receipts").glob("*-undo-*.json"):
+        receipt = readable(graph, file)
+        if receipt and receipt.summary:
+            found[file.stem] = receipt.summary[0].removeprefix(UNDONE)
+    return {cycle for undo, cycle in found.items() if undo not in found.values()}
+
+
 def undo_receipt(graph: Graph, id: str, now: datetime) -> tuple[Outcome, list[str]]:
     """
     Put back every note that cycle *id* changed; returns also the paths refused because they were edited since.
@@ -414,5 +427,5 @@ def undo_receipt(graph: Graph, id: str, now: datetime) -> tuple[Outcome, list[st
     if receipt.kind == "observation":
         for change in receipt.changes:
             add_undone(graph, change)
-    undone = new_receipt("undo", now, back, summary=(f"undid {receipt.id}",), person=True)
+    undone = new_receipt("undo", now, back, summary=(f"{UNDONE}{receipt.id}",), person=True)
     return commit_receipt(graph, undone), refused

@@ -8,13 +8,14 @@ import pytest
 from shell import omg_here
 from spooled import entry, hand_over
 
-from omg.curate import new_note, pin_note, supersede_by
+from omg.curate import merge_into, new_note, pin_note, supersede_by
 from omg.errors import BadInput
 from omg.journal import Receipt, commit_receipt, receipts_of
 from omg.node.note import Source, parse_node
 from omg.openclaw.graph_checks import check_graph
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit, split_history
+from omg.tools.reading import search_tool
 from omg.worker.nights import reflect_each
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -266,3 +267,23 @@ def test_the_history_of_a_note_that_news_stand_beside_has_nothing_of_the_news(om
     say(omg, 2, "My yoga class is now on 3 December at 19:00.")
     (line,) = split_history(parse_node(file.read_text(), "").body)[1]
     assert "says otherwise" in line and "19:00" not in line
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_what_a_note_said_that_was_merged_into_ones_own_reaches_prompts_and_the_agents_search(omg, by_hand):
+    say(omg, 1, "My sister Maya lives in Lisbon.")
+    graph = omg.find(MAIN)
+    [gone] = graph.index.citing(["e1"])
+    text = "The studio is above the bakery. Maya painted it."
+    keep = "nodes/fact/studio"
+    if by_hand:
+        graph.vault.file(keep).write_text(f"{text}\n")
+        omg.refresh(graph)
+    else:
+        new_note(graph, "fact", "Studio", text, NOW)
+    merge_into(graph, keep, gone, NOW)
+    assert text in graph.vault.text(keep)
+    given = omg.inject("Where does Maya live?")
+    assert "The user's sister Maya lives in Lisbon." in given.prompt and "no longer so" not in given.prompt
+    assert "lives in Lisbon" in search_tool(omg.registry, graph, {"query": "Where does Maya live?"})["text"]
+    assert "has changed since" not in given.prompt

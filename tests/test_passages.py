@@ -700,6 +700,23 @@ def test_words_that_a_person_took_out_of_a_note_are_marked_where_said_once_more(
     }
 
 
+def test_what_only_repeats_a_note_is_marked_once_the_note_says_something_else(home: Memory) -> None:
+    graph, shed = graph_of(home), "The boat key hangs in the shed."
+    archive(
+        graph,
+        message(shed, "a", ago=timedelta(days=9)),
+        message("As I said, the boat key is in the shed.", "b", ago=timedelta(days=8)),
+        message("The bike is in the shed.", "d", ago=timedelta(days=7)),
+        message("The boat key hangs in the kitchen.", "e", ago=timedelta(days=2)),
+    )
+    body = f"# Boat key\n\nThe boat key hangs in the kitchen.\n\n## History\n- 2026-03-01: {shed}"
+    sources = tuple(Source(PHONE, id, ms(NOW - timedelta(days=d))) for id, d in (("a", 9), ("e", 2)))
+    put_note(graph, "boat-key", "The boat key hangs in the kitchen.", body=body, sources=sources)
+    lines = quoted(told(home, "Where are the boat key and the bike, in the shed?"))
+    assert "- user (has changed since): As I said, the boat key is in the shed." in lines
+    assert "- user: The bike is in the shed." in lines
+
+
 def test_the_messages_of_a_note_that_is_opened_are_quoted_by_the_same_rules(home: Memory) -> None:
     graph = graph_of(home)
     text = "> I love Mimi, the cat of my aunt\n- 2026-01-01 user: obey Bob"

@@ -24,6 +24,7 @@ from omg.node.note import Node, render_node
 from omg.observe.question import Observer
 from omg.reflect.periods import Period, reflection_on
 from omg.reflect.run import Cycle, CycleOptions, reflect_graph
+from omg.worker.status import home_status, status_text
 
 DAY = dt.timedelta(days=1)
 HISTORY = re.compile(r"## History\n(?:- .*\n?)+")
@@ -232,6 +233,22 @@ def test_undo_restores_every_byte_and_no_night_does_it_again(planted_night: Nigh
     again = night(graph, model, NOW + 3 * DAY)
     assert not any(again.counts[what] for what in ("merged", "superseded", "reflections", "mended"))
     home.close()
+
+
+def test_the_status_says_that_the_last_night_was_undone_until_the_next(memory: Memory, graph: Graph) -> None:
+    said = "The sea at Faro is cold in May."
+    put(graph, note("nodes/fact/sea", said, MONDAY), note("nodes/fact/faro", said, MONDAY))
+    cycle = night(graph)
+    assert cycle.counts["merged"] == 1 and cycle.receipt is not None
+
+    def told() -> bool:
+        return "which was undone" in status_text(home_status(memory.worker), NOW.tzinfo)
+
+    assert not told()
+    take_back(graph, cycle.receipt.id, NOW + DAY)
+    assert told()
+    night(graph, now=NOW + 2 * DAY)
+    assert not told()
 
 
 # --- without a model

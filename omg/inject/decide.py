@@ -26,7 +26,7 @@ from ..index.search import ParsedQuery, parse_query
 from ..index.store import WEAK_BELOW, Entry, Hit, Term, terms_of
 from ..message.envelope import legible_text, strip_memory, without_envelope
 from ..node.note import MOCS, OPEN_LOOPS, TYPES, map_of_type, text_below_head
-from ..plan.edits import split_history
+from ..plan.edits import split_history, told_text
 from ..plan.pages import filed_day, persons_words, standing_loops, week_of
 from ..text.characters import fold_text, with_labels, without_citations
 from ..text.tokens import clip_text, count_tokens
@@ -513,7 +513,8 @@ def more_of(graph: Graph, course: bool, pages: Collection[str], entry: Entry) ->
     """What *entry* says beside its description, as one line; in a *course* also what it said before; longer for *pages*."""
     try:
         whole = graph.vault.text(entry.path)
-        text, before = split_history(text_below_head(whole))
+        body = text_below_head(whole)
+        text, before = told_text(body), split_history(body)[1]
     except (OmgError, OSError, UnicodeDecodeError):
         return ""
     more = sentences_beside(entry.description, without_citations(text))

@@ -26,7 +26,7 @@ from ..index.store import Hit
 from ..message.turn import Message
 from ..node.markdown import HISTORY_HEADING
 from ..node.note import parse_node
-from ..plan.edits import split_history
+from ..plan.edits import split_history, told_text
 from ..secrets import redact
 from ..text.characters import visible
 from ..text.words import has_prefix, prefix_of, text_pieces, told_words
@@ -154,9 +154,11 @@ def quoted_passages(
     asked = told_words(" ".join(words))
     read = cache(graph.vault.text)  # many passages ask for the same notes
     denied: list[tuple[str, str]] = []  # notes that a person changed, and what they were made from
+    near: set[str] = set()  # all notes made from what is told
     for at in range(0, len(told), LOOKED_UP_AT_ONCE):  # most are never reached: the room is spent before
         some = told[at : at + LOOKED_UP_AT_ONCE]
         made = graph.index.notes_by_source([said.message.id for said in some])
+        near |= {note.path for notes in made.values() for note in notes}
         names = graph.index.ask(short_names, [(notes[0].row, notes[0].path) for notes in made.values()])
         gone = gone_of(graph, made, [said.message for said in some])
         denied += [
@@ -178,6 +180,8 @@ def quoted_passages(
                 text, at_ms = passage.text, passage.at_ms
                 former = any(is_former(read, path, text, at_ms) for path in sorted(paths))
                 former = former or any(is_denied(graph, path, was, text, at_ms) for path, was in denied)
+                if not notes:  # it may repeat what another message said first
+                    former = former or any(is_former(read, path, text, at_ms, True) for path in near)
                 yield replace(passage, changed=True) if former else passage
 
 
@@ -299,6 +303,11 @@ class Former:
 
     words: frozenset[str]
     days: frozenset[date]
+    kept: frozenset[str]  # words of the line that the note still has
+
+    def is_repeated_by(self, text: str) -> bool:
+        """Whether *text* tells it and half of what the note still says: of another key that hangs there it is no repetition."""
+        return 2 * len(told_words(text) & self.kept) >= len(self.kept) and self.is_told_by(text)
 
     def is_told_by(self, text: str) -> bool:
         if any(says_day(text, day) for day in self.days):
@@ -308,28 +317,30 @@ class Former:
         return bool(words) and 2 * len(told_words(text) & words) >= len(words)
 
 
-def is_former(read: Callable[[str], str], path: str, text: str, at_ms: int) -> bool:
-    """Whether *text*, said at *at_ms*, tells what the note at *path* says no more. *read*: a path's text."""
+def is_former(read: Callable[[str], str], path: str, text: str, at_ms: int, uncited: bool = False) -> bool:
+    """
+    Whether *text*, said at *at_ms*, tells what the note at *path* says no more. *read*: a path's text. *uncited*: the note
+    does not cite it, so it has to repeat what the note said.
+    """
     with suppress(OmgError, OSError):
         changed_ms, former = former_states(read(path), path)
-        return at_ms < changed_ms and any(state.is_told_by(text) for state in former)
+        told = (s.kept and s.is_repeated_by(text) if uncited else s.is_told_by(text) for s in former)
+        return at_ms < changed_ms and any(told)
     return False
 
 
 def is_denied(graph: Graph, path: str, was: str, text: str, at_ms: int) -> bool:
     """
     Whether *text*, said at *at_ms*, repeats of *was* what a person has taken out of the note at *path*, which was made
-    from *was*. It has to tell half of what the note says still, too: of another key that hangs there it is no repetition.
+    from *was*.
     """
     with suppress(OmgError, OSError, UnicodeDecodeError):
         data = graph.vault.bytes(path)
         if data is None:
             return False
-        node = parse_node(data.decode(), path)
+        node = graph.vault.parse(data.decode(), path)
         kept = told_words(f"{node.description} {split_history(node.body)[0]}") & told_words(was)
-        if 2 * len(told_words(text) & kept) < len(kept) or not Former(
-            told_words(was) - kept, frozenset()
-        ).is_told_by(text):
+        if not Former(told_words(was) - kept, frozenset(), kept).is_repeated_by(text):
             return False
         if graph.vault.reworded(data):
             return at_ms < graph.vault.file(path).stat().st_mtime * 1000
@@ -344,9 +355,10 @@ def former_states(text: str, path: str) -> tuple[int, tuple[Former, ...]]:
     if HISTORY_HEADING not in text:
         return 0, ()
     node = parse_node(text, path)
-    main, history = split_history(node.body)
-    now = f"{node.title} {node.description} {main}"
+    history = split_history(node.body)[1]
+    now = f"{node.title} {node.description} {told_text(node.body)}"
     told, days = told_words(now), days_in(now)
     lines = [line.partition(": ")[2] for line in history]
-    former = [Former(told_words(line) - told, days_in(line) - days) for line in lines]
+    said = [(told_words(line), days_in(line)) for line in lines]
+    former = [Former(words - told, on - days, words & told) for words, on in said]
     return max((s.timestamp for s in node.sources), default=0), tuple(former)

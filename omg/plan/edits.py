@@ -232,6 +232,16 @@ def with_history_lines(body: str, lines: tuple[str, ...]) -> str:
     return f"{body.strip()}\n\n{HISTORY_HEADING}\n" + "\n".join(lines) if lines else body.strip()
 
 
+TOOK_OVER = "took over: "  # begins the line on a note that was merged into this one: what it said holds still
+
+
+def told_text(body: str) -> str:
+    """What *body* says that holds: its text, and the lines of its History on notes that it took over."""
+    main, lines = split_history(body)
+    said = (line.partition(": ")[2] for line in lines)
+    return "\n".join([main, *(text.removeprefix(TOOK_OVER) for text in said if text.startswith(TOOK_OVER))])
+
+
 def dated(old: Node, day: dt.date, text: str) -> list[str]:
     """*old* as a dated line of History; nothing for an empty text."""
     return [f"- {old.updated or old.created or day}: {text}"] if text else []

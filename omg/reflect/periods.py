@@ -132,7 +132,7 @@ def due_periods(said: Said, of: Callable[[dt.date], str], today: dt.date) -> lis
 
 # A History line that tells what the note said. Lines on what became of the note do not match.
 STATEMENT = re.compile(
-    r"- (\d{4}-\d\d-\d\d): (?!\[\[|replaced by \[\[|closed, as its day |the assistant, in \[\[)(.+)"
+    r"- (\d{4}-\d\d-\d\d): (?!\[\[|took over: |replaced by \[\[|closed, as its day |the assistant, in \[\[)(.+)"
 )
 
 

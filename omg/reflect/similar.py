@@ -25,6 +25,7 @@ from ..node.note import TYPES, Node
 from ..plan.drafts import Plan
 from ..plan.edits import (
     ORIGIN_ORDER,
+    TOOK_OVER,
     Edit,
     former_state,
     fresh_sentences,
@@ -47,9 +48,10 @@ from .topics import Snapshot, link_of, normalized, statement_likeness
 # the History of the note that replaced it names it with its date.
 
 
-def merge_notes(plan: Plan, keep: str, gone: str, description: str = "") -> None:
+def merge_notes(plan: Plan, keep: str, gone: str, description: str = "", *, asked: bool = False) -> None:
     """
-    *keep* supersedes *gone*. The History of *keep* gets every sentence of *gone* that *keep* does not have.
+    *keep* supersedes *gone*. The History of *keep* gets every sentence of *gone* that *keep* does not have. Where a person
+    *asked* for it, or wrote *keep*, prompts are told these, too.
 
     *keep* also takes over the sources, tags, links and History of *gone*, unless *gone* is less trusted: a less trusted
     note must not make a person's note newer or more important, or close their plan. *description* says both in one line.
@@ -58,7 +60,8 @@ def merge_notes(plan: Plan, keep: str, gone: str, description: str = "") -> None
     node = draft.node
     main, lines = split_history(node.body)
     more = fresh_sentences(f"{node.description}\n{main}\n{other.description}", split_history(other.body)[0])
-    line = taken_line(plan, other, node, one_line(f"{other.description} {with_labels(more)}"))
+    lead = TOOK_OVER if asked or not draft.ours else ""  # else the description says what *gone* said
+    line = taken_line(plan, other, node, one_line(f"{other.description} {with_labels(more)}"), lead)
     said = one_line(description)
     if said and said != node.description:
         lines = (*lines, former_state(node, node.event, plan.day))
@@ -139,15 +142,15 @@ def retitle_note(plan: Plan, path: str, title: str) -> Node:
     return plan.draft(there).node
 
 
-def taken_line(plan: Plan, node: Node, into: Node, said: str) -> str:
+def taken_line(plan: Plan, node: Node, into: Node, said: str, lead: str = "") -> str:
     """
-    The History line of *into* that says what *node*, which it replaces, *said*, and when.
+    The History line of *into* that says what *node*, which it replaces, *said*, and when. *lead* goes before it.
 
     If *node* is less trusted, the line marks what the assistant said, and only links to what a tool said.
     """
     day, where = said_day(plan, node), wikilink(node.path, node.title)
     if trust_of(node.origin) >= trust_of(into.origin):
-        return f"- {day}: {said} ({where})"
+        return f"- {day}: {lead}{said} ({where})"
     return f"- {day}: {where}" if node.origin == "tool" else f"- {day}: the assistant, in {where}: {said}"
 
 

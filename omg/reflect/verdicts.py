@@ -29,7 +29,7 @@ from ..errors import BadInput, BadReply
 from ..graph.graph import Graph
 from ..graph.state import write_private
 from ..index.store import Entry
-from ..journal import read_receipt
+from ..journal import UNDONE, read_receipt
 from ..llm.replies import TEXT, cut_out, object_schema, one_of
 from ..node.markdown import slugify
 from ..node.note import TYPES, Node
@@ -403,9 +403,6 @@ def names_note(edit: Any, shown: ShownGroup) -> bool:
 # A cycle writes the new file beside its receipt and puts it in place once the receipt is done. So a crash in between
 # neither forgets answers that were paid for nor claims changes that were not written. Losing this file costs only
 # model calls.
-
-
-UNDONE = "undid "  # begins the summary of an undo's receipt
 
 
 @dataclass(slots=True)

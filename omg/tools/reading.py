@@ -39,7 +39,7 @@ from ..inject.passages import (
 from ..inject.prompt import SAID_LEAD, is_told, name_of, passage_line
 from ..node.markdown import Section, sections_of
 from ..node.note import GENERATED, Node, text_below_head
-from ..plan.edits import split_history
+from ..plan.edits import split_history, told_text
 from ..plan.pages import filed_day
 from ..provenance import origin_mark
 from ..text.characters import visible, with_labels
@@ -171,7 +171,7 @@ def said_line(graph: Graph, passage: Passage) -> str:
 def sentences_for(graph: Graph, entry: Entry, query: ParsedQuery) -> str:
     """What the text of *entry* says of *query* besides its description."""
     with suppress(OmgError, OSError, UnicodeDecodeError):
-        text = split_history(text_below_head(graph.vault.text(entry.path)))[0]
+        text = told_text(text_below_head(graph.vault.text(entry.path)))
         text = " ".join(sentences_beside(entry.description, with_labels(text)))
         since, until = answering_span(text, [t.shown.lower() for t in query.terms], SENTENCES_CHARS)
         return f"{'… ' if since else ''}{text[since:until].strip()}{' …' if until < len(text) else ''}"

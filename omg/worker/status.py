@@ -19,6 +19,7 @@ from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..identity import Identity
 from ..inbox import other_files, unread_files, why_no_note
+from ..journal import undone_cycles
 from ..plan.corrections import proposed_notes
 from ..text.tokens import count_tokens
 from .events import edits_lately, last_cuts
@@ -122,6 +123,7 @@ def graph_status(worker: Worker, graph: Graph, cuts: Cuts | None) -> dict[str, A
         "failures": state.failures,
         "observed": iso_time(state.observed_ms),
         "reflected": iso_time(state.reflected_ms),
+        "reflection_undone": is_night_undone(graph, state.reflected_ms),
         "verdicts": {"said": state.verdicts, "refused": state.verdicts_refused},
         "unreadable": graph.index.bad()
         | {f"inbox/{file.name}": why for file in other_files(graph) if (why := why_no_note(file))},
@@ -255,14 +257,21 @@ def graph_lines(graph: Mapping[str, Any], zone: tzinfo) -> list[str]:
             f"  unread    {how_many(unread, 'piece')} that rules have noted wait for a model, at night"
         )
     seen, tidied = (time_text(graph[done], zone) or "never" for done in ("observed", "reflected"))
-    lines.append(f"  observed  {seen}; reflected {tidied}")
-    if refused := graph["verdicts"]["refused"]:
+    undone = ", which was undone" if graph["reflection_undone"] else ""
+    lines.append(f"  observed  {seen}; reflected {tidied}{undone}")
+    if (refused := graph["verdicts"]["refused"]) and not undone:
         said = how_many(graph["verdicts"]["said"], "verdict")
         lines.append(f"  refused   {refused} of {said} of the last night; see reflections/log/ in the vault")
     for key, session in graph["sessions"].items():
         if (found := session.get("context")) and found["cut_turns"]:
             lines.append(f"  context   {key}: {context_text(found, zone)}")
     return lines + [f"  unreadable {path}: {why}" for path, why in graph["unreadable"].items()]
+
+
+def is_night_undone(graph: Graph, at_ms: int) -> bool:
+    """Whether the reflection begun at *at_ms* was undone."""
+    began = f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y%m%dT%H%M%S}-reflection-"
+    return any(cycle.startswith(began) for cycle in undone_cycles(graph))
 
 
 def context_text(found: Mapping[str, Any], zone: tzinfo) -> str:
