@@ -41,12 +41,10 @@ class Target:
     """The note that an edit changes. *path*: None for one of the same reply."""
 
     origin: str | None
-    type: str
     title: str
     description: str
     body: str = ""
     path: str | None = None
-    standing: bool = False
     said: date | None = None  # the day of its latest news
 
 
