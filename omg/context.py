@@ -276,17 +276,13 @@ NOTE_LINE = re.compile(r"- (\S.*?) (?:— |\()")
 BY_RUN = ":user"  # ends the idempotency key of the message that began a run, behind the run's id
 
 
-def served_again(
-    graph: Graph, given: Sequence[Mapping[str, Any]], gone: Collection[int], own: SessionState
-) -> dict[int, str]:
-    """Message index → the notes served with it, for messages that are not *gone* and notes that all still hold."""
-    if not own.served:
+def served_again(context: RequestContext) -> dict[int, str]:
+    """Message index → the notes served with it, for messages that were not cut and notes that all still hold."""
+    graph, served, gone = context.graph, context.own.served, set(context.indices(context.cut))
+    if not served:
         return {}
-    found: dict[int, str] = {}
-    for i, message in enumerate(given):
-        key = str(message.get("idempotencyKey") or "")
-        if key.endswith(BY_RUN) and i not in gone and (text := own.served.get(key.removesuffix(BY_RUN))):
-            found[i] = text
+    runs = runs_of(context.given).items()
+    found = {i: served[run] for i, run in runs if i not in gone and served.get(run)}
     named = {i: notes_named(text) for i, text in found.items()}
     paths = {name: graph.index.find(name) for name in set().union(*named.values())}
     holding = graph.index.ask(paths_that_hold, {path for path in paths.values() if path})
@@ -308,11 +304,15 @@ def fitting(again: Mapping[int, str], room: int) -> dict[int, str]:
     return dict(list(again.items())[:kept])
 
 
-def runs_kept(
-    own: SessionState, given: Sequence[Mapping[str, Any]], again: Mapping[int, str]
-) -> dict[str, str]:
-    """The served texts to keep: those put into the context *again*, and that of a run whose message is not *given* yet."""
-    runs = {i: str(m.get("idempotencyKey") or "").removesuffix(BY_RUN) for i, m in enumerate(given)}
+def runs_of(given: Sequence[Mapping[str, Any]]) -> dict[int, str]:
+    """Message index → the run that it began, for messages that began one."""
+    keys = {i: str(m.get("idempotencyKey") or "") for i, m in enumerate(given)}
+    return {i: key.removesuffix(BY_RUN) for i, key in keys.items() if key.endswith(BY_RUN)}
+
+
+def runs_kept(context: RequestContext, again: Mapping[int, str]) -> dict[str, str]:
+    """The served texts to keep: those put into the context *again*, and that of a run whose message is not given yet."""
+    own, runs = context.own, runs_of(context.given)
     here = {run for i, run in runs.items() if i not in again}
     newest = next(reversed(own.served), "")
     stay = {runs[i] for i in again} | ({newest} - here)
@@ -526,7 +526,7 @@ def cut_context(
     context.cut |= beginning_of_cut(context)
     raw = raw_tokens(context.messages, context.turns, context.cut)
     if own.epoch == state.epoch:
-        context.served = served_again(graph, context.given, set(context.indices(context.cut)), own)
+        context.served = served_again(context)
     fresh = turns_to_go(context)
     cut = context.cut.union(fresh)
     raw -= context.tokens(fresh)
@@ -541,11 +541,11 @@ def cut_context(
     cost, saved = count_tokens(text), context.tokens(cut)
     request = partial(note_request, session=session, run=str(body.get("runId") or ""), raw=raw)
     if not cut or not text or cost >= saved:  # the context never gets longer than without OMG
-        graph.note(partial(request, served=runs_kept(own, context.given, {}), raw_from=0))
+        graph.note(partial(request, served=runs_kept(context, {}), raw_from=0))
         return Cut(waits=waits, blocks=blocks)
     room = min(saved - cost, round(MOST_SERVED * context.threshold) - raw)
     served = {} if fresh else fitting(context.served, room)
-    request = partial(request, served=runs_kept(own, context.given, served), raw_from=context.raw_from(cut))
+    request = partial(request, served=runs_kept(context, served), raw_from=context.raw_from(cut))
     graph.note(request)
     if reason and (fresh or text != own.timeline or not late):
         epoch, told_before_ms = state.epoch, context.told_before_ms()

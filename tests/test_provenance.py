@@ -21,8 +21,8 @@ from omg.message.drop import clean_entries
 from omg.message.turn import Message
 from omg.node.note import Node
 from omg.observe.question import render_material, render_question
-from omg.observe.reply import ParsedReply, ShownToObserver, parse_value, quoted_reply
-from omg.observe.run import checked, unchecked
+from omg.observe.reply import ParsedReply, ShownToObserver, parse_value, quoted_reply, settled_reply
+from omg.observe.run import checked
 from omg.plan.edits import Edit, as_entry
 from omg.provenance import foreign_in_sight
 from omg.rules.observer import observe_offline
@@ -110,7 +110,7 @@ def judged(row: dict[str, Any], ask: Check | None = None) -> ParsedReply:
     reply = {"edits": row["edits"], "now": row["now"] or {}}
     made = checked(parse_value(reply, shown), shown, ask, "main")
     if render_material(shown):
-        of_tools = unchecked(parse_value(reply, shown, material=True), shown)
+        of_tools = settled_reply(parse_value(reply, shown, material=True), shown, [])
         made.edits += of_tools.edits
     return made
 
@@ -212,7 +212,7 @@ def in_quotations(row: dict[str, Any]) -> ParsedReply:
 def by_the_rules(row: dict[str, Any]) -> ParsedReply:
     shown = shown_of(row)
     said = observe_offline([m for _, m in shown.messages.values()], list(shown.notes.values()), UTC)
-    return unchecked(parse_value(said, shown), shown)
+    return settled_reply(parse_value(said, shown), shown, [])
 
 
 @pytest.mark.parametrize("observer", [in_quotations, by_the_rules])

@@ -87,9 +87,9 @@ def shown_notes(
     now = "\n".join(f"{key}: {current[key]}" for key in HINTS if current.get(key))
     now = clip_text(now, budget)
     budget -= count_tokens(now)
-    made = notes_made_of(graph, plan, messages)
+    made = notes_made_of(plan, messages)
     session_asked = session if observer.ask else None
-    found = known_notes(graph, plan, messages, now=now, session=session_asked, before=before)
+    found = known_notes(plan, messages, now=now, session=session_asked, before=before)
     # What the assistant only proposes keeps nothing that a person says from being noted. A model takes up what was proposed
     # of these very messages, or not (`ShownToObserver.proposals`).
     waiting = {e.path for e in (*found, *made.values()) if is_proposal(graph, e)}
@@ -114,11 +114,12 @@ def shown_notes(
     )
 
 
-def notes_made_of(graph: Graph, plan: Plan, messages: Sequence[Message]) -> dict[str, Entry]:
+def notes_made_of(plan: Plan, messages: Sequence[Message]) -> dict[str, Entry]:
     """The notes that were made of *messages* earlier, by path; for messages that are read again."""
-    made = graph.index.notes_by_source([m.id for m in messages])
+    index = plan.graph.index
+    made = index.notes_by_source([m.id for m in messages])
     paths = {note.path for notes in made.values() for note in notes if note.status == "active"}
-    entries = [graph.index.entry(path) for path in paths - plan.drafts.keys() - plan.moved.keys()]
+    entries = [index.entry(path) for path in paths - plan.drafts.keys() - plan.moved.keys()]
     found = [e for e in entries if e is not None and e.path.startswith("nodes/")]
     return {e.path: e for e in sorted(found, key=lambda e: (e.updated, e.path))}
 
@@ -132,20 +133,14 @@ def room_for_known(config: Config, window: int) -> int:
 
 
 def known_notes(
-    graph: Graph,
-    plan: Plan,
-    messages: Sequence[Message],
-    *,
-    now: str,
-    session: str | None,
-    before: Sequence[Message] = (),
+    plan: Plan, messages: Sequence[Message], *, now: str, session: str | None, before: Sequence[Message] = ()
 ) -> list[Entry]:
     """
     The notes that these messages may be about, best first: what this batch has drafted, then what the index finds for
     each message and for *now* (the conversation's hints), and the open loops due about this day. With *session*, when a
     model is asked, also what the index finds by meaning, and notes that share no word with the messages.
     """
-    at = datetime.fromtimestamp(messages[-1].timestamp / 1000, UTC)
+    graph, at = plan.graph, datetime.fromtimestamp(messages[-1].timestamp / 1000, UTC)
     texts = [m.text for m in messages if m.role != "tool"]
     ranked = notes_found(graph, [*texts, now], at, vectors=session is not None)
     due = due_loops(graph, at.astimezone(graph.zone).date())

@@ -214,12 +214,7 @@ def observe_said(
     total, edits = ParsedReply(), 0
     kept = KeptReplies(graph, observer)
     replies = replies_to(
-        graph,
-        plan,
-        replace(observer, ask=kept if observer.ask else None),
-        said,
-        current=current,
-        config=config,
+        plan, replace(observer, ask=kept if observer.ask else None), said, current=current, config=config
     )
     with kept:
         for reply in replies:
@@ -236,9 +231,9 @@ def observe_said(
     settle_proposals(plan, sorted(plan.waiting))
     link_names(plan, [p for p, d in plan.drafts.items() if d.text != d.before], graph.index.entries())
     if not said.read:
-        file_loose_notes(plan, messages, graph)
+        file_loose_notes(plan, messages)
     hints = {**total.hints, "shared": seen} if total.hints and not said.read else {}
-    observed = write_batch(graph, plan, said, id=id, hints=hints, redactions=redactions)
+    observed = write_batch(plan, said, id=id, hints=hints, redactions=redactions)
     if observer.ask is not None:
         kept.file.unlink(missing_ok=True)
     observed.edits = edits
@@ -258,13 +253,7 @@ def observe_said(
 
 
 def replies_to(
-    graph: Graph,
-    plan: Plan,
-    observer: Observer,
-    said: Said,
-    *,
-    current: Mapping[str, str],
-    config: Config,
+    plan: Plan, observer: Observer, said: Said, *, current: Mapping[str, str], config: Config
 ) -> Iterator[ParsedReply]:
     """
     The parsed replies about *said*, which is split into pieces that fit the model's window. The caller applies the edits of
@@ -273,7 +262,7 @@ def replies_to(
     *current*: the conversation's hints, which the caller updates after each reply. If a reply was cut short, its piece is
     asked about again in halves, down to a single message.
     """
-    messages = said.messages
+    graph, messages = plan.graph, said.messages
     if graph.identity.scope == "group" and (observer.ask is None or is_small_model(config, observer)):
         messages = with_strangers(messages)  # a model is shown the names as they are
     room = int(min(config.observation.max_tokens_per_batch, observer.window * WINDOW_SHARE))
@@ -289,13 +278,11 @@ def replies_to(
             recent = {e.path for e in notes_of_last(graph, before, piece[0].timestamp)}
             offline = observe_offline(piece, entries, graph.zone, before[-1:], recent)
             for found in (offline, {"edits": agents_own_notes(shown)}):
-                yield unchecked(parse_value(found, shown), shown)
+                yield settled_reply(parse_value(found, shown), shown, [])
         elif is_small_model(config, observer):
             yield from message_by_message(shown, observer.ask, config, agent)
         else:
-            reply = reply_to_failure(
-                observer.ask, observers_question("observe", render_question(shown), config, agent)
-            )
+            reply = asked(observer.ask, "observe", render_question(shown), config, agent)
             if reply.cut and len(parts := split_halves(piece)) > 1:
                 log.info("%s: a reply about %d messages was cut short", observer.model, len(piece))
                 waiting[:0] = parts
@@ -306,17 +293,15 @@ def replies_to(
             able = observer.able
             yield checked(parsed, shown, observer.ask, agent) if able else quoted_reply(parsed, shown)
             if material := render_material(shown):
-                reply = reply_to_failure(
-                    observer.ask, observers_question("observe-material", material, config, agent)
-                )
-                yield unchecked(parse_answer(reply, shown, observer.model, material=True), shown)
+                reply = asked(observer.ask, "observe-material", material, config, agent)
+                yield settled_reply(parse_answer(reply, shown, observer.model, material=True), shown, [])
         before = [*before, *piece][-LOOKED_BACK:]
 
 
-def observers_question(prompt: str, text: str, config: Config, agent: str) -> ModelQuestion:
-    return ModelQuestion(
-        observer_prompt(prompt, config, agent), text, schema=OBSERVER_SCHEMA, purpose="observe", agent=agent
-    )
+def asked(ask: Ask, prompt: str, text: str, config: Config, agent: str) -> ModelReply:
+    """The model's reply to *text* under the instructions *prompt*."""
+    system = observer_prompt(prompt, config, agent)
+    return reply_to_failure(ask, ModelQuestion(system, text, OBSERVER_SCHEMA, "observe", agent))
 
 
 def checked(parsed: ParsedReply, shown: ShownToObserver, ask: Ask, agent: str) -> ParsedReply:
@@ -344,11 +329,6 @@ def checked(parsed: ParsedReply, shown: ShownToObserver, ask: Ask, agent: str) -
             parsed.edits[claim.of] = tried[claim.of]
             answers = [(c, verdict if (c.of, c.part) == (claim.of, "head") else v) for c, v in answers]
     return settled_reply(parsed, shown, answers)
-
-
-def unchecked(parsed: ParsedReply, shown: ShownToObserver) -> ParsedReply:
-    """*parsed* without the check: the rules quote what a person said, and what came from a tool is marked as a tool's."""
-    return settled_reply(parsed, shown, [])
 
 
 def proposals_of(graph: Graph, messages: Sequence[Message]) -> list[Node]:
@@ -415,7 +395,7 @@ def agents_own_notes(shown: ShownToObserver) -> list[Any]:
     ]
 
 
-def file_loose_notes(plan: Plan, messages: Sequence[Message], graph: Graph) -> None:
+def file_loose_notes(plan: Plan, messages: Sequence[Message]) -> None:
     """Add a line to each loose note of these messages that says where it went. Its own words stay."""
     ids: dict[str, set[str]] = {}
     for m in messages:
@@ -425,7 +405,7 @@ def file_loose_notes(plan: Plan, messages: Sequence[Message], graph: Graph) -> N
         written = [d.node for d in plan.drafts.values() if d.text != d.before]
         links = [wikilink(n.path, n.title) for n in written if any(s.id in own for s in n.sources)]
         kept = own & {s.id for n in written for s in n.sources}
-        day = day_of_ms(messages[-1].timestamp, graph.zone)
+        day = day_of_ms(messages[-1].timestamp, plan.graph.zone)
         line = f"- {day}: " + (f"filed as {', '.join(links)}" if links else "read; no note was made of it")
         if links and kept != own:  # some of its paragraphs are in no other note
             line += f"; {len(own - kept)} of {len(own)} paragraphs only stay here"
@@ -437,17 +417,9 @@ def file_loose_notes(plan: Plan, messages: Sequence[Message], graph: Graph) -> N
             plan.rewrite(draft, draft.node, Rebase(history=line))
 
 
-def write_batch(
-    graph: Graph,
-    plan: Plan,
-    said: Said,
-    *,
-    id: str,
-    hints: Mapping[str, Any],
-    redactions: int,
-) -> Observed:
+def write_batch(plan: Plan, said: Said, *, id: str, hints: Mapping[str, Any], redactions: int) -> Observed:
     """Under the vault's lock: the receipt, the files, the archive, the index."""
-    session, messages = said.session, said.messages
+    graph, session, messages = plan.graph, said.session, said.messages
     silent = session == INBOX_SESSION or bool(said.read)  # no conversation, or not one of now
     with graph.lock():
         replay_open(graph)
