@@ -53,10 +53,8 @@ DAY_BEFORE = re.compile(r"\d{4}-\d\d-\d\d(?!\d)")  # at the beginning of a file'
 SAYS_NOTHING = re.compile(r"#{1,6}(\s|$)|<!--|---+$|```|\|[\s:|-]+\|$")
 
 
-CLIP_KEYS, CLIP_TAGS = (
-    ("url", "source", "link", "site", "website"),
-    frozenset(("clippings", "clipping", "clipped")),
-)
+CLIP_KEYS = ("url", "source", "link", "site", "website")
+CLIP_TAGS = frozenset(("clippings", "clipping", "clipped"))
 Wrote = Callable[[str, Iterable[int]], bool | None]  # as Runs.wrote
 
 
@@ -181,12 +179,8 @@ def day_files(graph: Graph, memory: Path | None) -> Iterator[tuple[Path, str]]:
         return
     begun = day_of_ms(round((graph.folder / GRAPH_MARK).stat().st_mtime * 1000), graph.zone)
     for file in sorted(memory.glob("????-??-??.md")):
-        if (
-            DAY_FILE.fullmatch(file.name)
-            and (day := day_named(file.stem))
-            and day >= begun
-            and not file.is_symlink()
-        ):
+        day = day_named(file.stem) if DAY_FILE.fullmatch(file.name) and not file.is_symlink() else None
+        if day and day >= begun:
             yield file, f"memory/{file.stem}"
 
 

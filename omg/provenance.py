@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, tzinfo
 from functools import cache
@@ -334,16 +334,13 @@ def quoted(edit: Edit, cited: Sequence[Message]) -> Edit | None:
     """*edit* with the most similar sentence of a person in *cited* as its description; None if none is similar."""
     said = [(m, s) for m in cited if m.role == "user" for s in split_sentences(m.spoken)]
     words = told_words(edit.description or edit.body)
-    near = max(said, key=lambda found: len(words & told_words(found[1])), default=None)
-    if (
-        not words
-        or near is None
-        or len(words & told_words(near[1])) < NEAR * len(words)
-        or len(near[1]) > QUOTE_CHARS
-    ):
+    if not words or not said:
         return None
-    who = near[0].sender or "The user"
-    return replace(edit, description=f"{who}: “{one_line(near[1])}{QUOTE_END}")
+    near, sentence = max(said, key=lambda found: len(words & told_words(found[1])))
+    if len(words & told_words(sentence)) < NEAR * len(words) or len(sentence) > QUOTE_CHARS:
+        return None
+    who = near.sender or "The user"
+    return replace(edit, description=f"{who}: “{one_line(sentence)}{QUOTE_END}")
 
 
 def second_try(
@@ -486,16 +483,10 @@ def beside_note(edit: Edit, target: Target | None, sentences: Sequence[str]) -> 
 
 def without_sentences(body: str, gone: set[str]) -> str:
     """*body* without the sentences in *gone*; other lines are unchanged."""
-    if not gone:
-        return body
-    return "\n".join(kept_lines(body, gone)).strip()
-
-
-def kept_lines(body: str, gone: set[str]) -> Iterator[str]:
-    for line in body.split("\n"):
+    lines: list[str] = []
+    for line in body.split("\n") if gone else ():
         parts = split_sentences(line)
         kept = [part for part in parts if one_line(part) not in gone]
-        if len(kept) == len(parts):
-            yield line
-        elif kept:
-            yield " ".join(part.strip() for part in kept)
+        if kept or not parts:
+            lines.append(line if len(kept) == len(parts) else " ".join(kept))
+    return "\n".join(lines).strip() if gone else body

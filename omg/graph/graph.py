@@ -297,12 +297,9 @@ class Graph:
                 self.put(file.stem, turn)
                 file.unlink()
         if bad := self.tombstones.mend():
-            why, lines = (
-                f"{how_many(len(bad), 'line')} cannot be read",
-                b"".join(line + b"\n" for line in bad),
-            )
+            why = f"{how_many(len(bad), 'line')} cannot be read"
             mend = "what they forgot may come back by an import: forget it again"
-            set_aside_damaged(self.folder, self.tombstones.file, why, mend, lines)
+            set_aside_damaged(self.folder, self.tombstones.file, why, mend, b"\n".join(bad) + b"\n")
         self.state()
         if self._fault:
             self.update(lambda state: None)

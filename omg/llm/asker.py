@@ -196,11 +196,9 @@ class Asker:
             },
             llm.timeout_s,
         )
-        return (
-            with_token_counts(ModelReply(model=model, **answer), question)
-            if "text" in answer
-            else Failure(**answer)
-        )
+        if "text" not in answer:
+            return Failure(**answer)
+        return with_token_counts(ModelReply(model=model, **answer), question)
 
 
 def most_spent(model: str, asked: int, room: int) -> Spent:

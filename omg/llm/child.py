@@ -294,7 +294,8 @@ def completion_arguments(question: dict[str, Any]) -> dict[str, Any]:
     system, user = (question[role].encode("utf-8", "replace").decode() for role in ("system", "user"))
     provider = litellm.get_llm_provider(model)[1]
     ours: dict[str, Any] = {}
-    if schema and takes_schema(question):
+    switch = question["json_schema"]
+    if schema and (litellm.supports_response_schema(model) if switch == "auto" else switch):
         # Not strict: our schemas leave properties open.
         ours["response_format"] = {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
     elif schema:
@@ -318,13 +319,6 @@ def completion_arguments(question: dict[str, Any]) -> dict[str, Any]:
         "drop_params": True,  # parameters that the model does not take, as LiteLLM knows
         **ours,
     }
-
-
-def takes_schema(question: dict[str, Any]) -> bool:
-    import litellm
-
-    switch = question["json_schema"]
-    return bool(litellm.supports_response_schema(question["model"])) if switch == "auto" else bool(switch)
 
 
 def schema_in_words(system: str, schema: dict[str, Any] | None) -> str:

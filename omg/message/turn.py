@@ -182,12 +182,8 @@ def mark_mail(lines: Lines, found: list[str]) -> None:
             dashed = DASHED.match(lines[n]) is not None
             for k in range(n, len(lines)):
                 found[k] = found[k] or "quote"
-                if (
-                    dashed
-                    and k > n
-                    and DASHED.match(lines[k])
-                    and not HEADER.match(lines[first_written(lines, k + 1)])
-                ):
+                ends = dashed and k > n and DASHED.match(lines[k])
+                if ends and not HEADER.match(lines[first_written(lines, k + 1)]):
                     break  # "----- end -----": what follows is the person's again
             return
 

@@ -224,11 +224,8 @@ def _told(text: str, start: int, end: int, kind: str, chars: int) -> Iterator[Sp
     ):
         yield *m.span("value"), kind
         return
-    if (
-        kind == "password"
-        and text[start:end].lower() not in ("pass", "secret")
-        and (m := TOLD_NUMBER.match(text, end))
-    ):
+    own = kind == "password" and text[start:end].lower() not in ("pass", "secret")
+    if own and (m := TOLD_NUMBER.match(text, end)):
         yield *m.span("value"), kind
         return
     stop = text.find("\n", end, end + chars) % (end + chars + 1)

@@ -131,13 +131,8 @@ def telling_words(text: str, idle: Collection[str]) -> dict[str, str]:
         elif word in NUMBERS and word not in idle:
             found.setdefault(NUMBERS[word], word)
         elif word not in idle and (len(word) > 1 or m[0].isupper()):
-            found.setdefault(word_stem(word), word)
+            found.setdefault(fold_text(stem_of(word)), word)
     return found
-
-
-def word_stem(word: str) -> str:
-    root = stem_of(word)
-    return root if root.isascii() else fold_text(root)
 
 
 def number_of(word: str) -> str:
