@@ -59,9 +59,8 @@ def pause_of(value: Any) -> float | Literal[False]:
     """Seconds, from a number or a text like "300s", "5m", "1hr". false stays false."""
     if value is False:
         return value
-    found = (
-        re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", value.strip().lower()) if isinstance(value, str) else None
-    )
+    text = value.strip().lower() if isinstance(value, str) else ""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", text)
     if found and found[2] in UNITS:
         return float(found[1]) * UNITS[found[2]]
     if not is_number(value) or value < 0:
@@ -494,12 +493,8 @@ def others_can_reach(config: Mapping[str, Any]) -> list[str]:
 def is_private(channel: Mapping[str, Any]) -> bool:
     """Whether only one person can reach the agent there. By default the owner approves direct messages, and groups
     are a list."""
-    people = {
-        str(p)
-        for key in ("allowFrom", "groupAllowFrom")
-        if isinstance(channel.get(key), list)
-        for p in channel[key]
-    }
+    lists = [channel.get(key) for key in ("allowFrom", "groupAllowFrom")]
+    people = {str(person) for given in lists if isinstance(given, list) for person in given}
     direct = channel.get("dmPolicy") in ("allowlist", "disabled")
     grouped = channel.get("groupPolicy", "allowlist")
     groups = grouped == "disabled" or (grouped == "allowlist" and not channel.get("groups"))

@@ -448,10 +448,8 @@ class RequestContext:
     @property
     def weighed(self) -> list[Shown]:
         """The messages, each counted with the tokens of the notes served with it."""
-        return [
-            replace(m, tokens=m.tokens + count_tokens(self.served[i])) if i in self.served else m
-            for i, m in enumerate(self.messages)
-        ]
+        served = {i: count_tokens(text) for i, text in self.served.items()}
+        return [replace(m, tokens=m.tokens + served.get(i, 0)) for i, m in enumerate(self.messages)]
 
     def place(self, i: int) -> tuple[str, int]:
         """The key by which a message is found in the archive, where its id and details may differ."""

@@ -492,9 +492,8 @@ def merge_graphs(registry: Registry, source: Graph, into: Graph) -> None:
         commit_receipt(into, new_receipt("edit", now, pages, name="maps"))
     into.index.archive(into.folder / "archive")
     for file in sorted((source.folder / "archive").glob("*.jsonl")):
-        lines = {
-            json.loads(line)["id"]: line for line in file.read_text(encoding="utf-8").split("\n") if line
-        }
+        said = filter(None, file.read_text(encoding="utf-8").split("\n"))
+        lines = {json.loads(line)["id"]: line for line in said}
         if fresh := [lines[id] for id in lines if id not in into.index.seen(lines)]:
             append_lines(into.folder / "archive" / file.name, fresh)
     into.index.archive(into.folder / "archive")

@@ -131,10 +131,8 @@ def says_owner(vouched: Mapping[str, Any]) -> bool | None:
 def is_remembered(ctx: Mapping[str, Any], triggers: Collection[str] = ("user",)) -> bool:
     """Whether a hook's context is a turn that is remembered and served: a person's, or one of the other *triggers*."""
     trigger = ctx.get("trigger")
-    if (
-        trigger not in triggers
-        or identity_of_session(str(ctx.get("sessionKey") or ""), asked=triggers) is None
-    ):
+    session = str(ctx.get("sessionKey") or "")
+    if trigger not in triggers or identity_of_session(session, asked=triggers) is None:
         return False
     provenance = ctx.get("inputProvenance")
     kind = provenance.get("kind") if isinstance(provenance, Mapping) else provenance

@@ -102,12 +102,10 @@ def examine(ask: Ask) -> int:
     """Ask the model the twenty claims in four questions; returns how many it gets right. Raises ModelError."""
     right = 0
     for case in fixed_cases():
-        claims = [
-            Claim(0, "head", c["text"], {k: v for k, v in c.items() if k not in ("text", "expect")})
-            for c in case["claims"].values()
-        ]
+        given = [dict(c) for c in case["claims"].values()]
+        expected = [c.pop("expect").split(" or ") for c in given]
+        claims = [Claim(0, "head", c.pop("text"), c) for c in given]
         verdicts = verdicts_on(claims, case["said"], known=case.get("known", {}), ask=ask, agent="")
-        expected = [c["expect"].split(" or ") for c in case["claims"].values()]
         right += sum(v in wanted for v, wanted in zip(verdicts, expected, strict=True))
     return right
 
@@ -187,18 +185,11 @@ def verdicts_on(
     One verdict a claim; a claim of more than CLAIM_CHARS, which the model would not see whole, is not supported. *said*: as `said_by_people` has it. *known*: what the notes that change say now, by title.
     Raises BadReply where the answer is none, and ModelError.
     """
-    asked: dict[str, Any] = {
-        "said": said,
-        **(
-            {"known": {cut_middle(t, 200): cut_middle(n, CLAIM_CHARS) for t, n in known.items()}}
-            if known
-            else {}
-        ),
-        "claims": {
-            str(n): {"text": cut_middle(claim.text, CLAIM_CHARS), **claim.says}
-            for n, claim in enumerate(claims, 1)
-        },
-    }
+    asked: dict[str, Any] = {"said": said}
+    if known:
+        asked["known"] = {cut_middle(t, 200): cut_middle(n, CLAIM_CHARS) for t, n in known.items()}
+    texts = [{"text": cut_middle(claim.text, CLAIM_CHARS), **claim.says} for claim in claims]
+    asked["claims"] = {str(n): text for n, text in enumerate(texts, 1)}
     question = ModelQuestion(
         instructions("check", ""), json.dumps(asked, ensure_ascii=False, indent=0), SCHEMA, "check", agent
     )
@@ -309,19 +300,14 @@ def in_their_words(
     *edits* of a model that cannot answer the check: protected edits (all edits if anything *foreign* is in sight)
     get a whole sentence of the person's as their text. *cited*: the messages that each edit cites.
     """
-    needed = [
-        e.origin in PERSONS and (foreign or is_protected(e, targets.get(n))) for n, e in enumerate(edits)
-    ]
+    guarded = [foreign or is_protected(e, targets.get(n)) for n, e in enumerate(edits)]
+    needed = [e.origin in PERSONS and g for e, g in zip(edits, guarded, strict=True)]
     found = [quoted(e, cited[n]) if needed[n] else None for n, e in enumerate(edits)]
     made = [e if q is None else quotation_alone(q) for e, q in zip(edits, found, strict=True)]
     unsaid = {n for n, e in enumerate(found) if needed[n] and e is None}
     claims = claims_of(made, targets, foreign=foreign)
-    return settle_edits(
-        made,
-        targets,
-        [(c, "not supported" if c.of in unsaid else "supported") for c in claims],
-        foreign=foreign,
-    )
+    verdicts: list[Verdict] = ["not supported" if c.of in unsaid else "supported" for c in claims]
+    return settle_edits(made, targets, list(zip(claims, verdicts, strict=True)), foreign=foreign)
 
 
 def quotation_alone(edit: Edit) -> Edit:

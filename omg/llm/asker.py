@@ -167,12 +167,8 @@ class Asker:
                 "[observation] model"
             )
         own = self._llm.temperature.get("gateway", False)
-        asked = replace(
-            question,
-            system=schema_in_words(question.system, question.schema),
-            schema=None,
-            temperature=None if own is False else own,
-        )
+        system, temperature = schema_in_words(question.system, question.schema), None if own is False else own
+        asked = replace(question, system=system, schema=None, temperature=temperature)
         return with_token_counts(self._gateway(asked), asked)
 
     def _ask_child(self, model: str, question: ModelQuestion, room: int, plain: bool) -> ModelReply | Failure:

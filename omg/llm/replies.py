@@ -399,9 +399,8 @@ def without_thinking(text: str) -> str:
 
 
 ENDS_CHARS = (4_000, 20_000)  # of a reply: for short pieces that come again, and for long ones
-LOOPING = (
-    25  # times its compressed size: loops have 37 and more, the most alike of honest lists 22, real replies 5
-)
+# Times its compressed size: loops have 37 and more, the most alike of honest lists 22, real replies 5.
+LOOPING = 25
 
 
 def is_degenerate(text: str) -> bool:

@@ -278,16 +278,8 @@ def _message(entry: DropEntry, calls: dict[str, Call]) -> Message | None:
 
 def _user_message(said: SaidMessage) -> Message:
     text, redacted = redact(without_envelope(strip_memory(content_of(said.content)[0])).strip())
-    return Message(
-        id="",
-        role="user",
-        text=text,
-        timestamp=0,
-        sender=_sender_name(said),
-        sender_id=_text_of(said.meta.get("senderId")),
-        owner=says_owner(said.meta),
-        redacted=redacted,
-    )
+    sender, sender_id = _sender_name(said), _text_of(said.meta.get("senderId"))
+    return Message("", "user", text, 0, sender, sender_id, says_owner(said.meta), redacted=redacted)
 
 
 def _without_answer(message: Message, question: str) -> Message:

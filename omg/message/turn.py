@@ -199,11 +199,9 @@ def begins_mail(lines: Lines, found: Sequence[str], n: int) -> bool:
     if len(line) > LONGEST_HEADER:
         return False
     # the line of a reply may be broken in two
-    both = (
-        line
-        if line.rstrip().endswith((":", "："))
-        else f"{line} {''.join(lines[n + 1 : n + 2])}"[:LONGEST_HEADER]
-    )
+    both = line
+    if not line.rstrip().endswith((":", "：")):
+        both = f"{line} {''.join(lines[n + 1 : n + 2])}"[:LONGEST_HEADER]
     if both.rstrip().endswith((":", "：")) and (YEAR.search(both) or CLOCK.search(both)):
         below = first_written(lines, n + 1)
         if ADDRESS.search(both) or (below and found[below] == "quote"):

@@ -181,11 +181,8 @@ def notes_unnamed(graph: Graph, session: str, since_ms: int) -> list[Entry]:
     before were about, and all notes of a graph that has few.
     """
     answered = graph.index.ask(last_messages, session, since_ms, ANSWERED)
-    texts = [
-        m.text
-        for m in answered
-        if m.role != "tool" and (m is answered[-1] or since_ms - m.timestamp <= APART_MS)
-    ]
+    near = [m for m in answered if m is answered[-1] or since_ms - m.timestamp <= APART_MS]
+    texts = [m.text for m in near if m.role != "tool"]
     before = notes_found(graph, texts, datetime.fromtimestamp(since_ms / 1000, UTC), vectors=True)
     few = graph.index.entries() if count_known(graph) <= FEW else []
     more = [*before[:ANSWERED_HITS], *(e for e in few if e.path.startswith("nodes/"))]
@@ -267,11 +264,9 @@ def is_same_subject(a: Entry, b: Entry) -> bool:
 
 
 def note_line(handle: str, entry: Entry) -> str:
-    what = [
-        entry.type,
-        *(["standing"] if entry.standing else []),
-        *([f"on {entry.event}"] if entry.event else []),
-    ]
+    what = [entry.type]
+    what += ["standing"] if entry.standing else []
+    what += [f"on {entry.event}"] if entry.event else []
     what += [f"loop {entry.loop}"] if entry.loop else []
     what += [f"said {entry.updated}"] if entry.updated else []
     return f"{handle} [{', '.join(what)}] {entry.title}: {entry.description}"

@@ -215,12 +215,8 @@ def claims_in(parsed: ParsedReply, shown: ShownToObserver) -> list[Claim]:
 def proposal_claim(place: int, node: Node) -> Claim:
     found = corrected_by(node)
     says = {"replaces": found[1].was} if found else {"type": node.proposes}
-    return Claim(
-        place,
-        "proposal",
-        f"{node.title}: {node.description}",
-        says | ({"event": node.event} if node.event else {}),
-    )
+    says |= {"event": node.event} if node.event else {}
+    return Claim(place, "proposal", f"{node.title}: {node.description}", says)
 
 
 def settled_reply(

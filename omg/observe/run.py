@@ -383,16 +383,12 @@ def said_last(graph: Graph, session: str, messages: Sequence[Message]) -> list[M
 
 def agents_own_notes(shown: ShownToObserver) -> list[Any]:
     """Without a model: each of the agent's own notes becomes a fact, because it is already a statement."""
-    return [
-        edit
-        for handle, (_, m) in shown.messages.items()
-        if m.role == "assistant" and m.id.startswith(PREFIX)
-        if (
-            edit := derive_edit(
-                {"type": "fact", "text": m.text}, handle, m, notes=shown.notes, zone=shown.zone
-            )
-        )
-    ]
+    own = {h: m for h, (_, m) in shown.messages.items() if m.role == "assistant" and m.id.startswith(PREFIX)}
+    made = (
+        derive_edit({"type": "fact", "text": m.text}, h, m, notes=shown.notes, zone=shown.zone)
+        for h, m in own.items()
+    )
+    return [edit for edit in made if edit]
 
 
 def file_loose_notes(plan: Plan, messages: Sequence[Message]) -> None:

@@ -279,9 +279,8 @@ def columns(text: str) -> Iterator[Span]:
         if left and (separator in line or not set(line) - set("-+|: ")):
             left -= 1
             cells = _cells(line, separator)
-            for start, end in (
-                cells[n] for n in secret if n < len(cells) and (separator == "|" or len(cells) == wide)
-            ):
+            whole = separator == "|" or len(cells) == wide
+            for start, end in (cells[n] for n in secret if n < len(cells) and whole):
                 value = line[start:end]
                 if len(value) >= 3 and set(value) - set("-:+= ") and not STAND_IN.match(value):
                     yield begin + start, begin + end, "password"
