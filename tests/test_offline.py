@@ -215,6 +215,11 @@ def test_what_one_message_says_leads_to_what_it_says_besides_and_to_no_other_mes
     assert canoe["links"] == []
 
 
+def test_two_plans_in_one_breath_are_two_plans():
+    redo, send = edits("I'll redo the intro tomorrow and send everything to Katrin on Friday.")
+    assert (redo["event"], send["event"]) == ("2026-03-05", "2026-03-06")
+
+
 def test_a_decision_keeps_its_reason_in_the_body():
     edit = only("We'll go with Eleventy, because it's just files: I can edit them on the train.")
     assert edit["description"] == "The user will go with Eleventy."

@@ -185,9 +185,7 @@ def tense_of(text: str, start: int, end: int) -> str:
     # "Booked the van: 19 December" names the day of what was booked, not the day of the booking.
     since = max(before.rfind(": "), 0)
     if border := list(BORDER.finditer(before)):
-        clause = border[
-            -1
-        ].end()  # with a verb of its own: "I sold the stove, the buyer fetches it on 4 November"
+        clause = border[-1].end()  # it may have its verb: "I sold the stove, Ann fetches it on 4 November"
         if any({m[0][:-1], m[0][:-2]} & bases() for m in PRESENT_VERB.finditer(before, clause)):
             since = max(since, clause)
     behind = [m.span() for m in BEHIND.finditer(sentence, since) if is_past_tense(sentence, m, ahead)]
@@ -380,6 +378,11 @@ def _this_unit(m: re.Match[str], said: date, _tense: str) -> Days:
     return span_around(shift_day(said, _unit(m), direction(m["which"])), _unit(m))
 
 
+def _second_unit(m: re.Match[str], said: date, _tense: str) -> Days:
+    """The week before last, the weekend after next."""
+    return span_around(shift_day(said, _unit(m), -2 if m["which"].lower() == "before last" else 2), _unit(m))
+
+
 def _the_weekend(_m: re.Match[str], said: date, tense: str) -> Days | None:
     nearest = "behind" if said.weekday() < 3 else "ahead"  # asked on a Monday, it is the one that was
     weekends = [span_around(said + 7 * n * ONE_DAY, "weekend") for n in (-1, 0, 1)]
@@ -455,6 +458,10 @@ def _year(m: re.Match[str], _said: date, _tense: str) -> Days | None:
     if not _led(m, article=bool(m["decade"])) or (m["decade"] and year % 10):
         return None
     return date(year, 1, 1), date(year + (9 if m["decade"] else 0), 12, 31)
+
+
+def _month_number(m: re.Match[str], _said: date, _tense: str) -> Days:
+    return month_span(int(m["year"]), int(m["mm"]), 1)
 
 
 def _from(m: re.Match[str], said: date, _tense: str) -> Days | tuple[()]:
@@ -538,11 +545,15 @@ RULES = [
         r"(?:,?\s+(?:of\s+)?(?P<year>@year))?(?!\s*\d)",
         _month,
     ),
+    _rule(r"(?<![\w/-])(?P<year>(?:19|20)\d\d)-(?P<mm>0[1-9]|1[0-2])(?![\w/-])", _month_number),
     _rule(
         r"\b(?:@which\s+)?(?:@season|(?P<quarter>(?-i:Q)[1-4])\b)(?:\s+(?:of\s+)?(?P<year>@year))?", _season
     ),
     _rule(r"\b(?:the\s+)?day\s+before\s+yesterday\b", _fixed(-2)),
     _rule(r"\b(?:the\s+)?day\s+after\s+tomorrow\b", _fixed(2)),
+    _rule(
+        r"\b(?:the\s+)?(?P<unit>week|weekend|month|year)\s+(?P<which>before last|after next)\b", _second_unit
+    ),
     _rule(rf"\b{_COUNT}\s+from\s+(?:now|today)\b", _in),
     _rule(rf"\b{_COUNT}\s+(?:from|on)\s+(?P<base>tomorrow|@wd)\b", _from),
     _rule(r"\byesterday\b|\blast\s+night\b", _fixed(-1)),
@@ -560,7 +571,7 @@ RULES = [
     _rule(r"\b@which\s+week(?:\s+on)?\s+(?P<wd>@wd)\b", _weekday_of_week),
     _rule(r"\b(?P<wd>@wd)\s+(?:of\s+)?@which\s+week\b", _weekday_of_week),
     _rule(r"\b@which\s+(?!day)@unit(?!\s+of\b)", _this_unit),
-    _rule(r"\bthe\s+weekend\b(?!\s+(?:of|before|after)\b)", _the_weekend),
+    _rule(r"\bthe\s+weekend\b(?!\s+of\b)", _the_weekend),
     _rule(
         r"\b(?:@which\s+)?(?P<wd>@wd|@short)\b(?!\s+(?:(?:morning|afternoon|evening|night)s|week|after\s+next)\b)",
         _weekday,

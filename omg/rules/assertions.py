@@ -141,6 +141,10 @@ SUBJECT = re.compile(  # "my wife and I" is no clause and another
 DEPENDENT = re.compile(
     r"(?:if|when|while|although|though|unless|since|because|before|after|once|as|whether)\b", re.I
 )
+TWO_PLANS = re.compile(
+    r"(?P<head>.{0,400}?\b(?:I|we)(?:'ll| will|'m going to| am going to|'re going to| have to| need to)) (?P<one>.{1,400}?),? and (?P<two>[a-z]+ .+)",
+    re.I,
+)
 DAY_WORDS = re.compile(
     r"\b(?:yesterday|tomorrow|tonight|today|(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:last|next|this) (?:week|month|year|weekend"
     r"|morning|night|spring|summer|autumn|fall|winter)|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w* \d+"
@@ -180,6 +184,11 @@ def clauses(sentence: str) -> Iterator[str]:
             yield head
             yield from clauses(tail[0].upper() + tail[1:])
             return
+    two = TWO_PLANS.match(sentence)
+    dated = two and DAY_WORDS.search(two["one"]) and DAY_WORDS.search(two["two"])
+    if two and dated and two["two"].split()[0].lower() in bases():
+        yield from (f"{two['head']} {two[plan]}" for plan in ("one", "two"))
+        return
     yield sentence
 
 
