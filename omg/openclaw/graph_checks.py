@@ -22,8 +22,8 @@ from ..inbox import other_files, why_no_note
 from ..journal import commit_receipt, new_receipt, readable
 from ..memory import Memory
 from ..message.drop import redacted_arguments
-from ..node.markdown import UNLINKABLE, slugify, split_head
-from ..node.note import LOOPS, PRIORITIES, STATUSES, TYPES, Node, amend_text, head_of, parse_node
+from ..node.markdown import UNLINKABLE, load_properties, slugify, split_head
+from ..node.note import LOOPS, PRIORITIES, STATUSES, TYPES, Node, amend_text, parse_node
 from ..plan.corrections import proposed_notes
 from ..plan.pages import MapPages
 from ..provenance import ENOUGH, examine, examined, note_result
@@ -383,7 +383,10 @@ def notes_with_secrets(graph: Graph, *, ours: bool) -> Iterator[tuple[str, bytes
             if data is None or graph.vault.ours(data) is not ours:
                 continue
             text = data.decode("utf-8")
-            description, found = redact(str(head_of(parse_node(text, path)).get("description") or ""))
+            head = load_properties(
+                text[split_head(text)[0]]
+            )  # a note without a description is described by its text
+            description, found = redact(str(head.get("description") or ""))
             text = amend_text(text, set={"description": description} if found else {})
             body = split_head(text)[1]
             said, more = redact(text[body:])

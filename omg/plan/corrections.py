@@ -32,6 +32,7 @@ from .edits import (
     place_of,
     short_title,
     split_history,
+    unnamed_days,
     with_history_lines,
 )
 
@@ -105,8 +106,7 @@ def corrected(old: Node, made: Correction, sources: tuple[Source, ...], plan: Pl
     event = made.event or old.event
     said = with_sentence(old.description, made)
     was = made.was if said == old.description else old.description
-    told = not event_span(old.event) or any(says_day(was, day) for day in event_span(old.event) or ())
-    when = f" (on {old.event})" if event != old.event and not told else ""
+    when = unnamed_days(old.event, was) if event != old.event else ""
     line = f"- {old.updated or old.created or plan.day}: {was}{when}"
     node = replace(
         old,

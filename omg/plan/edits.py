@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Literal
 
+from ..dates.days import event_span, says_day
 from ..index.store import Entry
 from ..journal import Rebase
 from ..node.markdown import HISTORY_HEADING, SLUG_CHARS, slugify
@@ -249,9 +250,17 @@ def dated(old: Node, day: dt.date, text: str) -> list[str]:
 
 def former_state(old: Node, event: str | None, day: dt.date) -> str:
     """The History line with what *old* said before its day became *event*."""
-    first = (old.event or "").partition("..")[0]
-    when = f" (on {old.event})" if old.event != event and first not in old.description else ""
+    when = unnamed_days(old.event, old.description) if old.event != event else ""
     return f"- {old.updated or old.created or day}: {old.description}{when}"
+
+
+def unnamed_days(event: str | None, text: str) -> str:
+    """ " (on 2026-03-05)" where *text* does not name a day of *event*, or its month if that is all of it; else ""."""
+    days = event_span(event)
+    if days is None or any(says_day(text, day) for day in days):
+        return ""
+    whole_month = days[0].day == 1 and (days[1] + dt.timedelta(1)).day == 1 and str(days[0])[:7] in text
+    return "" if whole_month else f" (on {event})"
 
 
 def news_line(day: dt.date, edit: Edit, old: Node) -> str:

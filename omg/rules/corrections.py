@@ -10,7 +10,7 @@ has several of the kind, or none, nothing tells which is meant, and the caller k
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from difflib import SequenceMatcher
@@ -187,9 +187,11 @@ def place_size(text: str) -> int:
 QUOTED = re.compile(r"[\"“”„«»]|(?<!\w)['‘`]")
 LEFT_OUT = frozenset(("a", "an", "the", "now")) | IS  # by whom says only what changes
 OBJECTION = re.compile(
-    r"(?:that|it)(?:['’]s|\s(?:is|was|isn['’]t|wasn['’]t))(?:\snot)?\s[^\W\d]+\s*[,.;–—-]+\s*", re.I
+    r"(?:that|it)(?:(?:['’]s|\s(?:is|was))\s(?:wrong|incorrect|false|outdated)|(?:['’]s\snot|\s(?:isn['’]t|wasn['’]t|(?:is|was)\snot))"
+    r"\s(?:right|true|correct))\s*[,.;–—-]+\s*",
+    re.I,
 )
-IT = re.compile(r"^(?:it|he|she|they)(?:['’](?:s|re))?\s", re.I)
+IT = re.compile(r"^it(?:['’]s)?\s", re.I)
 
 
 def says_change(said: str, was: str, new: str, day: date, *, alone: bool) -> bool:
@@ -233,7 +235,7 @@ def only_objects(said: str) -> bool:
 
 
 def without_it(said: str, was: str) -> str:
-    """*said* without the "it" or "they" at its beginning, which may be what the note *was* is about, and no person."""
+    """*said* without the "it" at its beginning, which may be what the note *was* is about, and no person."""
     rest = without_objection(said)
     about_user = re.match(r"(?:the user|I|we)\b(?!['’]s)", was, re.I)
     return said if about_user else IT.sub("", rest, count=1)
@@ -268,15 +270,37 @@ def sentence_says(
     # Where all that goes is named as wrong, "my sister" may be "Jonas's sister" there.
     left_out = LEFT_OUT | {"my", "our"} if wrong and set(gone) <= set(wrong) else LEFT_OUT
     told = [w for w in words if w not in left_out or w in come]
-    rest = iter(after)
     return (
         denies(clause) == denied
-        and all(word in rest for word in told)  # in this order
+        and stands_in_order(told, after, come)
         and set(come) <= set(told)
         and set(wrong) <= set(gone)
         and len(telling(gone) - set(wrong)) <= len(telling(come))
         and bool(wrong or told_words(" ".join(told)) & kept)
     )
+
+
+def stands_in_order(told: Sequence[str], after: list[str], come: Collection[str]) -> bool:
+    """
+    Whether the words *told* stand in *after* in their order, and between one of *come* and the word before it there is no
+    other value of its shape and no "and": "open from 9:30" does not say "open from 8:00 to 9:30".
+    """
+    at = 0
+    for n, word in enumerate(told):
+        if word not in after[at:]:
+            return False
+        place = after.index(word, at)
+        skipped = after[at:place] if n and word in come else []
+        if any(w in ("and", "but", "or") or shape_of(w) == shape_of(word) != "word" for w in skipped):
+            return False
+        at = place + 1
+    return True
+
+
+def shape_of(token: str) -> str:
+    if not token[0].isdigit():
+        return "word"
+    return "clock" if ":" in token else "day" if len(token) == 8 else "number"
 
 
 def tokens_of(text: str, day: date) -> list[str]:
@@ -295,7 +319,13 @@ def is_same_but_for_value(was: str, new: str, day: date) -> bool:
     before, after = (tokens_of(text, day) for text in (was, new))
     blocks = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     same = sum(end - at for kind, at, end, *_ in blocks if kind == "equal")
-    return [kind for kind, *_ in blocks if kind != "equal"] == ["replace"] and same >= SHORTEST
+    changed = [(before[i:j], after[k:end]) for kind, i, j, k, end in blocks if kind != "equal"]
+    if len(changed) != 1 or same < SHORTEST:
+        return False
+    values = zip(
+        changed[0], (was, new), strict=True
+    )  # numbers or names: "I have a question" tells of no allergy
+    return all(w[0].isdigit() or w.title() in text for words, text in values for w in words)
 
 
 def put_in_place(value: str, text: str) -> str | None:

@@ -57,7 +57,7 @@ from ..rules.corrections import is_fragment, is_same_but_for_value, put_in_place
 from ..rules.observer import first_person
 from ..rules.wording import in_third_person, title_for, with_absolute_dates
 from ..secrets import redact
-from ..text.characters import visible
+from ..text.characters import visible, with_labels
 from ..text.words import denies, sentence_spans, split_sentences, told_words
 from ..worker.intake import Intake
 from ..worker.registry import Registry
@@ -169,10 +169,11 @@ def remember_note(
     it is the assistant's fact, which proposes to be of type *kind*. What has no source is a tool's. Raises BadInput,
     Locked.
     """
-    text, title = (visible(redact(" ".join(given.split()))[0]) for given in (text, title))
+    text, title = (visible(redact(with_labels(" ".join(given.split())))[0]) for given in (text, title))
     if not text:
         raise BadInput("to remember something needs a `text`, one line")
     at = source.timestamp if source else registry.now_ms()
+    day = day_of_ms(at, registry.zone)
     kind = kind if kind in TYPES else "fact"
     edit = Edit(
         op="create",
@@ -182,22 +183,35 @@ def remember_note(
         event=days_asked(when),
         sources=(source,) if source else (),
         origin="user",
-        day=day_of_ms(at, registry.zone),
+        day=day,
     )
+    spoken = redact(Message(source.id, "user", said, at).spoken)[0] if source else ""
     if source is None:
         edit = as_others(edit, "tool")
-    elif not holds_plainly(
-        text, redact(Message(source.id, "user", said, at).spoken)[0], day_of_ms(at, registry.zone)
-    ):
+    elif holds_plainly(text, spoken, day) and names_days(spoken, edit.event, day):
+        if not may_be_called(with_absolute_dates(title, day)[0], text):
+            edit = replace(edit, title=title_of(text))
+    else:
         edit = replace(as_others(edit, "assistant"), title=title or short_title(text), proposes=kind)
     with planning_under_lock(graph, registry.clock()) as plan:
         return applied(plan, [edit], registry.clock(), f"remembered {edit.title}")
+
+
+def may_be_called(title: str, text: str) -> bool:
+    """Whether *title* names what the user's *text* tells, and tells nothing by itself: "no" is not "Pay account 12345"."""
+    words, told = told_words(title), told_words(text)
+    return len(words - told) <= max(len(words & told), min(3, len(told) - 1))
 
 
 def title_of(text: str) -> str:
     """What the rules call a note that says *text*: "Boss" for "The user's boss is Priya."; else its beginning."""
     found = read_sentence(first_person(text, "the user"))
     return (title_for(found, "") if found else "") or short_title(text)
+
+
+def names_days(words: str, event: str | None, day: date) -> bool:
+    """Whether *words*, said on *day*, name the days of *event*; True where there are none."""
+    return event is None or any(span_text(w.start, w.end) == event for w in resolve_dates(words, day))
 
 
 def days_asked(when: object) -> str | None:
@@ -226,7 +240,7 @@ ASKS_TO_REMEMBER = re.compile(
 )
 # "…, remember that.", "… Please keep it in mind."
 ASKED_AFTER = re.compile(
-    r",? (?:and |so |please |can you |could you )*(?:remember|memori[sz]e|note|keep|save|write|don['’]t forget)"
+    r"(?<!n['’]t)(?<!\bnot)(?<!\bnever),? (?:and |so |please |can you |could you )*(?:remember|memori[sz]e|note|keep|save|write|don['’]t forget)"
     r" (?:that|this|it)(?: (?:in mind|down|please))*$"
 )
 # "Correct your note: …", "please fix that: …". "Correct this: …" and "correct the mail: …" lead to a text that may be another's.
@@ -252,7 +266,7 @@ def correct_tool(
     """*params*: old (a path, a title, or the words that do not hold), new (the sentence that does), when (its days)."""
     message = mapping_in(context, "userMessage")
     old = str(params.get("old") or "").strip()
-    new = visible(redact(one_line(str(params.get("new") or "")))[0])
+    new = visible(redact(with_labels(one_line(str(params.get("new") or ""))))[0])
     if not old or not new:
         raise BadInput("omg_correct needs `old`, what is wrong, and `new`, the sentence that holds now")
     if not said_by_user(message) or not is_remembered(context):
@@ -271,7 +285,8 @@ def correct_tool(
         plan.day, source = day, (Source(session, asked.id, at),)
         # A sentence of the user's own may still be about something else.
         about_it = shared_words(new, was) or is_same_but_for_value(was, new, day)
-        plain = about_it and holds_plainly(new, asked.spoken, day)
+        named = made.event is None or names_days(asked.spoken, made.event, day)
+        plain = about_it and named and holds_plainly(new, asked.spoken, day)
         moved = made.event in (None, moved_event(node, new, day))
         changed = moved and says_change(asked.spoken, was, new, day, alone=not asked.material)
         if not plain and not changed:
@@ -332,10 +347,11 @@ def both_said(text: str) -> Sequence[str]:
     first, second = text[: join.start()], text[join.end() :]
     if not join[1] and not (SUBJECT.search(first) and SUBJECT.search(second)):
         return ()  # "fish and chips"
-    lent = (
-        DEPENDENT.match(first) or denies(first) or any(holds(how, first) for how in ("introduces", "maybe"))
-    )
-    return () if lent or " that " in first else (first, second)
+    # "Tom thinks I am rich and …", "I lose if Bob is …", "Ada's answer: …"
+    lent = re.search(rf"\s(?:i|we|he|she|it|they|that)\b|:|\b{DEPENDENT.pattern}", first, re.I)
+    if lent or denies(first) or any(holds(how, first) for how in ("introduces", "maybe")):
+        return ()
+    return first, second
 
 
 def told_of(done: Corrected, made: Correction, written: CurationResult) -> str:

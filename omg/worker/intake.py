@@ -96,7 +96,10 @@ class DropReader:
             raise BadDrop(answer["bad"], answer["text"])
         if "failed" in answer:
             raise OmgError(answer["failed"])
-        if not (answer["again"] and answer.get("started", True)):  # not started: as after an upgrade
+        if not answer.get("started", True):  # as after an upgrade while this daemon runs
+            log.warning("%s: read here: %s", file.name, answer["why"])
+            return read_file(file, asked)
+        if not answer["again"]:
             raise OmgError(answer["why"])
         file.stat()  # raises FileNotFoundError if another process has taken it
         self._deaths[file.name] += 1
