@@ -320,12 +320,10 @@ def is_same_but_for_value(was: str, new: str, day: date) -> bool:
     blocks = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     same = sum(end - at for kind, at, end, *_ in blocks if kind == "equal")
     changed = [(before[i:j], after[k:end]) for kind, i, j, k, end in blocks if kind != "equal"]
-    if len(changed) != 1 or same < SHORTEST:
+    if len(changed) != 1 or same < SHORTEST or not all(changed[0]):
         return False
-    values = zip(
-        changed[0], (was, new), strict=True
-    )  # numbers or names: "I have a question" tells of no allergy
-    return all(w[0].isdigit() or w.title() in text for words, text in values for w in words)
+    # Numbers and names alone: "I have a question" is no other allergy.
+    return all(w[0].isdigit() or w.title() in f"{was} {new}" for words in changed[0] for w in words)
 
 
 def put_in_place(value: str, text: str) -> str | None:
