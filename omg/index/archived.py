@@ -250,6 +250,31 @@ def last_messages(db: sqlite3.Connection, session: str, ms: int, n: int) -> list
     ]
 
 
+def latest_by_note(db: sqlite3.Connection, paths: Iterable[str], n: int) -> list[tuple[str, Message, str]]:
+    """Path, message and session of the *n* latest messages that each note of *paths* was made from."""
+    select = """select path, source.id, source.session from source join note on note.id = source.note
+        where path in"""
+    sources: dict[str, list[tuple[str, str]]] = {}
+    for path, *source in rows_of(db, select, paths, "order by source.timestamp"):
+        sources.setdefault(path, []).append((source[0], source[1]))
+    kept = [(path, *source) for path, found in sources.items() for source in found[-n:]]
+    select = "select mid, session, line from message where mid in"
+    lines = {(mid, session): line for mid, session, line in rows_of(db, select, {mid for _, mid, _ in kept})}
+    return [
+        (path, message_from_json(lines[mid, session])[0], session)
+        for path, mid, session in kept
+        if (mid, session) in lines
+    ]
+
+
+def neighbours_by_id(db: sqlite3.Connection, ids: Iterable[str]) -> list[tuple[str, Message]]:
+    """Each of *ids* with a message right before or after it, in its session and of its talk."""
+    found = dict(rows_of(db, "select mid, id from message where mid in", ids))
+    beside = [(mid, id) for mid, row in found.items() for side in rows_beside(db, row, 1) for id in side]
+    lines = dict(rows_of(db, "select id, line from message where id in", {id for _, id in beside}))
+    return [(mid, message_from_json(lines[id])[0]) for mid, id in beside]
+
+
 class MadeNote(NamedTuple):
     """A note that was made from a message."""
 

@@ -1,9 +1,9 @@
 """
 Quotations: the messages that answer a prompt, each cut to the passage that does.
 
-From the archive, found by words; and from what other sessions of the identity said that nobody has observed yet. Words
-whose note was deleted, superseded or changed by a person are not quoted, for the note speaks then; nor is a tool's
-text. Not here: how passages are written down (prompt.py).
+From the archive, found by words and through the notes that bear on the prompt; and from what other sessions of the
+identity said that nobody has observed yet. Words whose note was deleted, superseded or changed by a person are not
+quoted, for the note speaks then; nor is a tool's text. Not here: how passages are written down (prompt.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..dates.days import days_in, says_day
 from ..errors import OmgError
 from ..graph.graph import Graph
 from ..graph.state import SessionState
-from ..index.archived import MadeNote, last_messages
+from ..index.archived import MadeNote, last_messages, latest_by_note, neighbours_by_id
 from ..index.links import short_names
 from ..index.search import ParsedQuery
 from ..index.store import Hit
@@ -32,10 +32,15 @@ from ..text.characters import visible
 from ..text.words import has_prefix, prefix_of, text_pieces, told_words
 
 FOUND = 60  # messages of the archive that are looked at
+NOTES = 6  # best hits whose messages are looked at, too
+OF_A_NOTE = 4  # of its messages, the latest
 # Of one message, at the least (a sentence or two) and the most. bench/LOG.md has the figures of longer ones.
 LEAST_QUOTED, MOST_QUOTED = 300, 2_000
 LOOKED_UP_AT_ONCE = 12  # whose notes are looked up in one query: about as many as there is room for
 CHARS_A_TOKEN = 4
+SOURCE_SHARE = 0.25  # of a note's score, added to the score of its messages
+NEIGHBOURS_OF = 5  # best messages whose neighbours are looked at
+NEIGHBOUR_SHARE = 0.5  # of a good message's score, given to the messages beside it
 NOTED_SHARE = 0.5  # in a course, the factor for a message that a hit was made from
 LEAST = 0.08  # the lowest score of a message that is quoted
 WRITTEN_SHARE = (
@@ -87,12 +92,13 @@ class Said:
     words: float = 0.0
     noted: bool = True  # a note cites it
     part: float = 1.0  # factor of the score
+    beside: float = 0.0  # added for a good note's source, or for a message beside a good one
     waiting: bool = False
 
     @property
     def score(self) -> float:
         share = self.words if self.waiting else min(self.share, 1.5)  # no index has what waits
-        return self.part * (share + WRITTEN_SHARE * self.words)
+        return self.part * (share + WRITTEN_SHARE * self.words + self.beside)
 
 
 def find_said(
@@ -108,12 +114,12 @@ def find_said(
     own = graph.state().sessions.get(session) or SessionState()
     words = [prefix_of(term.shown.lower()) for term in query.terms][:WRITTEN_TERMS]
     role = None if assistants_share(query, "assistant", course) else "user"
-    said_before = graph.index.search_raw(query, FOUND, now=now, role=role)
-    found = {m.id: Said(m, at, share) for m, at, share in said_before}
+    found = {said.message.id: said for said in found_in_archive(graph, query, hits, now, role)}
     found |= {said.message.id: said for said in waiting(graph)}
     for said in found.values():
         text = said.message.text.lower()
         said.words = sum(has_prefix(text, word) for word in words) / max(1, len(words))
+    add_neighbours(graph, found)
     noted = graph.index.notes_by_source(found)
     paths = {hit.entry.path for hit in hits} if course else set()
     for said in found.values():
@@ -215,6 +221,26 @@ def speak_themselves(graph: Graph, notes: Sequence[MadeNote]) -> bool:
     """Whether *notes*, made from one message, say something else by now: a person changed one, or none is active."""
     superseded = bool(notes) and all(note.status == "superseded" for note in notes)
     return superseded or any(graph.vault.restated(note.path, note.hash) for note in notes)
+
+
+def found_in_archive(
+    graph: Graph, query: ParsedQuery, hits: Sequence[Hit], now: datetime, role: str | None
+) -> Iterable[Said]:
+    """Messages of *role* (None: anybody) found by their words, and those that the best notes come from."""
+    index = graph.index
+    found = {m.id: Said(m, at, share) for m, at, share in index.search_raw(query, FOUND, now=now, role=role)}
+    scores = {hit.entry.path: hit.score for hit in hits[:NOTES]}
+    for path, m, session in index.ask(latest_by_note, scores, OF_A_NOTE):
+        found.setdefault(m.id, Said(m, session)).beside += SOURCE_SHARE * scores[path]
+    return found.values()
+
+
+def add_neighbours(graph: Graph, found: dict[str, Said]) -> None:
+    best = sorted((s for s in found.values() if not s.waiting), key=lambda s: -s.score)[:NEIGHBOURS_OF]
+    for id, m in graph.index.ask(neighbours_by_id, [said.message.id for said in best]):
+        said = found[id]
+        beside = found.setdefault(m.id, Said(m, said.session))
+        beside.beside += max(0.0, NEIGHBOUR_SHARE * said.score - beside.score)
 
 
 def waiting(graph: Graph) -> Iterator[Said]:
