@@ -85,11 +85,11 @@ def test_words_taken_out_while_the_observer_answers_are_not_written_back(
     home.intake.take_in()
     replies = run.replies_to
 
-    def meanwhile(graph: Graph, plan: Any, *args: Any, **more: Any) -> Any:
+    def meanwhile(plan: Any, *args: Any, **more: Any) -> Any:
         plan.amend(path, priority="high")
         redact(home)
         monkeypatch.undo()
-        yield from replies(graph, plan, *args, **more)
+        yield from replies(plan, *args, **more)
 
     monkeypatch.setattr(run, "replies_to", meanwhile)
     home.work(force=True)

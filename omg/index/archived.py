@@ -252,10 +252,10 @@ def last_messages(db: sqlite3.Connection, session: str, ms: int, n: int) -> list
 
 def latest_by_note(db: sqlite3.Connection, paths: Iterable[str], n: int) -> list[tuple[str, Message, str]]:
     """Path, message and session of the *n* latest messages that each note of *paths* was made from."""
-    select = """select path, source.id, source.session from source join note on note.id = source.note
+    select = """select source.timestamp, path, source.id, source.session from source join note on note.id = source.note
         where path in"""
     sources: dict[str, list[tuple[str, str]]] = {}
-    for path, *source in rows_of(db, select, paths, "order by source.timestamp"):
+    for _, path, *source in sorted(rows_of(db, select, paths)):
         sources.setdefault(path, []).append((source[0], source[1]))
     kept = [(path, *source) for path, found in sources.items() for source in found[-n:]]
     select = "select mid, session, line from message where mid in"

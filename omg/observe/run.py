@@ -218,6 +218,8 @@ def observe_said(
     )
     with kept:
         for reply in replies:
+            if not graph.is_there():
+                raise Stale("forgotten whole while the model was asked")
             plan.apply_all(reply.edits)
             for path in reply.taken:
                 with suppress(NotFound, BadNode):  # a person removed it, or what it corrects, meanwhile
