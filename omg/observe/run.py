@@ -218,7 +218,7 @@ def observe_said(
     )
     with kept:
         for reply in replies:
-            if not graph.is_there():
+            if not graph.folder.is_dir():
                 raise Stale("forgotten whole while the model was asked")
             plan.apply_all(reply.edits)
             for path in reply.taken:
