@@ -524,8 +524,9 @@ class Daemon:
         """Watch *folder* with *handler*; None if the system has no watch left: then it is looked through from time to time."""
         try:
             if self._watch is None:
-                self._watch = Watch()
-                self._watch.start()
+                watch = Watch()
+                watch.start()
+                self._watch = watch
             return self._watch.schedule(handler, str(folder), recursive=True)
         except OSError as e:
             log.warning("%s is only looked through every %d s: %s", folder, otherwise_s, error_text(e))

@@ -313,9 +313,8 @@ def answering_span(text: str, words: Sequence[str], chars: int) -> tuple[int, in
     scores = [sum(stem in low[part.start : part.stop] for stem in stems) for part in parts]
     first = max(range(len(parts)), key=lambda n: (scores[n], -n))
     start = parts[first].start
-    return start, max(
-        part.stop for part in parts[first:] if part is parts[first] or part.stop - start <= chars
-    )
+    fitting = [part.stop for part in parts[first + 1 :] if part.stop - start <= chars]
+    return start, max([parts[first].stop, *fitting])
 
 
 # --- What a note said before it was changed or corrected. A quotation that says so is marked: it does not hold any more.

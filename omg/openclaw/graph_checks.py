@@ -383,9 +383,8 @@ def notes_with_secrets(graph: Graph, *, ours: bool) -> Iterator[tuple[str, bytes
             if data is None or graph.vault.ours(data) is not ours:
                 continue
             text = data.decode("utf-8")
-            head = load_properties(
-                text[split_head(text)[0]]
-            )  # a note without a description is described by its text
+            # Not the parsed note's: one without a description is described by its text.
+            head = load_properties(text[split_head(text)[0]])
             description, found = redact(str(head.get("description") or ""))
             text = amend_text(text, set={"description": description} if found else {})
             body = split_head(text)[1]

@@ -254,9 +254,8 @@ class Plan:
             if restated and edit.origin in PERSONS and old.origin not in PERSONS:  # their word does not yield
                 return self.create(replace(edit, op="create", target=None, links=(*edit.links, old.path)))
             return self.recall_earlier(draft, edit)
-        stated = draft.stated and (
-            draft.touched or bool(edit.sources)
-        )  # else a person writes it anew themself
+        # An edit without a source is a person's command: they write their own text anew.
+        stated = draft.stated and (draft.touched or bool(edit.sources))
         if stated and restated and self.said_since(edit, old.path):
             return self.succeed(edit, old)
         if stated and restated and edit.said_ms > last_ms and edit.origin in PERSONS:
