@@ -6,6 +6,6 @@ COPY omg omg
 COPY hooks hooks
 COPY skills skills
 COPY vault_template vault_template
-RUN pip install --no-cache-dir ".[fleet]" && useradd --create-home omg
+RUN pip install --no-cache-dir ".[fleet,models]" && useradd --create-home omg
 USER omg
 ENTRYPOINT ["omg", "fleet"]

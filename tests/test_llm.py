@@ -485,7 +485,8 @@ def test_a_call_that_hangs_holds_up_no_other_and_its_process_lives_on(quick):
 def test_litellm_that_cannot_be_imported_is_said_once_and_plainly(quick, ask, tmp_path):
     (tmp_path / "path" / "litellm.py").write_text("raise ImportError('no such wheel')")
     with pytest.raises(
-        ModelUnavailable, match=r"^openai/m: LiteLLM cannot be imported: no such wheel; install"
+        ModelUnavailable,
+        match=r"^openai/m: LiteLLM cannot be imported: no such wheel; install OMG with its extra `models`",
     ):
         ask(child=quick.child)(ASKED)
 

@@ -41,7 +41,7 @@ def test_a_text_is_cut_between_words_where_it_has_words():
 
 
 def test_the_estimate_of_prose_and_code_is_on_the_high_side():
-    assert count_tokens(PROSE) <= estimate_tokens(PROSE) <= 2 * count_tokens(PROSE)
+    assert count_tokens(PROSE) <= estimate_tokens(PROSE) <= 1.5 * count_tokens(PROSE)
 
 
 @pytest.mark.parametrize("text", ["a" * 500_000, " " * 500_000, PROSE * 40, "記" * 100_000, "\n" * 300_000])
@@ -76,5 +76,5 @@ def test_without_the_table_it_estimates_and_asks_no_network(tmp_path):
         env={**os.environ, "TIKTOKEN_CACHE_DIR": str(tmp_path)},
         cwd=Path(__file__).parent.parent,
     )
-    assert run.stdout.split() == ["5", "False", "False"]
+    assert run.stdout.split() == ["3", "False", "False"]
     assert (tmp_path / TABLE).read_text() == "not the table"

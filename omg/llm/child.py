@@ -188,7 +188,8 @@ def child_main(idle_s: float) -> None:
             import litellm
         except Exception as e:
             raise RuntimeError(
-                f"LiteLLM cannot be imported: {e}; install it again: pip install litellm"
+                f"LiteLLM cannot be imported: {e}; install OMG with its extra `models`, or LiteLLM alone:"
+                " pip install litellm"
             ) from e
         litellm.suppress_debug_info = True
         litellm.telemetry = False
