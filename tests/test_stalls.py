@@ -19,6 +19,7 @@ from omg.dates.rules import resolve_dates
 from omg.index.rows import plain_body, text_columns
 from omg.index.store import terms_of
 from omg.message.drop import read_drop
+from omg.message.statements import statements_in
 from omg.message.turn import Message, material_in
 from omg.node.markdown import with_history_line
 from omg.node.note import parse_node
@@ -96,6 +97,7 @@ READERS = {
     "a question": terms_of,
     "days spoken of": lambda text: resolve_dates(text, date(2026, 3, 4)),
     "whose words": material_in,
+    "what governs a statement": lambda text: statements_in(text, ()),
     "what is asked": last_request,
     "what the rules note": noted,
 }

@@ -1,0 +1,343 @@
+"""
+The statements of a message (sentences and list items), each with what governs it.
+
+    statements_of      of a message
+    statements_in      of a text; cached
+
+A sentence that is cut out of its message may lose its sense: it may stand in a quotation, be another's words, be taken
+back by the next sentence, or be only supposed. Whoever keeps a statement looks at `own` first. Lists, forms and
+timetables are the person's own. Quotation marks are followed over the whole message, in the styles of many languages;
+only who speaks before a colon, and what takes words back, needs the short word lists below.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal
+
+import regex
+
+from ..text.words import ANY_LETTER, denies, sentence_spans, told_words, words_in
+from .turn import PART, Message, Span, material_in
+
+Govern = Literal["", "passed on", "quoted", "reported", "refused", "asked", "supposed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """
+    Characters *start* to *end* of a message, without list marks. *governed* is "" where the person says it plainly;
+    "quoted" in a quotation, and "reported" behind a colon, of another *speaker* ("" if the text names none); "passed on" in
+    material; "refused" if the message says not to keep it, or that it is not true; "asked" for a question; "supposed"
+    for a condition. A whole sentence with its speaker (“Ann says that …”) is the person's own.
+    """
+
+    start: int
+    end: int
+    text: str
+    governed: Govern = ""
+    speaker: str = ""  # as the text names them: "My ex always says"
+
+    @property
+    def own(self) -> bool:
+        return not self.governed
+
+
+def statements_of(message: Message) -> tuple[Statement, ...]:
+    """The statements of *message*, in order."""
+    return statements_in(message.text, message.material)
+
+
+@lru_cache(maxsize=512)
+def statements_in(text: str, material: tuple[Span, ...] | None = None) -> tuple[Statement, ...]:
+    """The statements of *text*, in order. *material*: what is passed on in it; None to find it."""
+    material = material_in(text) if material is None else material
+    found: list[Statement] = []
+    for start, end, passed_on in stretches(text, material):
+        for part in sentence_spans(text[start:end]):
+            a, b = start + part.start, start + part.stop
+            if behind := CLOSED.match(
+                text, a, b
+            ):  # "« … . » And then": the mark belongs to what is before it
+                a = behind.end()
+            found.append(Statement(a, b, text[a:b], "passed on" if passed_on else ""))
+    spoken = [n for n, said in enumerate(found) if said.own]
+    for govern in (in_quotation, behind_colon, taken_back, only_supposed):
+        govern(text, found, [n for n in spoken if found[n].own])
+    for n in spoken:
+        if found[n].own and asks(found[n].text):
+            found[n] = replace(found[n], governed="asked")
+    return tuple(found)
+
+
+def stretches(text: str, material: Sequence[Span]) -> Iterator[tuple[int, int, bool]]:
+    """Start and end of each stretch of *text* that is spoken or passed on, and whether it is passed on."""
+    at = head.end() if (head := PART.match(text)) else 0
+    for span in material:
+        yield at, span.start, False
+        yield max(at, span.start), span.end, True
+        at = span.end
+    yield at, len(text), False
+
+
+# --- Quotations.
+
+
+CLOSERS = {
+    **{"“": "”“", "„": "“”", "”": "”", "«": "»", "»": "«»", "‹": "›", "›": "‹›", '"': '"', "＂": "＂"},
+    **{"‘": "’", "‚": "‘’", "'": "'", "「": "」", "『": "』", "〝": "〞〟", "﹁": "﹂"},
+}
+MARK = regex.compile(f"[{regex.escape(''.join({*CLOSERS, *''.join(CLOSERS.values())}))}]")
+APOSTROPHES = "'‘‚"
+COLON = (":", "：")
+BESIDE_CHARS = 200  # beside a quotation, where its speaker is looked for
+CLOSED = regex.compile(r"[»›”’」』]\s+(?=\S)")
+BLANK_LINE = regex.compile(r"\n[^\S\n]*\n")
+SENTENCE_MARK = regex.compile(r"[\p{STerm}…]")
+
+
+def quotations(text: str) -> list[Span]:
+    """
+    The outermost quotations of *text* with their marks. One that is not closed ends with its paragraph, but goes on
+    where the next paragraph begins with its mark.
+    """
+    marks = [m.start() for m in MARK.finditer(text)]
+    opening = [at for at in marks if may_open(text, at)]
+    closing = [at for at in marks if may_close(text, at)]
+    far = len(text)
+    blank = [m.start() for m in BLANK_LINE.finditer(text)]
+    closed = {
+        mark: [at for at in closing if text[at] in CLOSERS[mark]] for mark in {text[at] for at in opening}
+    }
+    again = {
+        mark: [at for at in opening if text[at] == mark and not begins_line(text, at)] for mark in closed
+    }
+    found: list[Span] = []
+    end = 0
+    for start in opening:
+        if start < end:
+            continue
+        mark, ends = text[start], following(blank, start, far)
+        close, reopened = following(closed[mark], start, far), following(again[mark], start, far)
+        unclosed = close == far or reopened < close
+        if mark in APOSTROPHES and (unclosed or close > ends):
+            continue  # 'tis
+        end = min(ends, reopened) if unclosed else close + 1
+        found.append(Span(start, end, "quote"))
+    return found
+
+
+def following(places: Sequence[int], at: int, far: int) -> int:
+    """The first of *places*, which are in order, behind *at*; *far* if there is none."""
+    n = bisect_right(places, at)
+    return places[n] if n < len(places) else far
+
+
+def begins_line(text: str, at: int) -> bool:
+    return not text[max(text.rfind("\n", 0, at) + 1, at - 9) : at].strip()
+
+
+def may_open(text: str, at: int) -> bool:
+    """Whether the mark at *at* may open a quotation: none stands behind a letter (but in scripts without spaces), or before a space."""
+    mark = text[at]
+    before, after = text[at - 1 : at], text[at + 1 : at + 2]
+    if mark not in CLOSERS or not after:
+        return False
+    if mark in "「『〝﹁„‚“«‹":
+        return True
+    return not after.isspace() and not before.isalnum() and before not in (".", "!", "?", ",")
+
+
+def may_close(text: str, at: int) -> bool:
+    """Whether the mark at *at* may close a quotation: an apostrophe stands in a word."""
+    before, after = text[at - 1 : at], text[at + 1 : at + 2]
+    if text[at] in "'’":
+        return not before.isspace() and not after.isalnum()
+    return text[at] not in '"＂' or not before.isspace()
+
+
+def in_quotation(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
+    """Mark what stands in a quotation of speech, with who is named before or behind it."""
+    ends = [found[n].end for n in spoken]
+    for quote in quotations(text):
+        place = last = bisect_right(ends, quote.start)
+        while last < len(spoken) and found[spoken[last]].start < quote.end:
+            last += 1
+        if place == last:
+            continue
+        start, end = found[spoken[place]].start, found[spoken[last - 1]].end
+        lead = text[max(start, quote.start - BESIDE_CHARS) : quote.start]
+        if place and not lead.strip() and "\n" in text[ends[place - 1] : start]:
+            before = found[
+                spoken[place - 1]
+            ].text  # "My ex always says:", and the quotation on a line of its own
+            lead = before if before.endswith(COLON) else lead
+        behind = text[quote.end : min(end, quote.end + BESIDE_CHARS)]
+        speaker = (lead if ANY_LETTER.search(lead) else behind).strip(" \t\n:：,，—–-.")
+        if is_speech(text[quote.start : quote.end], lead, behind) and not is_persons(speaker):
+            mark(found, spoken[place:last], "quoted", speaker)
+
+
+def mark(found: list[Statement], places: Iterable[int], govern: Govern, speaker: str = "") -> None:
+    for n in places:
+        found[n] = replace(found[n], governed=govern, speaker=speaker)
+
+
+def is_speech(quote: str, lead: str, behind: str) -> bool:
+    """
+    Whether the marked words are what somebody says, and no title or name: they are several sentences, or all that is
+    there; or a colon leads to a sentence; or a verb of saying stands beside.
+    """
+    if len(sentence_spans(quote)) > 1 or not ANY_LETTER.search(lead + behind):
+        return True
+    if lead.rstrip().endswith(COLON) and SENTENCE_MARK.search(quote[-2:]):
+        return True
+    return bool(SAYING.search(lead) or SAYING.search(behind))
+
+
+# --- Words of another behind a colon, without quotation marks; what takes words back; what is only supposed.
+#
+# Without the verbs of saying, a colon leads to forms and lists ("Gym: Monday 18:00") as often as to another's words.
+
+
+SAYING = regex.compile(
+    r"\b(?:says?|said|saying|tells?|told|telling|writes|wrote|written|claim(?:s|ed)|repli(?:es|ed)|answer(?:s|ed)|texted|shout(?:s|ed)|insist(?:s|ed)|according"
+    r"|sag(?:e|t|te|ten|en)|gesagt|mein(?:t|te)|schr(?:eib|ieb)|geschrieben|behaupt|erzähl|antworte|laut\b"
+    r"|di(?:go|ce|cen|je|jo|jeron|cho)\b|decía|escrib|contest(?:a|ó)|respond|según"
+    r"|dit\b|dis(?:ait)?\b|disent|écri[tv]|répond|selon|affirme"
+    r"|disse|detto|scri(?:ve|sse|tto)|secondo|diz(?:em)?\b|escrev|segundo|zeg(?:t|gen)|zei\b|schreef|schrijf|volgens"
+    r"|говор|сказа|пиш|написа|mówi|powiedzia|säger|skrev|diyor|dedi\b)|[说說曰]|写道|言[いうわっ]|라고|말했",
+    regex.I,
+)
+# "I said", "ich sage immer": the person quotes themselves. A few words may stand between, but no one else.
+PERSONS = regex.compile(
+    r"\b(?:I|we|ich|wir|je|j['’](?:ai)?|nous|yo|io|eu|ik|я)(?: ?(?:always|often|also|once|just|have|had|ai|he|ho|heb|habe|only|only ever)){0,2} ?"
+    rf"(?:{SAYING.pattern})|\b(?:digo|dije|siempre digo|he dicho|dico|ho detto|ho scritto)\b|[我私](?:[はが]|常|总|總)?[说說言]",
+    regex.I,
+)
+# What asks to remember, at the beginning of a sentence or of what leads to it
+REMEMBERING = regex.compile(
+    r"\b(?:remember|memori[sz]e|not(?:e|iert?|iere|ez|eer)|sav(?:e|ed|ing)|stor(?:e|ed|ing)|record|keep|write|jot|merk\w*|speicher\w*"
+    r"|reti(?:ens|enez|ent)|souv(?:iens|enez)|enregistre\w*|recu[eé]rd\w*|an[oó]t\w*|ap[uú]nt\w*|guard\w*|ricord\w*|lembr\w*|onthoud\w*|bewaar"
+    r"|запомни\w*|запиш\w*|сохран\w*|zapamiętaj|zapisz|spara)\b|覚え|メモ|記憶|记住|記住|记下|記下|기억",
+    regex.I,
+)
+FORGETTING = regex.compile(
+    r"\b(?:forget|scratch|ignore|vergiss|vergessen|oublie\w*|olv[ií]d\w*|dimentica\w*|esque[cç]\w*|vergeet|забудь\w*)\b|忘れ|忘记|잊어",
+    regex.I,
+)
+# "Just kidding.", "That is not true."
+JOKING = regex.compile(
+    r"\b(?:kidding|jok(?:e|ing)|made (?:that|this|it) up|witz|scherz|blague|rigole|broma|scherz[oa]\w*|brincadeira|grapje|шу[тч]\w+)\b|冗談|玩笑|농담",
+    regex.I,
+)
+TRUE = regex.compile(
+    r"\b(?:true|real|serious(?:ly)?|wahr|ernst|stimmt|vrai|sérieux|verdad|cierto|serio|vero|verdade|waar|правда)\b|本当|真的",
+    regex.I,
+)
+FIRST = regex.compile(r"\b(?:I|ich|je|yo|io|eu|ik|я)\b|[我私]")
+WANTING = regex.compile(r"\b(?:want|möchte|will|veux|quiero|voglio|quero|wil|хочу)\b", regex.I)
+SUPPOSING = regex.compile(
+    r"(?:\W*(?:now|so|ok|okay|let['’]?s|just)\b)*\W*(?:suppos(?:e|ing)|imagine|pretend|let['’]?s say|what if|hypothetically|angenommen|stell(?:en)? (?:dir|sie sich|euch) vor"
+    r"|nehmen wir an|supongamos|imagin[ae]\w*|supposons|imaginons|supponiamo|immagina\w*|suponha\w*|stel dat|предположим|представь\w*)\b|\W*(?:假设|假如|もしも?|仮に)",
+    regex.I,
+)
+CONDITION = regex.compile(
+    r"\W*(?:if|unless|wenn|falls|si|se|als|если|jeśli|om|eğer)\b|\W*(?:如果|要是|もし)", regex.I
+)
+QUESTION = ("?", "？", "؟", ";", "՞", "፧")
+SHORT = 8  # words of a sentence that takes others back
+
+
+def asks(text: str) -> bool:
+    return text.rstrip(" \"'”’»)*_").endswith(QUESTION)
+
+
+def is_persons(lead: str) -> bool:
+    """Whether *lead* says that the person speaks, or asks to remember what follows."""
+    return bool(PERSONS.search(lead)) or (
+        not denies(lead) and bool(REMEMBERING.search(lead)) and not SAYING.search(lead)
+    )
+
+
+def behind_colon(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
+    """Mark what follows "my brother says:", or "Suppose:", and what is not to be remembered: "Don't save this: …"."""
+    for place, n in enumerate(spoken):
+        lead, colon, rest = found[n].text.replace("：", ":").partition(":")
+        if not colon or not found[n].own:
+            continue
+        led = led_by(text, found, spoken, place, line=bool(rest.strip()))
+        if refuses(lead):
+            mark(found, led, "refused")
+        elif SAYING.search(lead) and not is_persons(lead):
+            mark(found, led, "reported", lead.strip())
+
+
+def led_by(
+    text: str, found: Sequence[Statement], spoken: Sequence[int], place: int, *, line: bool
+) -> list[int]:
+    """The statement at *place* and those after it: to the end of its *line*, or else to the end of the paragraph below."""
+    last = place + 1
+    while last < len(spoken):
+        between = text[found[spoken[last - 1]].end : found[spoken[last]].start]
+        if "\n" in between if line else last > place + 1 and BLANK_LINE.search(between):
+            break
+        last += 1
+    return list(spoken[place:last])
+
+
+def taken_back(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
+    """
+    Mark a refusal, and what it refuses: "Don't remember that." and "Just kidding!" the paragraph before; as the first
+    sentence, all that comes; one that names what is not to be kept, nothing else.
+    """
+    for place, n in enumerate(spoken):
+        if not found[n].own or not (refuses(found[n].text) or unsays(found[n].text)):
+            continue
+        mark(found, [n], "refused")
+        if told_words(without_asking(found[n].text)):
+            continue
+        first = place
+        while first and found[spoken[first - 1]].own:
+            between = text[found[spoken[first - 1]].end : found[spoken[first]].start]
+            if first < place and BLANK_LINE.search(between):
+                break
+            first -= 1
+        mark(found, spoken[first:place] if place else [k for k in spoken if found[k].own], "refused")
+
+
+def refuses(text: str) -> bool:
+    """Whether *text* asks not to remember, or to forget: "Don't save that." It is no telling of what one forgot."""
+    if FIRST.search(text.partition(" that ")[0]) and not WANTING.search(text):
+        return False
+    begun = " ".join(text.split()[:SHORT])
+    if denies(begun):
+        return bool(REMEMBERING.search(begun)) and not FORGETTING.search(begun)
+    return FORGETTING.search(" ".join(text.split()[:3])) is not None
+
+
+def unsays(text: str) -> bool:
+    """Whether *text* says of what was said that it is a joke, or not true."""
+    if len(words_in(text)) > SHORT:
+        return False
+    return bool(JOKING.search(text)) or (
+        denies(text) and bool(TRUE.search(text)) and not told_words(TRUE.sub("", text))
+    )
+
+
+def without_asking(text: str) -> str:
+    for pattern in (REMEMBERING, FORGETTING, JOKING, TRUE):
+        text = pattern.sub(" ", text)
+    return text
+
+
+def only_supposed(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
+    """Mark a condition; and "Suppose …" with what follows in its paragraph."""
+    for place, n in enumerate(spoken):
+        if found[n].own and SUPPOSING.match(found[n].text):
+            mark(found, led_by(text, found, spoken, place, line=False), "supposed")
+        elif found[n].own and CONDITION.match(found[n].text):
+            mark(found, [n], "supposed")
