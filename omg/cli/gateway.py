@@ -252,6 +252,40 @@ def move_command(
         print(f"{old} -> {new}\n    {move_identity(memory.registry, old, new)}")
 
 
+schedule_app = typer.Typer(
+    help="Nights, and the daemon at login, by the operating system where no gateway runs them.",
+    no_args_is_help=True,
+)
+app.add_typer(schedule_app, name="schedule")
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")]
+
+
+@schedule_app.command("install")
+def install_schedule_command(dry_run: DryRunOption = False) -> None:
+    """Run the night at 04:20 and start the daemon at login: by systemd, launchd, or your crontab."""
+    from ..hosts.timers import install_timers
+
+    print_steps(install_timers(load_config(existing_home()).home, dry_run=dry_run), dry_run)
+
+
+@schedule_app.command("show")
+def show_schedule_command() -> None:
+    """Show what is installed: files, or lines of your crontab."""
+    from ..hosts.timers import installed
+
+    print(
+        "\n".join(installed(load_config(existing_home()).home)) or "nothing; `omg schedule install` adds it"
+    )
+
+
+@schedule_app.command("remove")
+def remove_schedule_command(dry_run: DryRunOption = False) -> None:
+    """Take it away again; nothing is left of it."""
+    from ..hosts.timers import remove_timers
+
+    print_steps(remove_timers(load_config(existing_home()).home, dry_run=dry_run), dry_run)
+
+
 # --- The skill without the plugin: for an agent that keeps its notes by hand.
 
 
