@@ -345,3 +345,19 @@ def test_a_sentence_corrected_in_a_notes_text_alone_is_what_is_listed_searched_a
         assert "Maya lives in Lisbon." not in said.partition("It was said:")[0].partition("word for word")[0]
     assert "About the boiler." in run("list").stdout
     assert file.read_text() == changed
+
+
+def test_omg_alone_says_what_is_there_and_what_to_do_next(home):
+    assert "omg init" in omg_here().stdout  # nothing is made by looking
+    assert not (home / "graphs").exists()
+    talk = home.parent / "talk.jsonl"
+    said = {
+        "role": "user",
+        "content": "I decided to rent the garden in Pankow.",
+        "timestamp": "2026-02-02T10:00",
+    }
+    talk.write_text(json.dumps(said) + "\n")
+    assert omg_here("import", str(talk), "--no-observe").returncode == 0
+    lines = omg_here().stdout.splitlines()
+    assert len(lines) <= 10
+    assert "1 turn to be observed" in "\n".join(lines) and "omg observe" in lines[-1]

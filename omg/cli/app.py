@@ -34,7 +34,7 @@ TELL_EVERY_S = 10.0  # between lines on the progress, if no bar can be shown
 
 app = typer.Typer(
     name="omg",
-    no_args_is_help=True,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -59,11 +59,25 @@ def print_version(wanted: bool) -> None:
 
 @app.callback()
 def every_command(
+    asked: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Observational Memory Graph: a memory for agents that you can open, read and correct."""
+    if asked.invoked_subcommand is None:
+        print_overview()
+
+
+def print_overview() -> None:
+    """What `omg` alone prints."""
+    from ..hosts.overview import overview_lines
+
+    home = default_home()
+    if not (home / "graphs").is_dir():
+        return print("\n".join(overview_lines(None, home)))
+    with opened_memory(vectors=False) as memory:
+        print("\n".join(overview_lines(memory, home)))
 
 
 def existing_home() -> Path:

@@ -321,7 +321,12 @@ def message_line(message: Message, zone: tzinfo, found: bool, query: str) -> str
 @app.command("inject")
 def inject_command(
     prompt: Annotated[str, typer.Option("--prompt", "-p", help="What the user would say.")],
-    session: Annotated[str, typer.Option(help="Session key.")] = "agent:main:main",
+    session: Annotated[
+        str,
+        typer.Option(
+            "--identity", "-i", "--session", help="Whose graph, or the key of one of their sessions."
+        ),
+    ] = "agent:main:main",
     as_json: JsonFlag = False,
 ) -> None:
     """Show what a prompt would be given."""
