@@ -1,0 +1,77 @@
+"""The distribution: it is whole, has one version, is fit for an index, and comes out the same each time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parent.parent
+MANIFESTS = ("package.json", "openclaw.plugin.json", "plugin.json", "gemini-extension.json")
+
+
+def run(*argv: object, cwd: Path, **more: str) -> str:
+    env = {**os.environ, **more}
+    done = subprocess.run([*map(str, argv)], cwd=cwd, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def archives(folder: Path) -> list[Path]:
+    return sorted([*folder.glob("*.whl"), *folder.glob("*.tar.gz")])
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Path:
+    """A folder with our wheel and source archive."""
+    folder: Path = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "hatchling", "build", "-d", folder, cwd=REPOSITORY)
+    return folder
+
+
+def test_two_builds_have_the_same_bytes(built, tmp_path):
+    run(sys.executable, "-m", "hatchling", "build", "-d", tmp_path, cwd=REPOSITORY)
+    first, second = (
+        {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in archives(folder)}
+        for folder in (built, tmp_path)
+    )
+    assert len(first) == 2 and first == second
+
+
+def test_an_index_would_take_the_distribution(built):
+    assert "PASSED" in run(sys.executable, "-m", "twine", "check", "--strict", *archives(built), cwd=built)
+
+
+def test_every_manifest_has_the_version_of_the_package():
+    found = [file for name in MANIFESTS for file in (REPOSITORY / "hooks").rglob(name)]
+    assert len(found) >= 5
+    assert {json.loads(file.read_text())["version"] for file in found} == {version("omg-memory")}
+
+
+def test_the_wheel_works_where_there_is_no_checkout(built, tmp_path):
+    """The demo, a vault from the template and the skill; its packages are those of this environment."""
+    (wheel,) = built.glob("*.whl")
+    run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv", cwd=tmp_path)
+    python = tmp_path / "venv/bin/python"
+    pip = (sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", "--no-index")
+    run(*pip, wheel, cwd=tmp_path)
+    (site,) = (tmp_path / "venv").glob("lib/*/site-packages")
+    others = [place for place in sys.path if Path(place).name == "site-packages"]
+    (site / "packages.pth").write_text("\n".join(others))
+    omg = tmp_path / "venv/bin/omg"
+    home = {"OMG_HOME": str(tmp_path / "home"), "PYTHONPATH": ""}
+    assert "now.md" in run(omg, "demo", "--folder", tmp_path / "demo", cwd=tmp_path, **home)
+    run(omg, "init", tmp_path / "vault", cwd=tmp_path, **home)
+    assert (tmp_path / "vault/index.md").exists()
+    run(
+        omg, "skill", "install", tmp_path / "agent", cwd=tmp_path, **{**home, "OMG_HOME": str(tmp_path / "h")}
+    )
+    assert list((tmp_path / "agent/skills").rglob("SKILL.md"))
+    where = run(python, "-c", "import omg; print(omg.__file__)", cwd=tmp_path, PYTHONPATH="")
+    assert str(site) in where
