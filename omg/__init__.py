@@ -81,7 +81,9 @@ Each line is the first sentence of the room's docstring, then come the names of 
                     hook · install · mcp · overview · serve · sessions · timers
       openclaw/   OpenClaw: its command line and configuration, installing, the doctor.
                     doctor · graph_checks · install
-      page        The graph as one HTML page for a browser, with search, filters, and links from note to note.
+      ui/         The page (`omg ui`): a person sees what is remembered and why it was given, and corrects it, in a
+                  browser.
+                    actions · drawing · notes · pages · request · serve
       demo        `omg demo`: takes the sample conversation through the whole path, offline, in a folder of its own.
       daemon      The daemon: its server, routes, threads, lock, signals and log.
       fleet/      Many machines on Postgres (the extra `fleet`, docs/fleet.md).

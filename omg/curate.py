@@ -34,11 +34,12 @@ from .journal import (
 from .message.turn import Message
 from .node.markdown import HISTORY_HEADING, slugify, without_code
 from .node.note import TYPES, Node, amend_text
-from .plan.corrections import Correction, correction_proposed, take_up
+from .plan.corrections import Correction, correction_proposed, draft_correction, take_up
 from .plan.drafts import PERSONS, Plan
 from .plan.edits import Edit, as_read, one_line, title_alias
 from .plan.pages import MapPages, persons_words
 from .reflect.similar import merge_notes
+from .rules.wording import with_absolute_dates
 from .secrets import redact
 from .text.characters import WIKILINK, with_labels
 from .text.words import split_sentences, words_in
@@ -371,6 +372,55 @@ def confirm_note(graph: Graph, name: str, now: datetime) -> CurationResult:
             path = done
         plan.amend(path, origin="human")
         return done_with(plan, path, now, f"confirmed {path}")
+
+
+def correct_note(graph: Graph, name: str, new: str, now: datetime) -> CurationResult:
+    """Let the note *name* say the sentence *new* on its person's word; what it said before goes to its History."""
+    new = with_labels(redact(one_line(new))[0])
+    if not new:
+        raise BadInput("correct it to what? write the whole sentence that is right")
+    path = find_note(graph, name)
+    refuse_pages(graph, path)
+    with planning_under_lock(graph, now) as plan:
+        node = plan.draft(path).node
+        refuse_retired(node)
+        new = with_absolute_dates(new, plan.day, ahead=True)[0]
+        if as_read(new) == as_read(node.description):
+            raise BadInput(f"{path} says so already; nothing was changed")
+        theirs = node.origin in PERSONS
+        done = draft_correction(plan, path, Correction(node.description, new), ()).path
+        if not theirs:  # a note of its own, without a message as its source
+            plan.amend(done, origin="human")
+        return done_with(plan, done, now, f"corrected {done}")
+
+
+def reject_note(graph: Graph, name: str, now: datetime) -> CurationResult:
+    """
+    Remove the note *name* because it is not so, or is about somebody else. The messages it came from stay, and it is not
+    made of them again. Undo brings it back.
+    """
+    path = find_note(graph, name)
+    refuse_pages(graph, path)
+    with planning_under_lock(graph, now) as plan:
+        draft = plan.draft(path)
+        node, before = draft.node, graph.vault.text(path)
+        plan.lift_contradictions(node)
+        plan.amend(path, status="superseded")  # for its maps, which no longer list it
+        pages = [c for c in (*plan.changes(), *plan.maps.now_changes(plan.day)) if c.path != path]
+        gone = Change(path, before, None, theirs=not draft.ours, mode=graph.vault.mode(path))
+        done = done_with(plan, path, now, f"removed {path}: not so", [gone, *pages])
+        graph.tombstones.add([s.id for s in node.sources if s.id], node.id)
+        return done
+
+
+def keep_both(graph: Graph, path: str, other: str, now: datetime) -> CurationResult:
+    """Say that the notes *path* and *other* both hold: neither is marked as contradicted by the other any more."""
+    with planning_under_lock(graph, now) as plan:
+        for here, there in ((path, other), (other, path)):
+            left = tuple(p for p in plan.draft(here).node.contradicts if p != there)
+            if left != plan.draft(here).node.contradicts:
+                plan.amend(here, contradicts=left)
+        return done_with(plan, path, now, f"{path} and {other} both hold")
 
 
 # --- Undoes a cycle, and lists the cycles. Notes that were edited since are left as they are, and named.

@@ -23,7 +23,7 @@ ROWS = {
     "What is written, and how": ["journal inbox", "plan", "rules", "provenance"],
     "What is done with it": ["inject forget", "observe context", "reflect rebuild"],
     "Every identity of a home": ["worker", "curate importers", "tools", "memory"],
-    "For people, other assistants and the gateway": ["hosts", "openclaw page demo", "daemon", "fleet", "cli"],
+    "For people, other assistants and the gateway": ["hosts", "openclaw ui demo", "daemon", "fleet", "cli"],
 }
 HEIGHT = {
     room: (row, step)
@@ -35,6 +35,7 @@ PACKAGE = Path(__file__).parent.parent / "omg"
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if not p.relative_to(PACKAGE).parts[0].startswith("_"))
 HEAVY = {
     *("psycopg", "psycopg_pool", "procrastinate", "starlette", "uvicorn", "prometheus_client"),
+    *("jinja2", "markdown_it"),
     "litellm",
     "torch",
     "sentence_transformers",

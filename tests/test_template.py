@@ -15,8 +15,8 @@ from planted import NOW, graph_of, home_at, note, put
 
 from omg.node.markdown import link_targets
 from omg.node.note import STANDARD, TYPES, Node, parse_node, render_node
-from omg.page import COLOURS
 from omg.plan.pages import index_block, map_block, new_page, now_block
+from omg.ui.drawing import COLOURS
 from omg.worker.nights import one_night
 
 BEGIN, END = "<!-- omg:begin -->", "<!-- omg:end -->"

@@ -11,6 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import webbrowser
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from datetime import UTC, date, datetime
@@ -25,6 +26,7 @@ from .app import (
     IdentityOption,
     JsonFlag,
     app,
+    existing_home,
     opened_graph,
     opened_memory,
     print_value,
@@ -345,17 +347,47 @@ def export_command(
             print(text)
 
 
+@app.command("ui")
+def ui_command(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of 127.0.0.1. Default: any that is free.")] = 0,
+    show: Annotated[bool, typer.Option("--open", help="Open it in this machine's browser.")] = False,
+) -> None:
+    """See and correct what is remembered, in a browser on this machine. Prints a link that works once; Ctrl-C ends it."""
+    page_served(port, show)
+
+
 @app.command("graph")
 def graph_command(
-    html: Annotated[Path, typer.Option("--html", help="The file to write.")] = Path("omg-graph.html"),
-    identity: IdentityOption = None,
+    id: Annotated[str | None, typer.Argument(help="A note. Default: the maps.")] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of 127.0.0.1. Default: any that is free.")] = 0,
+    show: Annotated[bool, typer.Option("--open", help="Open it in this machine's browser.")] = False,
 ) -> None:
-    """Write the graph as one page to look at in a browser; it needs no network."""
-    from ..page import graph_page
+    """See a note and what is around it, in a browser: `omg ui`, begun at its graph."""
+    from urllib.parse import urlencode
 
-    with opened_graph(identity) as graph:
-        save_private(html, graph_page(graph))
-        print(html.absolute())
+    page_served(port, show, "graph" + (f"?{urlencode({'path': id})}" if id else ""))
+
+
+def page_served(port: int, show: bool, start: str = "") -> None:
+    """Serve the page until Ctrl-C. The browser gets the link by a private file: other users see a command's arguments."""
+    from ..client import fleet_of
+    from ..ui.serve import serve_page
+
+    if fleet_of(existing_home()) is not None:
+        raise BadInput("this home asks a fleet, which has no page; run `omg ui` on a home of your own")
+    with opened_memory() as memory:
+        file = memory.folder / "page.html"
+
+        def ready(link: str) -> None:
+            print(f"{link}\nThe link works once, within 15 minutes. Ctrl-C ends the page.", flush=True)
+            if show:
+                save_private(file, f'<meta http-equiv="refresh" content="0; url={link}">')
+                webbrowser.open(file.as_uri())
+
+        try:
+            serve_page(memory, port, ready, start)
+        finally:
+            file.unlink(missing_ok=True)
 
 
 @app.command("rebuild")

@@ -1,0 +1,114 @@
+"""What the page's buttons do. Each calls one function of curate.py, and tells in a line what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..curate import (
+    CurationResult,
+    amend_note,
+    confirm_note,
+    correct_note,
+    find_note,
+    forget_selection,
+    keep_both,
+    pin_note,
+    reject_note,
+    supersede_by,
+    take_back,
+    undoable,
+)
+from ..errors import BadInput, NotFound, how_many
+from ..plan.drafts import PERSONS
+from .notes import selection_for, taken
+from .request import Asked
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """*cycle*: to undo it; "" where nothing was changed or it cannot be undone. *path*: the note to show next."""
+
+    text: str
+    path: str = ""
+    cycle: str = ""
+    report: tuple[str, ...] = ()  # of a forgetting, for the person to check
+
+
+def told(done: CurationResult, text: str) -> Done:
+    return Done(
+        text if done.cycle else "That was so already; nothing was changed.", done.path, done.cycle or ""
+    )
+
+
+def confirm(asked: Asked) -> Done:
+    """Right: it becomes the person's own; a note that is theirs counts as said today."""
+    graph, now, path = asked.graph, asked.memory.clock(), find_note(asked.graph, asked.get("path"))
+    if graph.vault.read(path).origin not in PERSONS:
+        return told(confirm_note(graph, path, now), "Confirmed: it counts as your own word now.")
+    done = amend_note(graph, path, now, f"still so: {path}", updated=asked.today)
+    return told(done, "Confirmed: it counts as said today.")
+
+
+def correct(asked: Asked) -> Done:
+    return told(
+        correct_note(asked.graph, asked.get("path"), asked.get("new"), asked.memory.clock()), "Corrected."
+    )
+
+
+def reject(asked: Asked) -> Done:
+    done = reject_note(asked.graph, asked.get("path"), asked.memory.clock())
+    return Done("Removed. It is not remembered again from those words.", "", done.cycle or "")
+
+
+def pin(asked: Asked) -> Done:
+    pinned = asked.get("off") != "1"
+    path = find_note(asked.graph, asked.get("path"))
+    done = pin_note(asked.graph, path, asked.memory.clock(), pinned=pinned)
+    return told(done, "Pinned: every prompt is given it." if pinned else "No longer pinned.")
+
+
+def keep(asked: Asked) -> Done:
+    """Of two notes that contradict each other, `path` holds and `other` does not; with `both`, both do."""
+    path, other = (find_note(asked.graph, asked.get(name)) for name in ("path", "other"))
+    if asked.get("both") == "1":
+        return told(keep_both(asked.graph, path, other, asked.memory.clock()), "Both hold.")
+    done = supersede_by(asked.graph, other, path, asked.memory.clock())
+    return told(done, "Settled. The other is kept in the history as no longer so.")
+
+
+def undo(asked: Asked) -> Done:
+    cycle = asked.get("cycle")
+    if not cycle:
+        raise BadInput("undo what? name the cycle")
+    receipt = undoable(asked.graph, cycle)
+    outcome, refused = take_back(asked.graph, receipt.id, asked.memory.clock())
+    text = f"Undone: {how_many(len(outcome.written), 'file')} as before."
+    if refused:
+        text += f" {', '.join(refused)} changed since and stays as it is."
+    return Done(text)
+
+
+def forget_chosen(asked: Asked) -> Done:
+    """Forget for good what the choice takes now."""
+    asked.memory.take_in()
+    what = selection_for(asked.graph, asked.get("choice"), asked.get("path"), asked.get("words"))
+    if not what:
+        raise NotFound("nothing of that is remembered any more; nothing was changed")
+    shown = taken(asked, what)
+    forget_selection(asked.memory.intake, asked.graph, what)
+    text = "The words were taken out of" if what.redacts else "Forgotten for good:"
+    counts = f"{how_many(shown['notes'], 'file')} and {how_many(shown['messages'], 'message')}"
+    left = [f"{page}: you wrote it there yourself; take it out there" for page in what.left]
+    return Done(f"{text} {counts}.", report=(*left, *what.beyond))
+
+
+ACTIONS: dict[str, Callable[[Asked], Done]] = {
+    "confirm": confirm,
+    "correct": correct,
+    "reject": reject,
+    "pin": pin,
+    "keep": keep,
+    "undo": undo,
+    "forget": forget_chosen,
+}

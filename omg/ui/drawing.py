@@ -1,0 +1,174 @@
+"""
+Pictures as SVG, made on the server: a note with its surroundings, and bars by day.
+
+networkx places the notes. A picture has no script and no style of its own: it is links and shapes, so that it can be read
+by keyboard and under the page's policy.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from ..index.store import Entry, entries_where
+from ..text.words import cut_text
+from .request import Asked
+
+Link = tuple[str, str]
+
+# One colour per type, here and in the vault's graph.json; all readable on a light and on a dark ground.
+COLOURS = {
+    "identity": "#e5617a",
+    "preference": "#ee9b4b",
+    "project": "#4a90e2",
+    "decision": "#9a75dd",
+    "fact": "#45a97c",
+    "episode": "#2fa9bb",
+    "reflection": "#cfa52f",
+    "moc": "#7d879c",
+    "index": "#7d879c",
+    "now": "#7d879c",
+}
+OTHER = "#9aa0ad"  # a person's own note, or a type of their own
+
+Box = tuple[float, float, float, float]  # left, top, right, bottom
+
+NAMED = 40  # notes whose names are written beside them, where there is room
+NAME_CHARS, CHAR_WIDTH = 26, 6.6
+STEPS = 60  # of the layout; more move the notes hardly
+
+
+def neighbourhood(
+    db: sqlite3.Connection, start: str, most: int, *, pages: bool = True
+) -> tuple[list[Entry], list[Link]]:
+    """
+    At most *most* notes: the one at *start*, then those linked with it, nearest and newest first; and the links between
+    them. Logs and superseded notes are passed over; without *pages*, maps and the index as well.
+    """
+    seen = dict.fromkeys(row for (row,) in db.execute("select id from note where path = ?", (start,)))
+    passed = ("log",) if pages else ("log", "moc", "index", "now")
+    front = list(seen)
+    while front and len(seen) < most:
+        marks = ", ".join("?" * len(front))
+        found = db.execute(
+            f"""select n.id from (select dst as id from link where src in ({marks}) and dst is not null
+                union select src from link where dst in ({marks})) l join note n on n.id = l.id
+            where n.type not in ({", ".join("?" * len(passed))}) and n.status <> 'superseded'
+            order by n.type not in ('moc', 'index'), coalesce(n.updated, n.created) desc, n.path limit ?""",
+            (*front, *front, *passed, most + len(seen)),
+        )
+        front = [row for (row,) in found if row not in seen][: most - len(seen)]
+        seen |= dict.fromkeys(front)
+    rows = list(seen)
+    marks = ", ".join("?" * len(rows))
+    entries = entries_where(db, f"where id in ({marks})", rows)
+    pairs = db.execute(
+        f"select distinct src, dst from link where src in ({marks}) and dst in ({marks})", (*rows, *rows)
+    )
+    links = {tuple(sorted((entries[a].path, entries[b].path))) for a, b in pairs if a != b}
+    return [entries[row] for row in rows], [(a, b) for a, b in sorted(links)]
+
+
+def drawn_graph(
+    asked: Asked, entries: Sequence[Entry], links: Sequence[Link], centre: str, *, large: bool = False
+) -> str:
+    """The picture of *entries* and the *links* between them, around *centre*. Each note is a link to its page."""
+    width, height = (1000, 720) if large else (640, 400)
+    places = placed([e.path for e in entries], links, centre, width, height)
+    degrees = {e.path: sum(e.path in pair for pair in links) for e in entries}
+    lines = [
+        f'<line x1="{places[a][0]}" y1="{places[a][1]}" x2="{places[b][0]}" y2="{places[b][1]}"/>'
+        for a, b in links
+    ]
+    dots, names, taken = list[str](), list[str](), list[Box]()
+    for entry in sorted(entries, key=lambda e: (e.path != centre, -degrees[e.path])):
+        x, y = places[entry.path]
+        radius = 11 if entry.path == centre else round(5 + min(5, math.sqrt(degrees[entry.path])), 1)
+        address = escape(asked.link("graph" if large else "note", path=entry.path))
+        kind = "centre" if entry.path == centre else "dot"
+        dots.append(
+            f'<a href="{address}" class="{kind}"><title>{escape(entry.title)}</title>'
+            f'<circle cx="{x}" cy="{y}" r="{radius}" fill="{COLOURS.get(entry.type, OTHER)}"/></a>'
+        )
+        if (name := name_beside(entry.title, (x, y), radius, width, taken)) and len(names) < NAMED:
+            names.append(name)
+    label = escape(f"{len(entries)} notes around {next(e.title for e in entries if e.path == centre)}")
+    head = f'<svg class="graph" viewBox="0 0 {width} {height}" role="group" aria-label="{label}">'
+    return "".join([head, *lines, *dots, *names, "</svg>"])
+
+
+def name_beside(title: str, place: tuple[float, float], radius: float, width: int, taken: list[Box]) -> str:
+    """The name of a note on the side of its place where there is room, entered into *taken*; "" where there is none."""
+    shown = cut_text(title, NAME_CHARS)
+    x, y = place
+    long = len(shown) * CHAR_WIDTH
+    for left in (False, True):
+        start = x - radius - 5 - long if left else x + radius + 5
+        box = (start, y - 8, start + long, y + 8)
+        if start > 0 and box[2] < width and not any(overlap(box, other) for other in taken):
+            taken.append(box)
+            return f'<text x="{start:.0f}" y="{y + 4:.0f}" aria-hidden="true">{escape(shown)}</text>'
+    return ""
+
+
+def overlap(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def placed(
+    paths: Sequence[str], links: Sequence[Link], centre: str, width: int, height: int
+) -> dict[str, tuple[float, float]]:
+    """Path → its place in the picture. The same notes give the same picture."""
+    import networkx
+
+    drawn = networkx.Graph()
+    drawn.add_nodes_from(paths)
+    drawn.add_edges_from(links)
+    start = (
+        networkx.shell_layout(drawn, [[centre], [p for p in paths if p != centre]])
+        if len(paths) > 1
+        else None
+    )
+    spread = 2.2 / math.sqrt(max(1, len(paths)))
+    found = networkx.spring_layout(drawn, k=spread, pos=start, fixed=[centre], iterations=STEPS, seed=1)
+    xs, ys = zip(*found.values(), strict=True)
+
+    def scaled(value: float, among: Sequence[float], room: int, edge: int) -> float:
+        low, high = min(among), max(among)
+        return round(edge + float(value - low) / float((high - low) or 1) * (room - 2 * edge), 1)
+
+    return {p: (scaled(x, xs, width, 70), scaled(y, ys, height, 24)) for p, (x, y) in found.items()}
+
+
+# --- bars
+
+
+BAR_WIDTH, BAR_GAP, BAR_HEIGHT = 14, 4, 120
+SHADES = ("bar1", "bar2", "bar3", "bar4", "bar5")  # classes of the page's style
+
+
+def drawn_bars(days: Mapping[str, Mapping[str, float]], names: Sequence[str], what: str) -> str:
+    """*days*: day → name → amount, in the order of days. One bar a day, a shade for each of *names*."""
+    most = max((sum(parts.values()) for parts in days.values()), default=0.0) or 1.0
+    width = len(days) * (BAR_WIDTH + BAR_GAP)
+    parts = []
+    for n, (day, amounts) in enumerate(days.items()):
+        y = float(BAR_HEIGHT)
+        told = ", ".join(f"{name} {amounts[name]:,.4g}" for name in names if amounts.get(name))
+        bars = []
+        for shade, name in enumerate(names):
+            if amount := amounts.get(name, 0.0):
+                high = max(1.0, amount / most * (BAR_HEIGHT - 4))
+                y -= high
+                bars.append(
+                    f'<rect class="{SHADES[min(shade, len(SHADES) - 1)]}" x="{n * (BAR_WIDTH + BAR_GAP)}" y="{y:.1f}"'
+                    f' width="{BAR_WIDTH}" height="{high:.1f}"/>'
+                )
+        parts.append(f"<g><title>{escape(day)}: {escape(told or 'nothing')}</title>{''.join(bars)}</g>")
+    label = escape(f"{what} by day, at most {most:,.4g}")
+    return (
+        f'<svg class="bars" viewBox="0 0 {max(width, 1)} {BAR_HEIGHT}" preserveAspectRatio="none" role="img"'
+        f' aria-label="{label}">{"".join(parts)}</svg>'
+    )

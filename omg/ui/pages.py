@@ -1,0 +1,96 @@
+"""The page's views as HTML: which there are, and their templates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..node.markdown import bare_target
+from ..text.characters import WIKILINK
+from .notes import forget_view, graph_view, memory_view, note_view
+from .request import Asked
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+    from .actions import Done
+
+FOLDER = Path(__file__).parent
+# Address → what it shows, and its template; in the order of the menu, with a name those that stand in it.
+VIEWS: dict[str, tuple[str, Callable[[Asked], dict[str, Any]]]] = {
+    "": ("Memory", memory_view),
+    "graph": ("Graph", graph_view),
+    "note": ("", note_view),
+    "forget": ("", forget_view),
+}
+
+
+def page_of(asked: Asked, view: str, *, flash: Done | None = None, **more: Any) -> str:
+    """The whole page of *view*. *flash*: what was just done. Raises OmgError."""
+    values = VIEWS[view][1](asked)
+    return filled(asked, f"{view or 'memory'}.html", view, **values, flash=flash, **more)
+
+
+def error_page(asked: Asked, text: str, **more: Any) -> str:
+    return filled(asked, "error.html", "", title="That did not work", text=text, **more)
+
+
+def filled(asked: Asked, template: str, view: str, **values: Any) -> str:
+    menu = [(asked.link(name), title, name == view) for name, (title, _) in VIEWS.items() if title]
+    fixed = {"asked": asked, "link": asked.link, "menu": menu, "hidden": partial(hidden_fields, asked)}
+    return environment().get_template(template).render(**{"people": [], **values}, **fixed)
+
+
+def hidden_fields(asked: Asked, **values: str) -> Markup:
+    """The fields that every form has, and *values*."""
+    from markupsafe import Markup
+
+    field = Markup('<input type="hidden" name="{}" value="{}">')
+    given = {"token": asked.token, "who": asked.who, **values}
+    return Markup("").join(field.format(name, value) for name, value in given.items() if value)
+
+
+@lru_cache(maxsize=1)
+def environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    made.filters["prose"] = prose
+    return made
+
+
+def prose(text: str, asked: Asked) -> Markup:
+    """The markdown *text* of a note as HTML: without its HTML, images and outside links; wikilinks lead to the page of their note."""
+    from markdown_it import MarkdownIt
+    from markupsafe import Markup
+
+    reader = MarkdownIt("commonmark", {"html": False}).disable(["image", "link", "autolink", "reference"])
+    linked = dict[str, tuple[str, str]]()
+
+    def named(found: Any) -> str:
+        target, _, label = found[1].partition("|")
+        with suppress(ValueError):
+            target = bare_target(target)
+        path = asked.graph.index.resolve(target)
+        shown = label or target.rpartition("/")[2]
+        if path is None:
+            return str(shown)
+        mark = f"\ue000{len(linked)}\ue001"  # private characters: no text has them, and markdown leaves them
+        linked[mark] = (asked.link("note", path=path), shown)
+        return mark
+
+    text = text.replace("\ue000", "").replace("\ue001", "")
+    html = reader.render(WIKILINK.sub(named, text))
+    for mark, (address, shown) in linked.items():
+        html = html.replace(mark, str(Markup('<a href="{}">{}</a>').format(address, shown)))
+    return Markup(html)

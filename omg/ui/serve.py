@@ -1,0 +1,264 @@
+"""
+Serves the page on loopback, to one browser: the one that opened the link that was printed.
+
+It is a process of its own, as every `omg` command is, and asks the vault under the same lock: the daemon keeps no port, and
+a page that is drawn takes nothing from a prompt. It ends with Ctrl-C.
+
+    /<secret>/enter?key=…   once: sets the session's cookie, which is sent below /<secret>/ alone
+    /<secret>/…             GET shows (pages.py), POST /do/<action> changes (actions.py)
+
+Who may ask: the Host is loopback and ours (no DNS rebinding), the cookie is the session's (no other user of the machine),
+and a change carries the page's token from our own origin (no other site). No script stands in a page, and none is loaded
+from elsewhere.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import secrets
+import signal
+import socket
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
+
+from ..client import ask_daemon
+from ..errors import BadInput, NotFound, OmgError
+from ..graph.graph import Graph
+from ..memory import Memory
+from ..worker.registry import PATIENCE_S
+from .actions import ACTIONS, Done
+from .pages import FOLDER, VIEWS, error_page, filled, page_of
+from .request import Asked
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+log = logging.getLogger(__name__)
+
+LINK_LIVES_S = 900  # a link that was printed and not opened
+BODY_BYTES = 20_000
+LOOK_S = 5.0  # how often the vault is looked at for changes, where no daemon does
+ASSETS = {"page.css": "text/css", "htmx.min.js": "text/javascript", "icon.svg": "image/svg+xml"}
+HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
+    " form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "cache-control": "no-store",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+}
+
+
+@dataclass(slots=True)
+class Session:
+    """The one browser that may ask. *hosts*: the values of `Host` that are ours."""
+
+    hosts: frozenset[str]
+    base: str = field(default_factory=lambda: f"/{secrets.token_urlsafe(16)}")
+    cookie: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(32))  # of every form
+    key: str = field(default_factory=lambda: secrets.token_urlsafe(32))  # of the link; "" once it was used
+    made: float = field(default_factory=time.monotonic)
+    done: dict[str, Done] = field(default_factory=dict)  # what was done, until the next page has told it
+
+    def enters(self, key: str) -> bool:
+        """Whether *key* opens the page; it does once, within LINK_LIVES_S."""
+        fits = bool(self.key) and same(key, self.key) and time.monotonic() - self.made < LINK_LIVES_S
+        self.key = "" if fits else self.key
+        return fits
+
+    def note(self, done: Done) -> str:
+        """Keep *done* for the next page; returns its mark."""
+        mark = secrets.token_urlsafe(6)
+        self.done = {mark: done}
+        return mark
+
+
+def same(given: str, wanted: str) -> bool:
+    return hmac.compare_digest(given.encode(), wanted.encode())
+
+
+def make_page(memory: Memory, session: Session, start: str = "") -> Starlette:
+    """The application. *start*: the view that the link opens first."""
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+    from starlette.routing import Route
+
+    looked = 0.0
+
+    def keep_up(graph: Graph) -> None:
+        """Bring the index up to the vault, unless a daemon does."""
+        nonlocal looked
+        if time.monotonic() - looked > LOOK_S:
+            looked = time.monotonic()
+            if not is_daemon_up(memory.folder):
+                memory.refresh(graph, wait_s=PATIENCE_S)
+
+    def asked_by(request: Request, params: Mapping[str, str]) -> Asked:
+        chosen = params.get("who", "")
+        graph = memory.registry.find(chosen or None)
+        try:
+            keep_up(graph)
+        except (OmgError, OSError) as e:  # shown as last read
+            log.info("the vault was not looked at: %s", type(e).__name__)
+        return Asked(memory, graph, params, session.base, session.token, chosen and graph.identity.folder)
+
+    def refused(request: Request) -> str:
+        """Why *request* is not answered; "" if it is."""
+        if request.headers.get("host", "") not in session.hosts:
+            return "This address is not the page's: open the link that `omg ui` printed."
+        if not same(request.cookies.get("omg", ""), session.cookie):
+            return "This page is open to the browser that opened its link alone. Run `omg ui` again for a new link."
+        if request.method == "POST":
+            origin = request.headers.get("origin")
+            ours = origin is None or origin.removeprefix("http://") in session.hosts
+            if not ours or request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+                return "A change is only taken from the page itself."
+        return ""
+
+    def shown(request: Request) -> Response:
+        if why := refused(request):
+            return PlainTextResponse(why, 403)
+        view = request.path_params.get("view", "")
+        if view not in VIEWS:
+            return PlainTextResponse("There is no such page.", 404)
+        params = dict(request.query_params)
+        asked = asked_by(request, params)
+        done = session.done.pop(params.get("done", ""), None)
+        try:
+            return HTMLResponse(page_of(asked, view, flash=done, people=people_of(memory)))
+        except OmgError as e:
+            page = error_page(asked, str(e), flash=done, people=people_of(memory))
+            return HTMLResponse(page, 404 if isinstance(e, NotFound) else 422)
+
+    def changed(request: Request, form: Mapping[str, str]) -> Response:
+        if why := refused(request):
+            return PlainTextResponse(why, 403)
+        if not same(form.get("token", ""), session.token):
+            return PlainTextResponse("The page is older than this session: go back and load it again.", 403)
+        asked = asked_by(request, form)
+        action = ACTIONS.get(request.path_params["action"])
+        if action is None:
+            return PlainTextResponse("There is no such action.", 404)
+        try:
+            done = action(asked)
+        except OmgError as e:
+            return HTMLResponse(error_page(asked, str(e), flash=None, people=people_of(memory)), 422)
+        if "hx-request" in request.headers:  # in the place of what was decided
+            return HTMLResponse(filled(asked, "done.html", "", flash=done))
+        back = form.get("back", "")
+        if done.report:
+            page = filled(asked, "report.html", "", title="Forgotten", flash=done, people=people_of(memory))
+            return HTMLResponse(page)
+        if back == "note" and done.path:
+            to = asked.link("note", path=done.path, done=session.note(done))
+        else:
+            to = asked.link(back if back in VIEWS and back != "note" else "", done=session.note(done))
+        return RedirectResponse(to, 303)
+
+    async def show(request: Request) -> Response:
+        return await run_in_threadpool(shown, request)
+
+    async def change(request: Request) -> Response:
+        data = bytearray()
+        async for chunk in request.stream():
+            data += chunk
+            if len(data) > BODY_BYTES:
+                return PlainTextResponse("That is too long.", 413)
+        form = dict(parse_qsl(data.decode("utf-8", "replace"), keep_blank_values=True))
+        return await run_in_threadpool(changed, request, form)
+
+    async def enter(request: Request) -> Response:
+        if request.headers.get("host", "") not in session.hosts or not session.enters(
+            request.query_params.get("key", "")
+        ):
+            return PlainTextResponse(
+                "This link was used, or is too old. Run `omg ui` again for a new one.", 403
+            )
+        answer = RedirectResponse(f"{session.base}/{start}", 303)
+        answer.set_cookie("omg", session.cookie, path=f"{session.base}/", httponly=True, samesite="strict")
+        return answer
+
+    async def asset(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in ASSETS or (why := refused(request)):
+            return PlainTextResponse("There is no such file." if name not in ASSETS else why, 404)
+        return Response((FOLDER / "static" / name).read_bytes(), media_type=ASSETS[name])
+
+    base = session.base
+    app = Starlette(
+        routes=[
+            Route(f"{base}/enter", enter),
+            Route(f"{base}/static/{{name}}", asset),
+            Route(f"{base}/do/{{action}}", change, methods=["POST"]),
+            Route(f"{base}/", show),
+            Route(f"{base}/{{view}}", show),
+        ]
+    )
+    app.add_middleware(with_headers())
+    return app
+
+
+def with_headers() -> Any:
+    """Adds HEADERS to every answer."""
+    from starlette.middleware.base import BaseHTTPMiddleware
+
+    class Headed(BaseHTTPMiddleware):
+        async def dispatch(self, request: Request, call_next: Callable[[Request], Any]) -> Response:
+            answer: Response = await call_next(request)
+            answer.headers.update(HEADERS)
+            return answer
+
+    return Headed
+
+
+def people_of(memory: Memory) -> list[tuple[str, str]]:
+    """Folder and key of every graph, where there are several."""
+    known = [(who.folder, who.key) for who in memory.registry.identities()]
+    return known if len(known) > 1 else []
+
+
+def is_daemon_up(home: Path) -> bool:
+    try:
+        return ask_daemon(home, "/health", {}, timeout_s=1) is not None
+    except OmgError:
+        return False
+
+
+def bound(port: int) -> socket.socket:
+    """A socket on loopback. Raises BadInput where the port is taken."""
+    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind(("127.0.0.1", port))
+        made.listen(64)  # now: the link works as soon as it is printed
+    except OSError as e:
+        made.close()
+        raise BadInput(f"port {port} cannot be used ({e.strerror}); give another with --port") from e
+    return made
+
+
+def serve_page(memory: Memory, port: int, ready: Callable[[str], None], start: str = "") -> None:
+    """Serve until SIGINT (Ctrl-C) or SIGTERM. *ready* is called with the link, which works once."""
+    import uvicorn
+
+    # uvicorn raises the signal again once it is down. It is ignored, so that we end in order.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    listening = bound(port)
+    port = listening.getsockname()[1]
+    session = Session(frozenset(f"{host}:{port}" for host in ("127.0.0.1", "localhost")))
+    config = uvicorn.Config(
+        make_page(memory, session, start), log_level="error", access_log=False, server_header=False
+    )
+    ready(f"http://127.0.0.1:{port}{session.base}/enter?key={session.key}")
+    uvicorn.Server(config).run(sockets=[listening])

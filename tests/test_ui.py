@@ -1,0 +1,260 @@
+"""The page of `omg ui`, over real HTTP: who may ask, what is shown, what the buttons do to the vault."""
+
+from __future__ import annotations
+
+import http.client
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+from served_page import Page, served
+
+from omg.curate import new_note, propose_note, write_edits
+from omg.graph.graph import Graph
+from omg.identity import Identity
+from omg.memory import Memory
+from omg.plan.edits import Edit
+
+SAID = (
+    "I live in Leipzig.",
+    "My sister Jule is allergic to peanuts.",
+    "I have to book the ferry on March 20.",
+)
+
+
+@pytest.fixture
+def page(omg: Memory) -> Iterator[Page]:
+    omg.capture([{"role": "user", "content": text} for text in SAID])
+    omg.observe()
+    with served(omg) as page:
+        yield page.enter()
+
+
+@pytest.fixture
+def graph(omg: Memory) -> Graph:
+    return omg.find()
+
+
+def path_of(graph: Graph, words: str) -> str:
+    (path,) = (
+        e.path for e in graph.index.entries(status=None) if words in e.description and "nodes/" in e.path
+    )
+    return path
+
+
+def described(graph: Graph, path: str) -> str:
+    return graph.vault.read(path).description
+
+
+# --- who may ask
+
+
+def test_the_link_opens_the_page_once_and_for_one_browser(omg: Memory) -> None:
+    with served(omg) as page:
+        assert "Run `omg ui` again" in page.get() and page.status == 403  # no cookie
+        page.enter()
+        assert "What is remembered" in page.get()
+        page.request("GET", page.link.removeprefix(page.origin))
+        assert page.status == 403
+        page.cookie = "omg=guessed"
+        assert page.get() and page.status == 403
+        assert page.get("static/page.css") and page.status == 404
+
+
+def test_a_wrong_key_opens_nothing_and_leaves_the_link_good(omg: Memory) -> None:
+    with served(omg) as page:
+        page.request("GET", f"{page.session.base}/enter?key=guessed")
+        assert page.status == 403
+        page.enter()
+
+
+def test_the_cookie_goes_to_this_page_alone(omg: Memory) -> None:
+    """Browsers send cookies to every port of a host; another user may listen on one."""
+    with served(omg) as page:
+        answer = page.request("GET", page.link.removeprefix(page.origin))
+        cookie = answer.headers["set-cookie"]
+        assert f"Path={page.session.base}/" in cookie and len(page.session.base) > 20
+        assert "HttpOnly" in cookie and "SameSite=strict" in cookie
+
+
+def test_a_site_whose_name_leads_to_loopback_is_told_nothing(page: Page) -> None:
+    page.request("GET", f"{page.session.base}/", host=f"evil.example:{page.port}")
+    assert page.status == 403 and "Leipzig" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("token", "headers"),
+    [
+        ("", {}),
+        ("guessed", {}),
+        ("right", {"origin": "http://evil.example"}),
+        ("right", {"origin": "null"}),
+        ("right", {"sec-fetch-site": "cross-site"}),
+        ("right", {"sec-fetch-site": "same-site"}),
+    ],
+)
+def test_nothing_is_changed_without_the_pages_token_from_the_page_itself(
+    page: Page, graph: Graph, token: str, headers: dict[str, str]
+) -> None:
+    path = path_of(graph, "Leipzig")
+    page.post("pin", headers, path=path, token=page.session.token if token == "right" else token)
+    assert page.status == 403
+    assert not graph.vault.read(path).pinned
+
+
+def test_no_note_can_run_load_or_frame_anything(page: Page, graph: Graph, omg: Memory) -> None:
+    evil = "<script>alert(1)</script> <img src=x onerror=alert(1)> [a](javascript:alert(1)) ![b](http://evil.example/b)"
+    path = new_note(graph, "fact", "Evil <b>title</b>", f"Evil words.\n\n{evil}", omg.clock()).path
+    answer = page.request("GET", f"{page.session.base}/note?path={path}")
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy
+    assert page.text.count("<script") == 1 and "<img" not in page.text and "<b>title" not in page.text
+    assert 'href="javascript' not in page.text and 'src="http' not in page.text
+
+
+def test_a_page_shows_the_notes_of_one_identity_alone(page: Page, omg: Memory) -> None:
+    omg.capture([{"role": "user", "content": "I live in Porto."}], session="alice")
+    omg.observe()
+    alice = omg.registry.identity_of("alice")
+    assert isinstance(alice, Identity)
+    assert "in Porto" not in page.get() + page.get(q="where I live")
+    hers = page.get(who=alice.folder)
+    assert "Porto" in hers and "Leipzig" not in hers
+    assert "peanuts" not in page.get("note", path=path_of(omg.find(), "peanuts"), who=alice.folder)
+    assert page.status == 404
+
+
+def test_the_command_prints_a_link_that_works_and_ends_with_its_process(omg: Memory) -> None:
+    command = [sys.executable, "-m", "omg.cli", "graph", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        link = urlsplit(process.stdout.readline().strip())
+        asked = http.client.HTTPConnection(str(link.hostname), link.port, timeout=30)
+        asked.request("GET", f"{link.path}?{link.query}")
+        assert asked.getresponse().headers["location"].endswith("/graph")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+    assert not (omg.folder / "page.html").exists()
+
+
+# --- what is shown
+
+
+def test_notes_and_what_was_said_are_found_by_their_words(page: Page) -> None:
+    found = page.get(q="peanuts")
+    assert "allergic to peanuts" in found and "What was said" in found
+    assert found.index("peanuts.") < found.index("What was said")
+
+
+def test_the_list_is_filtered_by_kind_day_and_who_said_it(page: Page, graph: Graph, omg: Memory) -> None:
+    propose_note(graph, "Nora likes tea.", "Tea", None, omg.clock())
+    assert "Nora likes tea" in page.get(by="assistant") and "Leipzig" not in page.get(by="assistant")
+    assert "Leipzig" in page.get(type="identity") and "ferry" not in page.get(type="identity")
+    assert "Leipzig" in page.get(day="2026-03-01") and "Leipzig" not in page.get(day="2026-02-28")
+    assert "No note fits" in page.get(session="agent:main:nobody")
+
+
+def test_a_note_shows_the_words_it_came_from_and_what_it_said_before(page: Page, graph: Graph) -> None:
+    path = path_of(graph, "Leipzig")
+    page.post("correct", path=path, new="The user lives in Hamburg.")
+    shown = page.get("note", path=path_of(graph, "Hamburg"))
+    assert "I live in Leipzig." in shown and "2026-03-01: The user lives in Leipzig." in shown
+
+
+def test_an_unknown_note_is_said_to_be_unknown(page: Page) -> None:
+    assert "no note" in page.get("note", path="nodes/fact/none") and page.status == 404
+
+
+# --- what the buttons do
+
+
+def test_correct_says_the_sentence_from_now_on_and_undo_takes_it_back(page: Page, graph: Graph) -> None:
+    path = path_of(graph, "Leipzig")
+    shown = page.post("correct", path=path, new="The user lives in Hamburg.", back="note")
+    assert described(graph, path) == "The user lives in Hamburg." and "Corrected" in shown
+    page.undo(shown)
+    assert described(graph, path) == "The user lives in Leipzig."
+
+
+def test_what_is_not_so_is_gone_stays_gone_and_can_be_undone(page: Page, graph: Graph, omg: Memory) -> None:
+    path = path_of(graph, "peanuts")
+    shown = page.post("reject", path=path)
+    assert graph.vault.bytes(path) is None
+    assert "peanuts" not in omg.inject("What is Jule allergic to?", dry_run=True).prompt
+    assert path.rpartition("/")[2] not in graph.vault.text("mocs/moc-identity")
+    page.undo(shown)
+    assert "peanuts" in described(graph, path)
+    assert path.rpartition("/")[2] in graph.vault.text("mocs/moc-identity")
+
+
+def test_right_makes_a_proposal_the_persons_own(page: Page, graph: Graph, omg: Memory) -> None:
+    path = propose_note(graph, "Nora likes tea.", "Tea", None, omg.clock())
+    page.post("confirm", path=path, back="note")
+    assert graph.vault.read(path_of(graph, "likes tea")).origin == "human"
+
+
+def test_pin_and_unpin(page: Page, graph: Graph) -> None:
+    path = path_of(graph, "Leipzig")
+    assert "every prompt" in page.post("pin", path=path, back="note") and graph.vault.read(path).pinned
+    page.post("pin", path=path, off="1")
+    assert not graph.vault.read(path).pinned
+
+
+def against(graph: Graph, omg: Memory) -> tuple[str, str]:
+    """Two notes that contradict each other."""
+    from omg.curate import done_with, planning_under_lock
+
+    paths = [
+        write_edits(graph, [Edit("create", title, text, type="fact", origin="user")], omg.clock(), "wrote")
+        for title, text in (
+            ("Gate A", "The ferry leaves at gate A."),
+            ("Pier B", "The ferry leaves at pier B."),
+        )
+    ]
+    with planning_under_lock(graph, omg.clock()) as plan:
+        plan.contradict(*paths)
+        done_with(plan, paths[0], omg.clock(), "against")
+    return paths[0], paths[1]
+
+
+def test_of_two_that_contradict_each_other_the_chosen_one_holds(
+    page: Page, graph: Graph, omg: Memory
+) -> None:
+    one, other = against(graph, omg)
+    page.post("keep", path=one, other=other)
+    assert graph.vault.read(other).superseded_by == one
+    assert graph.vault.read(one).contradicts == ()
+
+
+def test_of_two_that_contradict_each_other_both_may_hold(page: Page, graph: Graph, omg: Memory) -> None:
+    one, other = against(graph, omg)
+    page.post("keep", path=one, other=other, both="1")
+    for path in (one, other):
+        assert graph.vault.read(path).contradicts == () and graph.vault.read(path).status == "active"
+
+
+def test_a_forgetting_says_first_what_goes_and_then_takes_it(page: Page, graph: Graph) -> None:
+    path = path_of(graph, "peanuts")
+    preview = page.get("forget", path=path)
+    assert "My sister Jule is allergic to peanuts." in preview
+    assert "peanuts" in described(graph, path)
+    shown = page.post("forget", path=path, choice="forget")
+    assert "Forgotten for good: 1 file and 1 message" in shown and 'name="cycle"' not in shown
+    assert graph.vault.bytes(path) is None and "peanuts" not in page.get(q="peanuts").replace(
+        'value="peanuts"', ""
+    ).replace("“peanuts”", "")
+
+
+def test_only_words_can_be_taken_out(page: Page, graph: Graph) -> None:
+    preview = page.get("forget", words="Leipzig")
+    assert "Only the words “Leipzig”" in preview and "Everything that holds" in preview
+    page.post("forget", words="Leipzig", choice="redact")
+    assert "Leipzig" not in page.get("") and described(graph, path_of(graph, "lives in"))
+
+
+def test_an_action_that_cannot_be_done_says_why(page: Page) -> None:
+    assert "is a page that OMG writes" in page.post("pin", path="index")
+    assert page.status == 422
