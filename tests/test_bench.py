@@ -40,6 +40,7 @@ FACTS = {"facts": [{"type": "fact", "text": "Ann adopted a grey cat called Miso.
 # Arguments of the smallest run, and what it has to print.
 TINY: dict[str, tuple[str, str]] = {
     "cost": ("--recorded {recorded} --data {talk} --json", '"low"'),
+    "day": ("--days bursts quiet --notes 0 20 --tokens 900 --json", '"ratios": {"bursts": {"0": '),
     "fidelity": ("--recorded {recorded} --data {talk} --json", "body sentences"),
     "floor": ("{tmp}/vault {tmp}/floor.db", ""),
     "fuzz": ("--steps 3 --life 3", "0 broken"),
