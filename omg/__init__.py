@@ -37,7 +37,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
                     files · vault
       llm/        Asks a language model, in a child process, and records what it cost.
                     asker · child · replies
-      embed       Turns texts into vectors, with the first of four embedders that is installed.
+      embed       Turns texts into vectors, with the first of five embedders that is installed.
     What is in a vault
       index/      A SQLite index of one vault and its archive: search by words, meaning, date and link.
                     archived · index · links · rows · search · store

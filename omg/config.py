@@ -281,7 +281,7 @@ class Embedding(Section):
     model: str = Field(
         "auto",
         min_length=1,
-        description="`auto` (the best that is installed), `minilm-int8`, `static`, `none`, or a sentence-transformers model name or path",
+        description="`auto` (the best that is installed), `multilingual`, `minilm-int8`, `static`, `none`, or a sentence-transformers model name or path",
     )
 
 

@@ -172,7 +172,28 @@ def test_it_says_what_finds_notes_by_meaning_and_what_to_install_where_nothing_c
     assert said("none").what == "notes are found by their words alone, as [embedding] model says"
     find = importlib.util.find_spec
     monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if "onnx" in name or "sentence" in name else find(name)
+        importlib.util, "find_spec", lambda name: None if name[:4] in ("onnx", "sent", "usem") else find(name)
     )
     assert pip_install("minilm") in said("auto").mend
     assert said("minilm-int8").level == "fail" and "needs onnxruntime" in said("minilm-int8").mend
+
+
+def test_a_vault_that_is_not_in_english_is_told_of_the_embedder_of_many_languages(home):
+    with Memory(
+        Config(home=home, observation=Observation(model="offline"), embedding=Embedding(model="static"))
+    ) as memory:
+        memory.graph(memory.registry.identity_of("agent:main:main"))
+        for n in range(12):
+            text = (
+                f"Der Schlüssel zur Hütte liegt unter dem Blumentopf Nummer {n}." if n else "The key is here."
+            )
+            save(memory, f"nodes/fact/n{n}.md", f"---\ndescription: {text}\n---\n# Note {n}\n")
+        (said,) = [f for f in found(memory) if "not in English" in f.what]
+        assert said.what.startswith("of 12 notes 11") and pip_install("multilingual") in said.mend
+        for n in range(8):
+            save(
+                memory, f"nodes/fact/n{n}.md", f"---\ndescription: That is the key to cabin {n}.\n---\n# N\n"
+            )
+        assert [f for f in found(memory) if "not in English" in f.what]
+        save(memory, "nodes/fact/n8.md", "---\ndescription: That is the key to it.\n---\n# N\n")
+        assert not [f for f in found(memory) if "not in English" in f.what]

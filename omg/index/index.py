@@ -20,6 +20,7 @@ from datetime import UTC, date, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
+from ..embed import question_vector
 from ..errors import ModelUnavailable
 from ..message.turn import Message
 from ..node.markdown import slugify
@@ -393,6 +394,6 @@ class Index:
         assert self.embedder is not None and self._matrix is not None
         self._matrix.follow(db, self._generation)
         try:
-            return self._matrix.near(self.embedder([text])[0], POOL)
+            return self._matrix.near(question_vector(self.embedder, text), POOL)
         except ModelUnavailable:
             return None

@@ -12,8 +12,8 @@ from typing import Any, Literal
 from ..client import ask_daemon
 from ..config import code_digest
 from ..dates.days import iso_time, time_text
-from ..embed import better_model, load_embedder
-from ..errors import BadNode, ConfigError, ModelError, OverBudget, Stale, how_many
+from ..embed import MULTILINGUAL, better_model, load_embedder
+from ..errors import BadNode, ConfigError, ModelError, OverBudget, Stale, how_many, pip_install
 from ..forget.erase import Edit
 from ..forget.places import change_messages, every_message, joined_folders
 from ..graph.graph import GRAPH_MARK, Graph
@@ -28,6 +28,7 @@ from ..plan.corrections import proposed_notes
 from ..plan.pages import MapPages
 from ..provenance import ENOUGH, examine, examined, note_result
 from ..secrets import redact
+from ..text.words import is_english
 from ..worker.events import edits_lately
 from ..worker.status import observer_text
 
@@ -63,6 +64,8 @@ UNDERSTOOD = {
     **dict.fromkeys(("pinned", "standing"), "true or false"),
 }
 
+LINES_READ, FEW_LINES = 200, 10  # notes whose language is looked at; of fewer nothing is said
+OTHER_SHARE = 0.3  # of notes that are not in English, from which an embedder for English is not enough
 MANY_LINKS = 200  # links to one note; with more, a graph view shows little else
 
 
@@ -93,6 +96,7 @@ def check_graph(memory: Memory, graph: Graph) -> Iterator[Finding]:
     yield from check_heads(graph)
     yield from check_shape(graph)
     yield from check_maps(memory, graph)
+    yield from check_language(graph)
 
 
 def check_heads(graph: Graph) -> Iterator[Finding]:
@@ -292,6 +296,19 @@ def check_embedder(name: str) -> Finding:
     if embedder.id.startswith("static/") and name == "auto":
         return Finding("note", what, mend=better_model())
     return Finding("ok", what)
+
+
+def check_language(graph: Graph) -> Iterator[Finding]:
+    """Whether many notes are in a language that the embedder does not know."""
+    embedder = graph.index.embedder
+    if embedder is None or embedder.id.startswith(f"{MULTILINGUAL}/"):
+        return
+    lines = [e.description for e in graph.index.entries(first=LINES_READ) if e.type in (*TYPES, "note")]
+    other = sum(not is_english(line) for line in lines)
+    if len(lines) >= FEW_LINES and other > OTHER_SHARE * len(lines):
+        what = f"of {len(lines)} notes {other} are not in English: by meaning they are hardly found"
+        mend = f"{pip_install(MULTILINGUAL)} for a model that knows 16 languages"
+        yield Finding("note", what, graph.identity.key, mend)
 
 
 def check_model(memory: Memory, up: dict[str, Any] | None) -> Iterator[Finding]:
