@@ -31,7 +31,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
       secrets/    Finds secrets in a text (passwords, keys, card numbers) and redacts them.
                     labels · redaction · tokens
       message/    Messages and turns: what was said, cleaned of secrets and of OMG's own text.
-                    drop · envelope · statements · turn
+                    consent · drop · envelope · statements · turn
     Files, and the outside world
       vault/      A folder of markdown notes: the only code that writes .md files.
                     files · vault
@@ -74,7 +74,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
       importers   Imports old conversations: reads their files, cuts them into drops, and takes these in through the
                   spool.
       tools/      Answers the agent's tools, the /omg command and memory_search.
-                    changing · reading · tools
+                    changing · reading · removing · sentences · tools
       memory      `Memory`: an open home, for programs, the command line, the daemon and the doctor.
     For people, other assistants and the gateway
       hosts/      OMG in other assistants: Claude Code, Codex, OpenCode, Gemini CLI.
@@ -109,7 +109,7 @@ Where to change what:
     what becomes dormant                 reflect/similar.py
     the text of a map or of Now          plan/pages.py
     what `omg undo` takes back           journal.py
-    what omg_remember accepts            tools/changing.py
+    what omg_remember accepts            tools/sentences.py, then message/statements.py
     how files in inbox/ are read         inbox.py, message/drop.py
     how a person's deletion is noticed   worker/registry.py, graph/graph.py
     how notes and words are forgotten    forget/erase.py, then forget/places.py

@@ -59,7 +59,7 @@ from .llm.replies import ModelQuestion, ModelReply, with_token_counts
 from .memory import Memory
 from .secrets import redact
 from .text.tokens import count_tokens
-from .tools.changing import Codes
+from .tools.removing import Codes
 from .tools.tools import call_tool, corpus_answer, graph_of, search_answer, slash_command
 from .worker.intake import DropReader
 from .worker.nights import background_reflection, rebuild_each, reflect_answer

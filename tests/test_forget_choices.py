@@ -32,7 +32,7 @@ from omg.journal import Change, Rebase, Receipt
 from omg.memory import Memory
 from omg.openclaw.graph_checks import check_graph
 from omg.rebuild import build_anew, swap_graphs
-from omg.tools.changing import choice_text
+from omg.tools.removing import choice_text
 
 FOUR = (
     f"My locker combination is {SECRET}. My sister Maya lives in Lisbon. I prefer tea in the morning. "

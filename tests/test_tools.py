@@ -16,7 +16,7 @@ from omg.config import Config, Embedding, Observation, shipped_folder
 from omg.llm.replies import Ask
 from omg.memory import Memory
 from omg.node.note import TYPES, Node
-from omg.tools.changing import CODE_LIVES_S, Codes
+from omg.tools.removing import CODE_LIVES_S, Codes
 from omg.tools.tools import call_tool, corpus_answer, slash_command
 
 ALICE, BOB = "agent:main:telegram:direct:111", "agent:main:telegram:direct:222"
@@ -365,11 +365,18 @@ def test_forgetting_needs_the_code_in_the_persons_own_message(agent: Agent) -> N
 
     for said in ("forget my tea", "yes", "no, keep it", "how is the weather?", "", None):
         assert "write the code" in again(said), said
-    for said in (f"> All of it: {code}\nno, not that", f"{code}0", f"x{code}", other):
+    for said in (
+        f"> All of it: {code}\nno, not that",
+        f"{code}0",
+        f"x{code}",
+        other,
+        f"{code}, please",
+        f"no, not {code}",
+    ):
         assert "write the code" in again(said), said
     assert "unknown" in again(code, BOB)
     assert agent.notes(ALICE)
-    assert "Forgotten" in again(f"{code}, please")
+    assert "Forgotten" in again(f"{code}!")
     assert agent.notes(ALICE) == []
     assert "unknown" in again(code)  # once is all
     assert len(agent.notes(BOB)) == 1
@@ -380,13 +387,13 @@ def test_forgetting_needs_the_code_in_the_persons_own_message(agent: Agent) -> N
 def test_the_message_that_asks_to_forget_is_forgotten_too(agent: Agent, late: bool) -> None:
     """*late*: the transcript with it comes in only after the forgetting."""
     kept = agent.heard(ALICE, "My sister Maya lives in Lisbon.")
-    asks, answers = f"Please forget everything about my {SECRET} tea.", "Yes, the {} tea, {}"
+    asks = f"Please forget everything about my {SECRET} tea."
     id = f"m{agent.n + 1}"
     if not late:
         agent.heard(ALICE, asks, observe=False)
     tea = next(p for p in agent.notes(ALICE) if "tea" in p)
     code = agent.use("omg_forget", ALICE, said=(id, asks), query=tea)["details"]["code"]
-    said = (f"m{agent.n + 1 + late}", answers.format(SECRET, code))
+    said = (f"m{agent.n + 1 + late}", code)
     assert "Forgotten" in agent.use("omg_forget", ALICE, "run-2", said, code=code)["text"]
     if late:
         agent.heard(ALICE, asks)
@@ -408,7 +415,7 @@ def test_a_message_that_asks_to_forget_and_says_more_stays_and_that_is_said(agen
     assert [m.text for m in agent.home.find(ALICE).index.messages([id])] == [asks]
 
 
-@pytest.mark.parametrize("said", ["Code:{}.", "「{}」", "{}でお願いします", "*{}*"])
+@pytest.mark.parametrize("said", ["{}.", "「{}」", "/omg forget {}", "*{}*"])
 @pytest.mark.parametrize("change", [str, str.upper])
 def test_the_code_is_known_however_the_person_writes_it(agent: Agent, said: str, change: Any) -> None:
     code = agent.use("omg_forget", ALICE, said=("m7", "forget my tea"), query=SECRET)["details"]["code"]
@@ -437,7 +444,7 @@ def test_the_user_chooses_whether_all_goes_or_a_note_or_the_words_alone(agent: A
     assert [m.text for m in graph.index.messages([id])] == [said]
     first = agent.use("omg_forget", ALICE, "run-3", ("m10", "and the word"), query=SECRET)
     words = {"code": first["details"]["codes"]["redact"]}
-    done = agent.use("omg_forget", ALICE, "run-4", ("m11", f"yes: {words['code']}"), **words)
+    done = agent.use("omg_forget", ALICE, "run-4", ("m11", words["code"]), **words)
     assert "Replaced by (forgotten)" in done["text"]
     assert [m.text for m in graph.index.messages([id])] == [said.replace(SECRET, "(forgotten)")]
     assert len(agent.notes(ALICE)) == len(before) - 1
@@ -687,7 +694,7 @@ def test_words_that_no_note_says_are_forgotten_without_offering_other_notes(agen
     assert "1 message; no note says it" in first["text"]
     assert set(first["details"]["codes"]) == {"forget", "redact"}
     code = first["details"]["code"]
-    done = agent.use("omg_forget", ALICE, "run-2", ("m9", f"all of it, {code}"), code=code)
+    done = agent.use("omg_forget", ALICE, "run-2", ("m9", code), code=code)
     assert "Forgotten" in done["text"]
     assert left_with(agent, "4471-Q") == []
     assert agent.notes(ALICE)

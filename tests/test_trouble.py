@@ -22,7 +22,7 @@ from omg.inject.decide import preview, slice_for
 from omg.llm.replies import ModelQuestion, ModelReply
 from omg.memory import Memory
 from omg.openclaw.graph_checks import check_graph
-from omg.tools.changing import Codes
+from omg.tools.removing import Codes
 from omg.tools.tools import call_tool
 from omg.worker.registry import GRAPHS_KEPT
 from omg.worker.status import home_status

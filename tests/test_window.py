@@ -31,7 +31,7 @@ from omg.inject.decide import hook_result
 from omg.journal import replay_open
 from omg.memory import Memory
 from omg.text.tokens import count_tokens
-from omg.tools.changing import Codes
+from omg.tools.removing import Codes
 from omg.tools.tools import call_tool
 from omg.worker.schedule import note_failure
 

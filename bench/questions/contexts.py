@@ -171,7 +171,7 @@ TOOLS = [
 
 def call_tool(memory: Memory, name: str, params: dict[str, Any]) -> str:
     """What the tool says to the model, as the gateway would hand it on."""
-    from omg.tools.changing import Codes
+    from omg.tools.removing import Codes
     from omg.tools.tools import call_tool
 
     if name not in READING:

@@ -41,8 +41,8 @@ from ..llm.child import Child
 from ..memory import MAIN, Memory
 from ..secrets import redact
 from ..text.tokens import count_tokens
-from ..tools.changing import Codes
 from ..tools.reading import mapping_in
+from ..tools.removing import Codes
 from ..tools.tools import CHANGING, graph_of
 from ..worker.intake import DropReader
 from ..worker.nights import rebuild_each, reflect_each

@@ -43,8 +43,9 @@ from ..memory import Memory
 from ..message.drop import to_epoch_ms
 from ..message.envelope import strip_wrapper, wrap_memory
 from ..plan.pages import filed_day
-from ..tools.changing import choice_text, days_asked, notes_about
+from ..tools.changing import days_asked
 from ..tools.reading import hit_limit, hit_line, link_target, mapping_in, named_section, open_tool
+from ..tools.removing import choice_text, notes_about
 from ..tools.tools import status_line
 from .hook import CLAUDE_CODE, CODEX, GEMINI, HOSTS, MARKS, OPENCODE, Host
 from .sessions import Heartbeat, HostSession, HostSessions, heartbeats, installed_hosts

@@ -6,4 +6,5 @@ Messages and turns: what was said, cleaned of secrets and of OMG's own text. No 
     drop          Parses a spool file of the gateway's plugin into a Turn.
     envelope      Takes off what hosts and OMG put around a person's words.
     statements    The statements of a message (sentences and list items), each with what governs it.
+    consent       Consent is a whole message: a plain yes, or a code alone.
 """

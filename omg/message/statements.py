@@ -20,7 +20,7 @@ from typing import Literal
 
 import regex
 
-from ..text.words import ANY_LETTER, denies, sentence_spans, told_words, words_in
+from ..text.words import ANY_LETTER, denies, english_words, sentence_spans, told_words, words_in
 from .turn import PART, Message, Span, material_in
 
 Govern = Literal["", "passed on", "quoted", "reported", "refused", "asked", "supposed"]
@@ -212,6 +212,12 @@ SAYING = regex.compile(
     r"|говор|сказа|пиш|написа|mówi|powiedzia|säger|skrev|diyor|dedi\b)|[说說曰]|写道|言[いうわっ]|라고|말했",
     regex.I,
 )
+# A lead that points at a text, or asks to work on it: "Translate this: …"
+POINTING = regex.compile(
+    r"\b(?:th(?:is|ese)|following|below|translate|summari[sz]e|proofread|rephrase|folgend\w*|dies\w*|übersetz\w*|c(?:e|et|ette|eci|es)|suivant\w*|tradui\w*"
+    r"|est[aeo]s?|siguiente\w*|traduc\w*|quest[aeio]|seguent\w*|traduz\w*|dit|deze|volgende|vertaal)\b|これ|この|以下|下面|这|這|翻[译訳譯]",
+    regex.I,
+)
 # "I said", "ich sage immer": the person quotes themselves. A few words may stand between, but no one else.
 PERSONS = regex.compile(
     r"\b(?:I|we|ich|wir|je|j['’](?:ai)?|nous|yo|io|eu|ik|я)(?: ?(?:always|often|also|once|just|have|had|ai|he|ho|heb|habe|only|only ever)){0,2} ?"
@@ -274,6 +280,8 @@ def behind_colon(text: str, found: list[Statement], spoken: Sequence[int]) -> No
             mark(found, led, "refused")
         elif SAYING.search(lead) and not is_persons(lead):
             mark(found, led, "reported", lead.strip())
+        elif POINTING.search(lead) and not is_persons(lead):
+            mark(found, led, "passed on")
 
 
 def led_by(
@@ -298,7 +306,7 @@ def taken_back(text: str, found: list[Statement], spoken: Sequence[int]) -> None
         if not found[n].own or not (refuses(found[n].text) or unsays(found[n].text)):
             continue
         mark(found, [n], "refused")
-        if told_words(without_asking(found[n].text)):
+        if told_words(without_asking(found[n].text)) - english_words("around"):
             continue
         first = place
         while first and found[spoken[first - 1]].own:

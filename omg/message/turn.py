@@ -65,6 +65,9 @@ SAID = re.compile(r"\s{0,3}([^\W\d_][\w.'’-]{0,30}(?: [^\W\d_][\w.'’-]{0,30}
 SPEAKER = re.compile(
     rf"\s{{0,3}}[^\W\d_][^\n:?!]{{0,40}}?(?:[,\s]\s?|\s[—–-]\s)[^\n:?!\d]{{0,20}}{TIME}\s{{0,3}}$"
 )
+QUARTER = re.compile(r"(?<![\d:.])\d{1,2}[:.](?:00|15|30|45)(?![\d:.])")
+# a sentence, or as many words: what follows a name in a chat, and no entry of a form or list
+TALK = re.compile(r"[.!?…。！？]\s*$|(?:\S+\s+){5}\S")
 SUBTITLE = re.compile(r"\s{0,20}\d{1,2}:\d\d(?::\d\d)?[.,]\d{1,3} --> ")
 
 
@@ -156,7 +159,9 @@ def mark_chat(lines: Lines, found: list[str]) -> None:
     left = [n for n, line in enumerate(lines) if line and not found[n] and len(line) <= 2_000]
     for pattern in (SAID_AT, SPEAKER, SUBTITLE):
         heads = [n for n in left if pattern.match(lines[n])]
-        if len(heads) < 2:
+        if pattern is SPEAKER:  # without words below, it is an entry of a list: "Gym, Monday 18:00"
+            heads = [n for n in heads if "".join(lines[n + 1 : n + 2]).strip() and n + 1 not in heads]
+        if len(heads) < 2 or is_timetable([lines[n] for n in heads]):
             continue
         for head, following in pairwise([*heads, len(lines)]):
             for n in range(head, following):
@@ -166,9 +171,16 @@ def mark_chat(lines: Lines, found: list[str]) -> None:
 
     said = {n: m[1] for n in left if not found[n] and (m := SAID.match(lines[n]))}
     names = Counter(said.values())
-    if len(said) >= 3 and 1 < len(names) < len(said):  # labels of a list do not come again
+    talk = any(TALK.search(lines[n]) for n in said)
+    if talk and len(said) >= 3 and 1 < len(names) < len(said):  # labels of a list do not come again
         for n in said:
             found[n] = "quote"
+
+
+def is_timetable(heads: Sequence[str]) -> bool:
+    """Whether the times of all *heads* are full quarters of an hour and stand in no brackets, as those of a timetable."""
+    times = [QUARTER.search(head) for head in heads]
+    return all(m and not head.lstrip().startswith(("[", "(")) for m, head in zip(times, heads, strict=True))
 
 
 def mark_mail(lines: Lines, found: list[str]) -> None:

@@ -42,7 +42,7 @@ from ..message.envelope import cut_middle
 from ..message.turn import Message, material_in, split_halves, split_messages
 from ..node.markdown import wikilink
 from ..node.note import Node
-from ..plan.corrections import settle_proposals, take_up
+from ..plan.corrections import accepted_proposals, settle_proposals, take_up
 from ..plan.drafts import PERSONS, Plan
 from ..plan.mentions import link_names
 from ..provenance import (
@@ -230,6 +230,10 @@ def observe_said(
             total.dropped += reply.dropped
             edits += reply.proposed
             total.cut += reply.cut
+    answered = graph.index.ask(last_messages, session, messages[0].timestamp, LOOKED_BACK) if messages else []
+    for path in accepted_proposals(graph, answered, messages) if not said.read else ():
+        with suppress(NotFound, BadNode):
+            take_up(plan, path)
     settle_proposals(plan, sorted(plan.waiting))
     link_names(plan, [p for p, d in plan.drafts.items() if d.text != d.before], graph.index.entries())
     if not said.read:

@@ -8,11 +8,12 @@ change. Which note is meant, and whether a person asked, is decided in tools/cha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from difflib import SequenceMatcher
+from itertools import pairwise
 
 from ..dates.days import days_in, event_span, says_day
 from ..dates.rules import resolve_dates
@@ -20,6 +21,8 @@ from ..errors import BadInput, BadNode, NotFound
 from ..graph.graph import Graph
 from ..index.store import Entry
 from ..journal import Rebase
+from ..message.consent import is_yes
+from ..message.turn import Message
 from ..node.markdown import HISTORY_HEADING, bare_target, load_properties, split_head, wikilink
 from ..node.note import TYPES, Node, Source, head_of
 from ..text.words import denies, sentence_spans, stems_of, told_words
@@ -204,6 +207,22 @@ def is_proposal(graph: Graph, entry: Entry) -> bool:
         ours = entry.origin == "assistant" and entry.path.startswith("nodes/")
         return ours and bool(graph.vault.read(entry.path).proposes)
     return False
+
+
+def accepted_proposals(graph: Graph, before: Sequence[Message], messages: Sequence[Message]) -> Iterator[str]:
+    """
+    The proposals that a person accepts in *messages*, which are in order and follow *before*: each with a plain yes to the
+    reply just before it, in which its text stands whole, and no other's. One that was made after the reply is not accepted.
+    """
+    told, last = ([m for m in said if m.role != "tool" and m.text] for said in (messages, before))
+    yeses = [(a, b) for a, b in pairwise([*last[-1:], *told]) if a.role == "assistant" and b.role == "user"]
+    yeses = [(a, b) for a, b in yeses if is_yes(b)]
+    waiting = [e for e in proposed_notes(graph) if e.status == "active"] if yeses else []
+    for reply, yes in yeses:
+        text = as_read(reply.text)
+        shown = [e.path for e in waiting if as_read(e.description).rstrip(".") in text]
+        if len(shown) == 1 and all(s.id != yes.id for s in graph.index.sources(shown[0])):
+            yield shown[0]
 
 
 def settle_proposals(plan: Plan, paths: Iterable[str]) -> None:

@@ -67,6 +67,12 @@ def english_words(name: str) -> frozenset[str]:
     return frozenset(_lists()[name].split())
 
 
+@cache
+def phrases(name: str) -> frozenset[str]:
+    """The phrases of a list, which `|` and line ends part: "yes"."""
+    return frozenset(_lists()[name].strip().replace("\n", "|").split("|"))
+
+
 # Words that occur in questions about anything. Dropping them gains .06 of recall@5 on LoCoMo.
 STOP = frozenset(_lists()["asking"].split())
 UNSPACED_IDLE = frozenset(_lists()["idle_pairs"].split())

@@ -4,7 +4,11 @@ Answers the agent's tools, the /omg command and memory_search.
 Every answer is of the one graph that the asking session may see. A name from another graph is as unknown as one that
 never was.
 
-    tools       Finds the graph that a session may see, and who answers its tool call or /omg command.
-    reading     omg_search and omg_open: notes, messages word for word, and one note in full.
-    changing    omg_remember, omg_correct and omg_forget: what an agent may change, and on whose word.
+    tools        Finds the graph that a session may see, and who answers its tool call or /omg command.
+    reading      omg_search and omg_open: notes, messages word for word, and one note in full.
+    changing     omg_remember and omg_correct: what an agent may change, and on whose word.
+    sentences    Compares a text with what a person said: whether they said just that, said just what changes, or
+                 plainly agreed.
+    removing     omg_forget and `/omg forget`: what a forgetting would take, with a code for each choice, and what a
+                 code makes real.
 """

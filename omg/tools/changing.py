@@ -1,117 +1,55 @@
-"""omg_remember, omg_correct and omg_forget: what an agent may change, and on whose word."""
+"""omg_remember and omg_correct: what an agent may change, and on whose word."""
 
 from __future__ import annotations
 
 import re
-import secrets
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import date, datetime
-from itertools import islice
 from typing import Any
 
 from ..curate import (
     CurationResult,
     applied,
     done_with,
-    forget_selection,
     is_untouched,
     planning_under_lock,
     refuse_pages,
     refuse_retired,
-    select_to_forget,
 )
 from ..dates.days import day_of_ms, says_day, span_text
 from ..dates.rules import resolve_dates
-from ..errors import BadInput, NotFound, how_many
-from ..forget.erase import select_words
-from ..forget.places import BLANK, holds_words
-from ..forget.selection import Selection, notes_holding, said_again, select, told_before
+from ..errors import BadInput, NotFound
 from ..graph.graph import Graph
-from ..identity import is_remembered, says_owner
-from ..index.search import parse_query
+from ..identity import is_remembered
+from ..index.archived import last_messages
 from ..index.store import Entry
-from ..inject.decide import TYPICAL
-from ..inject.passages import find_said, quoted_passages, waiting
-from ..inject.prompt import passage_line
-from ..message.drop import to_epoch_ms
-from ..message.envelope import BLANKED, CORRECTED, FORGOTTEN, PROPOSED, REMEMBERED
+from ..inject.passages import waiting
+from ..message.consent import is_yes
+from ..message.envelope import CORRECTED, PROPOSED, REMEMBERED
 from ..message.turn import Message
 from ..node.note import GENERATED, TYPES, Node, Source
 from ..observe.reply import whole_days
 from ..plan.corrections import (
     Corrected,
     Correction,
+    accepted_proposals,
     correction_proposed,
     draft_correction,
     sentence_with,
     settle_proposals,
+    take_up,
 )
 from ..plan.drafts import Plan
 from ..plan.edits import Edit, as_read, one_line, short_title, split_history
 from ..provenance import as_others
-from ..rules.assertions import DEPENDENT, SUBJECT, holds, read_sentence, without_lead_in, written_sentences
-from ..rules.corrections import is_fragment, is_same_but_for_value, put_in_place, says_change
-from ..rules.observer import first_person
-from ..rules.wording import in_third_person, title_for, with_absolute_dates
 from ..secrets import redact
 from ..text.characters import visible, with_labels
-from ..text.words import denies, sentence_spans, split_sentences, told_words
+from ..text.words import sentence_spans, told_words
 from ..worker.intake import Intake
 from ..worker.registry import Registry
-from .reading import link_target, mapping_in, said_by_user
-
-# --- One-use codes: a model asks to forget, and the user confirms it by writing the code.
-
-
-CODE_LIVES_S = 900  # a forget code; long enough to read what would go, short enough to be forgotten
-
-
-@dataclass(frozen=True, slots=True)
-class Issued:
-    """What a forget code stands for. *key*: of the identity whose graph it is."""
-
-    key: str
-    at: float  # monotonic seconds
-    choice: str  # forget, everything, alone or redact
-    paths: tuple[str, ...]  # none, where it is all that holds *words*
-    words: str = ""
-    asked: tuple[str, ...] = ()  # ids of the messages that ask for it and say nothing else
-
-
-@dataclass(slots=True)
-class Codes:
-    """One-use codes that make a forget real, each for one identity."""
-
-    issued: dict[str, Issued] = field(default_factory=dict)
-
-    def issue(self, key: str, choice: str, paths: Sequence[str], words: str, asked: tuple[str, ...]) -> str:
-        now = time.monotonic()
-        self.issued = {c: i for c, i in self.issued.items() if now - i.at < CODE_LIVES_S}
-        code = secrets.token_hex(3)
-        self.issued[code] = Issued(key, now, choice, tuple(paths), words, asked)
-        return code
-
-    def redeem(self, code: str, key: str, said: str) -> Issued:
-        """
-        What *code* stands for. *said*: the user's own words in the turn that it is used in, "" where no user speaks.
-
-        Raises BadInput; a code that the user has not written stays good.
-        """
-        code = code.strip().lower()
-        known = self.issued.get(code)
-        if known is None or known.key != key or time.monotonic() - known.at >= CODE_LIVES_S:
-            raise BadInput("that code is unknown or has expired; ask again without a code for a new one")
-        if not re.search(rf"(?<![a-z0-9]){code}(?![a-z0-9])", said.lower()):
-            raise BadInput(
-                "the user has to write the code themselves: show them what would go, with its codes, and call again"
-                " when their message has one"
-            )
-        del self.issued[code]
-        return known
-
+from .reading import link_target, mapping_in, message_in, said_by_user
+from .sentences import is_fragment, put_in_place, says_correction, says_plainly
 
 # --- omg_remember: what the agent is asked to remember becomes a note at once.
 #
@@ -119,31 +57,58 @@ class Codes:
 # the turn finds that the user's words bear it out, or the user runs `omg confirm`.
 
 
+ABOUT_THEM = re.compile(r"^(?:The user(?:['’]s)?|My) (?=.)")
 AS_PROPOSAL = (
-    ", as your proposal: the user did not say it in just these words. It becomes theirs once what they said bears it out,"
-    " or they run `omg confirm {}`."
+    ", as your proposal: the user did not say it in just these words. Ask them, with its words as they are and no other"
+    " proposal: it becomes theirs if their whole answer is a yes, once what they said bears it out, or if they run"
+    " `omg confirm {}`."
 )
 LEFT_OUT = " What looked like a password, a code or a key in it was not kept."
 
 
 def remember_tool(
-    registry: Registry, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any]
+    intake: Intake, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Writes only what the user asked for in this turn; their message in the transcript is the source."""
-    message = mapping_in(context, "userMessage")
+    registry, message = intake.registry, mapping_in(context, "userMessage")
     text, title, kind = (str(params.get(key) or "") for key in ("text", "title", "type"))
     if not said_by_user(message):
         raise BadInput("omg_remember needs a message of the user in this turn as its source; there is none")
-    at = to_epoch_ms(message.get("timestamp")) or registry.now_ms()
-    said = str(message.get("text") or "")
-    source = Source(str(context["sessionKey"]), str(message["id"]), at)
+    asked, session = message_in(message, registry.now_ms()), str(context["sessionKey"])
+    source = Source(session, asked.id, asked.timestamp)
+    if is_remembered(context) and (done := accept(intake, graph, session, asked, text)):
+        return {"text": f"{REMEMBERED} [[{done.path}]].{taken_back(done)}", "details": {"path": done.path}}
     when = str(params.get("when") or "")
-    done = remember_note(registry, graph, text, title, kind, said=said, source=source, when=when)
+    done = remember_note(registry, graph, text, title, kind, said=asked.text, source=source, when=when)
     if done.cycle is None:
         return {"text": f"[[{done.path}]] says so already.", "details": {"path": done.path}}
     waits = AS_PROPOSAL.format(done.path) if graph.vault.read(done.path).proposes else "."
     told = f"{REMEMBERED} [[{done.path}]]{waits}{LEFT_OUT * bool(redact(text)[1])}{taken_back(done)}"
     return {"text": told, "details": {"path": done.path}}
+
+
+def accept(intake: Intake, graph: Graph, session: str, yes: Message, text: str) -> CurationResult | None:
+    """
+    Take up the proposal that says *text*, if the user's message is a plain *yes* to the reply just before it, which printed
+    that proposal whole and no other; else None.
+    """
+    if not is_yes(yes):
+        return None
+    intake.take_in()
+    turns = [turn for pending in graph.pending() if (turn := graph.readable(pending))]
+    said = graph.index.ask(last_messages, session, yes.timestamp, ANSWERED)
+    said += [m for turn in turns if turn.session == session for m in turn.messages]
+    before = sorted(
+        (m for m in said if m.id != yes.id and m.timestamp <= yes.timestamp),
+        key=lambda m: m.timestamp,
+    )
+    accepted = [*accepted_proposals(graph, before, [yes])]
+    if not accepted or as_read(graph.vault.read(accepted[0]).description) != as_read(text):
+        return None
+    with planning_under_lock(graph, intake.registry.clock()) as plan:
+        if (path := take_up(plan, accepted[0])) is None:
+            return None
+        return done_with(plan, path, intake.registry.clock(), f"accepted {path}")
 
 
 def taken_back(done: CurationResult) -> str:
@@ -185,14 +150,14 @@ def remember_note(
         origin="user",
         day=day,
     )
-    spoken = redact(Message(source.id, "user", said, at).spoken)[0] if source else ""
+    spoken = Message("", "user", redact(said)[0] if source else "", at)
     if source is None:
         edit = as_others(edit, "tool")
-    elif holds_plainly(text, spoken, day) and names_days(spoken, edit.event, day):
-        if not may_be_called(with_absolute_dates(title, day)[0], text):
+    elif says_plainly(text, spoken, day) and names_days(spoken.spoken, edit.event, day):
+        if not may_be_called(title, text):
             edit = replace(edit, title=title_of(text))
     else:
-        edit = replace(as_others(edit, "assistant"), title=title or short_title(text), proposes=kind)
+        edit = replace(as_others(edit, "assistant"), title=title or title_of(text), proposes=kind)
     with planning_under_lock(graph, registry.clock()) as plan:
         return applied(plan, [edit], registry.clock(), f"remembered {edit.title}")
 
@@ -204,9 +169,9 @@ def may_be_called(title: str, text: str) -> bool:
 
 
 def title_of(text: str) -> str:
-    """What the rules call a note that says *text*: "Boss" for "The user's boss is Priya."; else its beginning."""
-    found = read_sentence(first_person(text, "the user"))
-    return (title_for(found, "") if found else "") or short_title(text)
+    """*text* as a title, without the person that it is about: "Sister Ada lives in Ghent"."""
+    title = short_title(ABOUT_THEM.sub("", text, count=1))
+    return title[:1].upper() + title[1:]
 
 
 def names_days(words: str, event: str | None, day: date) -> bool:
@@ -232,26 +197,13 @@ def days_asked(when: object) -> str | None:
 # none is changed; what could be meant is named.
 
 
-# "Remember that …", "please note: …", "and don't forget, …". What is about another's words goes on otherwise.
-ASKS_TO_REMEMBER = re.compile(
-    r"^(?:(?:and|also|so|ok|okay|please|can you|could you),? )*"
-    r"(?:remember|memori[sz]e|note|keep in mind|don['’]t forget|write down|save)"
-    r"(?: (?:this|down|please))*(?: that|[:,])? "
-)
-# "…, remember that.", "… Please keep it in mind."
-ASKED_AFTER = re.compile(
-    r"(?<!n['’]t)(?<!\bnot)(?<!\bnever),? (?:and |so |please |can you |could you )*(?:remember|memori[sz]e|note|keep|save|write|don['’]t forget)"
-    r" (?:that|this|it)(?: (?:in mind|down|please))*$"
-)
-# "Correct your note: …", "please fix that: …". "Correct this: …" and "correct the mail: …" lead to a text that may be another's.
-ASKS_TO_CORRECT = re.compile(
-    r"^(?:please |can you |could you )?(?:correct|fix|change|update) (?:that|it|your (?:\w+ ){0,2}\w+)(?: please)?: "
-)
+ANSWERED = 6  # messages before a yes, among which is what it answers
 # Notes that are looked into for the words, and that are named where none or several fit.
 LOOKED_AT, NAMED = 20, 5
 CHANGE_PROPOSED = (
-    "[[{}]], which stays as it is: the user's message does not say just that. It changes once what they said bears it"
-    " out, or they run `omg confirm {}`."
+    "[[{}]], which stays as it is: the user's message does not say just that. Ask them, with the new sentence as it is and"
+    " no other proposal: the note changes if their whole answer is a yes, once what they said bears it out, or if they run"
+    " `omg confirm {}`."
 )
 FRAGMENT = (
     "`new` is only part of a sentence, and not exactly one place in the note's is of its kind: write `new` as the whole"
@@ -261,35 +213,31 @@ LONGER = "[[{path}]] was written by hand, and the sentence says more: {was} Give
 
 
 def correct_tool(
-    registry: Registry, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any]
+    intake: Intake, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any]
 ) -> dict[str, Any]:
     """*params*: old (a path, a title, or the words that do not hold), new (the sentence that does), when (its days)."""
-    message = mapping_in(context, "userMessage")
+    registry, message = intake.registry, mapping_in(context, "userMessage")
     old = str(params.get("old") or "").strip()
     new = visible(redact(with_labels(one_line(str(params.get("new") or ""))))[0])
     if not old or not new:
         raise BadInput("omg_correct needs `old`, what is wrong, and `new`, the sentence that holds now")
     if not said_by_user(message) or not is_remembered(context):
         raise BadInput("omg_correct needs a message of the user in this turn as its source; there is none")
-    at = to_epoch_ms(message.get("timestamp")) or registry.now_ms()
-    asked = Message(str(message["id"]), "user", str(message.get("text") or ""), at)
-    session, now = str(context["sessionKey"]), registry.clock()
+    asked, session, now = message_in(message, registry.now_ms()), str(context["sessionKey"]), registry.clock()
+    if accepted := accept(intake, graph, session, asked, new):
+        told = f"{CORRECTED} [[{accepted.path}]]: {new}{taken_back(accepted)}"
+        return {"text": told, "details": {"path": accepted.path}}
     with planning_under_lock(graph, now) as plan:
         node, was = sentence_meant(plan, old, now)
-        day = day_of_ms(at, graph.zone)
+        day = day_of_ms(asked.timestamp, graph.zone)
         new = whole_sentence(new, was, day)
         event = days_asked(params.get("when")) or moved_event(node, new, day)
         made = Correction(was, new, event if event != node.event else None, node.event)
         if as_read(was) == as_read(new) and made.event is None:
             raise BadInput(f"[[{node.path}]] says so already")
-        plan.day, source = day, (Source(session, asked.id, at),)
-        # A sentence of the user's own may still be about something else.
-        about_it = shared_words(new, was) or is_same_but_for_value(was, new, day)
-        named = made.event is None or names_days(asked.spoken, made.event, day)
-        plain = about_it and named and holds_plainly(new, asked.spoken, day)
-        moved = made.event in (None, moved_event(node, new, day))
-        changed = moved and says_change(asked.spoken, was, new, day, alone=not asked.material)
-        if not plain and not changed:
+        plan.day, source = day, (Source(session, asked.id, asked.timestamp),)
+        named = made.event in (None, moved_event(node, new, day)) or names_days(asked.spoken, made.event, day)
+        if not (named and says_correction(was, new, asked, day)):
             path = plan.apply(correction_proposed(node, made, source))
             if path is None:
                 raise BadInput(f"{plan.dropped[-1]}; nothing was written")
@@ -306,52 +254,9 @@ def whole_sentence(new: str, was: str, day: date) -> str:
     """*new*, or if it is only a value, *was* with it in place. Raises BadInput where nothing tells its place."""
     if not is_fragment(new, was):
         return new
-    if (put := put_in_place(with_absolute_dates(new, day, ahead=True)[0], was)) is None:
+    if (put := put_in_place(new, was, day)) is None:
         raise BadInput(FRAGMENT.format(was))
     return put
-
-
-def holds_plainly(text: str, words: str, day: date) -> bool:
-    """
-    Whether a person who said *words* on that *day* said *text*: it is a whole sentence of theirs, to the letter but for how
-    days are written and for "the user" in place of "I", and no question. An opening such as "No, " and what asks to
-    remember or to correct it, in English, do not count: "Please remember that I play the cello, and that …"
-    """
-
-    def dated(sentence: str) -> str:
-        return as_read(with_absolute_dates(sentence, day)[0]).rstrip(".!")
-
-    wanted = dated(text)
-    for sentence in split_sentences(words):
-        said = dated(sentence)
-        asked = ASKS_TO_REMEMBER.sub("", said)
-        if said.endswith(("?", "？", "؟")):
-            if asked == said:
-                continue
-            asked = asked.rstrip("?？؟")  # "Can you keep in mind that …?"
-        forms = [said, asked, ASKED_AFTER.sub("", asked)]
-        if forms[-1] != said:  # what they ask to remember may be two things
-            forms += both_said(forms[-1])
-        if sentence[0].isalpha():  # not in quotation marks, which `without_lead_in` takes off
-            led = dated(without_lead_in(sentence))
-            forms += [led, ASKS_TO_REMEMBER.sub("", led), ASKS_TO_CORRECT.sub("", led)]
-        if wanted in forms or wanted in (in_third_person(f, "the user", "the assistant") for f in forms):
-            return True
-    return False
-
-
-def both_said(text: str) -> Sequence[str]:
-    """The two statements of *text*, "A, and that B" or "A and B"; none where the first may lend the second its sense."""
-    if (join := re.search(r",? and( that)? ", text)) is None:
-        return ()
-    first, second = text[: join.start()], text[join.end() :]
-    if not join[1] and not (SUBJECT.search(first) and SUBJECT.search(second)):
-        return ()  # "fish and chips"
-    # "Tom thinks I am rich and …", "I lose if Bob is …", "Ada's answer: …"
-    lent = re.search(rf"\s(?:i|we|he|she|it|they|that)\b|:|\b{DEPENDENT.pattern}", first, re.I)
-    if lent or denies(first) or any(holds(how, first) for how in ("introduces", "maybe")):
-        return ()
-    return first, second
 
 
 def told_of(done: Corrected, made: Correction, written: CurationResult) -> str:
@@ -462,217 +367,3 @@ def several_text(graph: Graph, paths: Sequence[str]) -> str:
     lines = [f"- [[{e.path}]] — {e.description}" for e in entries]
     more = [f"and {len(paths) - NAMED} more"] if len(paths) > NAMED else []
     return "\n".join(["several notes say that; call again with the path of the one as `old`:", *lines, *more])
-
-
-ASK_USER = (
-    "It cannot be taken back. Let the user choose: they answer with the code of their choice. Then call omg_forget with"
-    " that code alone. "
-)
-SAID_NAMED, SAID_TOKENS = 3, 400  # messages quoted where there is no note, and what they may cost
-WORDS_SHARE = 0.5  # of the words of the query: a quoted message has at least as many
-
-
-def forget_tool(
-    intake: Intake, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any], codes: Codes
-) -> dict[str, Any]:
-    message = mapping_in(context, "userMessage")
-    if code := str(params.get("code") or "").strip():
-        # A heartbeat, a sub-agent's report: such a turn comes later, too, and nobody has agreed in it.
-        theirs = is_remembered(context) and said_by_user(message)
-        said = Message("", "user", str(message.get("text") or ""), 0).spoken if theirs else ""
-        chosen = codes.redeem(code, graph.identity.key, said)
-        chosen = replace(chosen, asked=(*chosen.asked, *asking(message)))
-        return forget_chosen(intake, graph, chosen, context)
-    what = link_target(params.get("query") or params.get("id"))
-    if not what:
-        raise BadInput("omg_forget needs an `id` or a `query`, or the `code` of an earlier call")
-    find = graph.index.resolve if params.get("query") else graph.index.find
-    if (note := find(what)) is None:
-        what = words_meant(graph, what)
-        note = graph.index.resolve(what)
-    asked = asking(message)
-    by_path = note and "/" in what and note.rpartition("/")[2] == what.lower().rpartition("/")[2]
-    words = None if by_path else words_anywhere(graph, what)
-    held = select_to_forget(graph, matching=what) if words else None
-    holding = sorted(notes_holding(graph, what)[0]) if words else []
-    alike = [] if note or holding else notes_about(intake, graph, what, said=bool(words))
-    if alike and words and not words.paths and set(words.messages) <= {str(message.get("id") or "")}:
-        words = held = None  # only the message that asks has them
-    if not note and not alike and not held:
-        beside = said_of(intake, graph, what, asked_in=str(message.get("id") or ""))
-        raise NotFound(f"nothing is remembered about {what!r}{beside}")
-    found: dict[str, Selection] = {}
-    if hits := [note] if note else alike:
-        found["forget"] = select_to_forget(graph, ids=hits)
-        if held and takes_more(held, found["forget"], asked):
-            found["everything"] = held
-    elif held:
-        found["forget"] = held
-    if hits := hits or holding:
-        found["alone"] = select(graph, paths=hits, alone=True)
-    if words:
-        found["redact"] = words
-    given = {
-        choice: codes.issue(graph.identity.key, choice, () if taken.text else hits, taken.text, asked)
-        for choice, taken in reversed(found.items())
-    }
-    lines = [choice_text(graph, choice, taken) for choice, taken in found.items()]
-    again = [] if "everything" in found else said_again(graph, found["forget"], intake.registry.clock())
-    lines += [f"Said again, and stays; with its very words as `query` it goes, too: {text}" for text in again]
-    if alike:
-        lines.append("The notes listed first were found by likeness; there may be more.")
-    if said_by_user(message) and not asked:
-        matching = any(taken.text and not taken.redacts for taken in found.values())
-        goes = matching and holds_words(str(message.get("text") or ""), what)
-        fate = "goes whole with everything that holds the words" if goes else "stays"
-        lines.append(f"The message that asks for this says more, and {fate}.")
-    lines += beyond_text([*found.values()], context)
-    answers = " · ".join(f"{NAMES[choice]}: {code}" for choice, code in given.items())
-    return {
-        "text": "\n".join([*lines, ASK_USER + answers]),
-        "details": {"code": given["forget"], "codes": given, "paths": list(found["forget"].paths)},
-    }
-
-
-NAMES = {
-    "forget": "forget",
-    "everything": "forget everything that holds the words",
-    "alone": "only the notes",
-    "redact": "only the words",
-}
-
-
-def words_meant(graph: Graph, query: str) -> str:
-    """
-    *query*, or without the words at its ends that carry no meaning ("everything about Heron"), if no note holds or is called
-    *query* and one holds or is called the rest.
-    """
-    parts = query.split()
-    told = [n for n, word in enumerate(parts) if told_words(word)]
-    rest = " ".join(parts[told[0] : told[-1] + 1]) if told else ""
-    for words in (query, rest):
-        if len(words) > 1 and (graph.index.resolve(words) or notes_holding(graph, words)[0]):
-            return words
-    return query
-
-
-def takes_more(held: Selection, other: Selection, asked: Sequence[str]) -> bool:
-    """Whether *held* takes a note or a message that *other* leaves; both take the messages *asked*."""
-    return not (set(held.paths) <= set(other.paths) and set(held.messages) <= {*other.messages, *asked})
-
-
-def asking(message: Mapping[str, Any]) -> tuple[str, ...]:
-    """The id of the user's *message*, if it is a request and says nothing else; else nothing."""
-    if not said_by_user(message):
-        return ()
-    said = [*written_sentences(Message("", "user", str(message.get("text") or ""), 0).spoken)]
-    more = any(map(read_sentence, said)) or sum(len(told_words(each)) > 1 for each in said) > 1
-    return () if more else (str(message["id"]),)
-
-
-def notes_about(intake: Intake, graph: Graph, query: str, *, said: bool) -> list[str]:
-    """
-    A few notes that have most of the words of *query*, which no note holds as they are. Where nobody *said* the words just
-    so, half of them is enough, or a near meaning. A message said beside a note does not count.
-    """
-    found = graph.index.search(query, 5, now=intake.registry.clock(), walk=False)
-    # a link beside is no word of it
-    notes = [graph.vault.read(h.entry.path) for h in found]
-    texts = {n.path: f"{n.title} {n.description} {n.full_body}" for n in notes}
-    told = told_words(query)
-    least = len(told) // 2 + 1 if said else max(1, (len(told) + 1) // 2)
-    near = {h.entry.path for h in found if not said and (h.cosine or 0.0) > TYPICAL}
-    return [p for p, text in texts.items() if p in near or len(told_words(text) & told) >= least]
-
-
-def said_of(intake: Intake, graph: Graph, query: str, asked_in: str) -> str:
-    """Messages about *query* that no note came of, for an error's text; not the message *asked_in* itself."""
-    now = intake.registry.clock()
-    parsed = parse_query(query, now.astimezone(graph.zone).date())
-    found = find_said(graph, parsed, [], session="", now=now)
-    about = [said for said in found if said.words >= WORDS_SHARE and said.message.id != asked_in]
-    told = [*map(passage_line, islice(quoted_passages(graph, parsed, about, room=SAID_TOKENS), SAID_NAMED))]
-    if not told:
-        return ""
-    return "\n".join(["; but this was said, and can be forgotten with its very words as `query`:", *told])
-
-
-def words_anywhere(graph: Graph, words: str) -> Selection | None:
-    with suppress(BadInput):
-        return select_words(graph, words) or None if len(words.strip()) > 1 else None
-    return None
-
-
-# Notes of a choice that are named; of the others, how many there are, and which hold a person's own words.
-LISTED, PERSONS_OWN = 10, " (with what the user wrote in it)"
-
-
-def choice_text(graph: Graph, choice: str, what: Selection) -> str:
-    """What a choice would take, for the user to read."""
-    files, messages = how_many(len(what.paths), "file"), how_many(len(what.messages), "message")
-    if what.redacts:
-        return (
-            f"Or only the words {what.text!r}, replaced by {BLANK} in {files} and {messages}; all else stays."
-        )
-    entries = [graph.index.entry(path) for path in what.paths[:LISTED]]
-    written = [path for path in what.paths if not is_untouched(graph, path)]
-    listed = [
-        f"- [[{path}]]{described(entry)}{PERSONS_OWN * (path in written)}"
-        + (f" (before: {before})" if (before := told_before(graph, path)) else "")
-        for path, entry in zip(what.paths, entries, strict=False)
-    ]
-    more = [f"and {how_many(len(what.paths) - LISTED, 'more note')}"] if len(what.paths) > LISTED else []
-    more += [f"- [[{path}]]{PERSONS_OWN}" for path in what.paths[LISTED:] if path in written]
-    if choice == "alone":
-        head = "Or only these notes; the messages they came from stay:"
-    elif what.text and not what.paths and choice == "forget":
-        return f"This would be forgotten: {messages}; no note says it."
-    elif what.text:
-        begun = "Or everything" if choice == "everything" else "This would be forgotten: everything"
-        notes = how_many(len(what.paths), "note")
-        head = f"{begun} that holds {what.text!r}, also inside longer words, and what came of it: {notes} and {messages}:"
-    else:
-        head = f"This would be forgotten{f', with {messages} that it came from' * bool(what.messages)}:"
-    return "\n".join([head, *listed, *more])
-
-
-def described(entry: Entry | None) -> str:
-    if entry is None:
-        return ""
-    return f" — {entry.description}{f' ({entry.status})' if entry.status != 'active' else ''}"
-
-
-def beyond_text(taken: Sequence[Selection], context: Mapping[str, Any]) -> list[str]:
-    """What a forgetting cannot reach. Only the owner is told the path, which reveals their machine."""
-    left = [
-        f"[[{page}]] has it too, in what the user wrote there: they can mend it themselves."
-        for page in dict.fromkeys(p for what in taken for p in what.left)
-    ]
-    if says_owner(context):
-        beyond = dict.fromkeys(p for what in taken for p in what.beyond)
-        return [*left, *(f"Not reached: {place}" for place in beyond)]
-    return [
-        *left,
-        "Not reached: the gateway's own transcript, and files that the owner sees with `omg forget`.",
-    ]
-
-
-def forget_chosen(intake: Intake, graph: Graph, issued: Issued, context: Mapping[str, Any]) -> dict[str, Any]:
-    """Carry out what the user chose, on the notes as they are now."""
-    what: Selection
-    intake.take_in()  # else it is not known what came of messages that are on their way
-    if issued.choice == "redact":
-        what = select_words(graph, issued.words)
-        told = f"{BLANKED} {BLANK} in {how_many(len(what.paths), 'file')} and {how_many(len(what.messages), 'message')}."
-    elif issued.choice == "alone":
-        what = select(graph, paths=issued.paths, alone=True)
-        told = f"{FORGOTTEN} {how_many(len(what.paths), 'note')}. The messages they came from stay."
-    else:
-        about: dict[str, Any] = {"matching": issued.words} if issued.words else {"ids": issued.paths}
-        gone = select_to_forget(graph, **about)
-        asked = [id for id in issued.asked if set(graph.index.citing([id])) <= set(gone.paths)]
-        what = select_to_forget(graph, **about, asked=asked)
-        said = how_many(len(gone.messages), "message") if issued.words else "the messages they came from"
-        told = f"{FORGOTTEN} {how_many(len(what.paths), 'note')} and {said}."
-    forget_selection(intake, graph, what)
-    return {"text": "\n".join([told, *beyond_text([what], context)]), "details": {"paths": list(what.paths)}}

@@ -37,6 +37,8 @@ from ..inject.passages import (
     waiting,
 )
 from ..inject.prompt import SAID_LEAD, is_told, name_of, passage_line
+from ..message.drop import to_epoch_ms
+from ..message.turn import Message
 from ..node.markdown import Section, sections_of
 from ..node.note import GENERATED, Node, text_below_head
 from ..plan.edits import split_history, told_text
@@ -67,6 +69,12 @@ def said_by_user(message: Mapping[str, Any]) -> bool:
         "",
         "external_user",
     )
+
+
+def message_in(message: Mapping[str, Any], now_ms: int = 0) -> Message:
+    """The user's *message* as the hooks hand it over; *now_ms*: its time where it has none."""
+    at = to_epoch_ms(message.get("timestamp")) or now_ms
+    return Message(str(message.get("id") or ""), "user", str(message.get("text") or ""), at)
 
 
 HITS = 8  # unless asked for otherwise

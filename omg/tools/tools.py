@@ -16,8 +16,9 @@ from ..index.store import Entry, Hit
 from ..provenance import origin_mark
 from ..worker.intake import Intake
 from ..worker.registry import Registry
-from .changing import ASK_USER, Codes, correct_tool, forget_tool, remember_tool
+from .changing import correct_tool, remember_tool
 from .reading import HITS, hit_limit, hit_line, hit_value, mapping_in, open_tool, search_tool
+from .removing import ASK_USER, Codes, forget_tool
 
 TO_FORGET = "It cannot be taken back. To do it, send /omg forget with the code of your choice: "
 CHANGING = ("omg_correct", "omg_forget")  # of what is there; they wait for whoever is at the vault
@@ -51,9 +52,9 @@ def call_tool(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict[str
         if name == "omg_open":
             return open_tool(graph, params)
         if name == "omg_remember":
-            return remember_tool(intake.registry, graph, params, context)
+            return remember_tool(intake, graph, params, context)
         if name == "omg_correct":
-            return correct_tool(intake.registry, graph, params, context)
+            return correct_tool(intake, graph, params, context)
         if name == "omg_forget":
             return forget_tool(intake, graph, params, context, codes)
     except OmgError as e:

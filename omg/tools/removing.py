@@ -1,0 +1,294 @@
+"""omg_forget and `/omg forget`: what a forgetting would take, with a code for each choice, and what a code makes real."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+from ..curate import forget_selection, is_untouched, select_to_forget
+from ..errors import BadInput, NotFound, how_many
+from ..forget.erase import select_words
+from ..forget.places import BLANK, holds_words
+from ..forget.selection import Selection, notes_holding, said_again, select, told_before
+from ..graph.graph import Graph
+from ..identity import is_remembered, says_owner
+from ..index.search import parse_query
+from ..index.store import Entry
+from ..inject.decide import TYPICAL
+from ..inject.passages import find_said, quoted_passages
+from ..inject.prompt import passage_line
+from ..message.consent import is_code
+from ..message.envelope import BLANKED, FORGOTTEN
+from ..message.statements import refuses, statements_of
+from ..message.turn import Message
+from ..text.words import told_words
+from ..worker.intake import Intake
+from .reading import link_target, mapping_in, message_in, said_by_user
+
+# --- One-use codes: a model asks to forget, and the user confirms it by writing the code.
+
+
+CODE_LIVES_S = 900  # a forget code; long enough to read what would go, short enough to be forgotten
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """What a forget code stands for. *key*: of the identity whose graph it is."""
+
+    key: str
+    at: float  # monotonic seconds
+    choice: str  # forget, everything, alone or redact
+    paths: tuple[str, ...]  # none, where it is all that holds *words*
+    words: str = ""
+    asked: tuple[str, ...] = ()  # ids of the messages that ask for it and say nothing else
+
+
+@dataclass(slots=True)
+class Codes:
+    """One-use codes that make a forget real, each for one identity."""
+
+    issued: dict[str, Issued] = field(default_factory=dict)
+
+    def issue(self, key: str, choice: str, paths: Sequence[str], words: str, asked: tuple[str, ...]) -> str:
+        now = time.monotonic()
+        self.issued = {c: i for c, i in self.issued.items() if now - i.at < CODE_LIVES_S}
+        code = secrets.token_hex(3)
+        self.issued[code] = Issued(key, now, choice, tuple(paths), words, asked)
+        return code
+
+    def redeem(self, code: str, key: str, message: Message | None) -> Issued:
+        """
+        What *code* stands for. *message*: the user's in the turn that it is used in, None where no user speaks.
+
+        Raises BadInput; a code that is not the user's whole message stays good.
+        """
+        code = code.strip().lower()
+        known = self.issued.get(code)
+        if known is None or known.key != key or time.monotonic() - known.at >= CODE_LIVES_S:
+            raise BadInput("that code is unknown or has expired; ask again without a code for a new one")
+        if message is None or not is_code(message, code):
+            raise BadInput(
+                "the user has to write the code themselves, as their whole message: show them what would go, with its codes,"
+                " and call again when their message is one of them alone"
+            )
+        del self.issued[code]
+        return known
+
+
+ASK_USER = (
+    "It cannot be taken back. Let the user choose: they answer with the code of their choice and nothing else. Then call"
+    " omg_forget with that code alone. "
+)
+SAID_NAMED, SAID_TOKENS = 3, 400  # messages quoted where there is no note, and what they may cost
+WORDS_SHARE = 0.5  # of the words of the query: a quoted message has at least as many
+
+
+def forget_tool(
+    intake: Intake, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any], codes: Codes
+) -> dict[str, Any]:
+    message = mapping_in(context, "userMessage")
+    if code := str(params.get("code") or "").strip():
+        # A heartbeat, a sub-agent's report: such a turn comes later, too, and nobody has agreed in it.
+        theirs = is_remembered(context) and said_by_user(message)
+        chosen = codes.redeem(code, graph.identity.key, message_in(message) if theirs else None)
+        chosen = replace(chosen, asked=(*chosen.asked, *asking(message)))
+        return forget_chosen(intake, graph, chosen, context)
+    what = link_target(params.get("query") or params.get("id"))
+    if not what:
+        raise BadInput("omg_forget needs an `id` or a `query`, or the `code` of an earlier call")
+    find = graph.index.resolve if params.get("query") else graph.index.find
+    if (note := find(what)) is None:
+        what = words_meant(graph, what)
+        note = graph.index.resolve(what)
+    asked = asking(message)
+    by_path = note and "/" in what and note.rpartition("/")[2] == what.lower().rpartition("/")[2]
+    words = None if by_path else words_anywhere(graph, what)
+    held = select_to_forget(graph, matching=what) if words else None
+    holding = sorted(notes_holding(graph, what)[0]) if words else []
+    alike = [] if note or holding else notes_about(intake, graph, what, said=bool(words))
+    if alike and words and not words.paths and set(words.messages) <= {str(message.get("id") or "")}:
+        words = held = None  # only the message that asks has them
+    if not note and not alike and not held:
+        beside = said_of(intake, graph, what, asked_in=str(message.get("id") or ""))
+        raise NotFound(f"nothing is remembered about {what!r}{beside}")
+    found: dict[str, Selection] = {}
+    if hits := [note] if note else alike:
+        found["forget"] = select_to_forget(graph, ids=hits)
+        if held and takes_more(held, found["forget"], asked):
+            found["everything"] = held
+    elif held:
+        found["forget"] = held
+    if hits := hits or holding:
+        found["alone"] = select(graph, paths=hits, alone=True)
+    if words:
+        found["redact"] = words
+    given = {
+        choice: codes.issue(graph.identity.key, choice, () if taken.text else hits, taken.text, asked)
+        for choice, taken in reversed(found.items())
+    }
+    lines = [choice_text(graph, choice, taken) for choice, taken in found.items()]
+    again = [] if "everything" in found else said_again(graph, found["forget"], intake.registry.clock())
+    lines += [f"Said again, and stays; with its very words as `query` it goes, too: {text}" for text in again]
+    if alike:
+        lines.append("The notes listed first were found by likeness; there may be more.")
+    if said_by_user(message) and not asked:
+        matching = any(taken.text and not taken.redacts for taken in found.values())
+        goes = matching and holds_words(str(message.get("text") or ""), what)
+        fate = "goes whole with everything that holds the words" if goes else "stays"
+        lines.append(f"The message that asks for this says more, and {fate}.")
+    lines += beyond_text([*found.values()], context)
+    answers = " · ".join(f"{NAMES[choice]}: {code}" for choice, code in given.items())
+    return {
+        "text": "\n".join([*lines, ASK_USER + answers]),
+        "details": {"code": given["forget"], "codes": given, "paths": list(found["forget"].paths)},
+    }
+
+
+NAMES = {
+    "forget": "forget",
+    "everything": "forget everything that holds the words",
+    "alone": "only the notes",
+    "redact": "only the words",
+}
+
+
+def words_meant(graph: Graph, query: str) -> str:
+    """
+    *query*, or without the words at its ends that carry no meaning ("everything about Heron"), if no note holds or is called
+    *query* and one holds or is called the rest.
+    """
+    parts = query.split()
+    told = [n for n, word in enumerate(parts) if told_words(word)]
+    rest = " ".join(parts[told[0] : told[-1] + 1]) if told else ""
+    for words in (query, rest):
+        if len(words) > 1 and (graph.index.resolve(words) or notes_holding(graph, words)[0]):
+            return words
+    return query
+
+
+def takes_more(held: Selection, other: Selection, asked: Sequence[str]) -> bool:
+    """Whether *held* takes a note or a message that *other* leaves; both take the messages *asked*."""
+    return not (set(held.paths) <= set(other.paths) and set(held.messages) <= {*other.messages, *asked})
+
+
+def asking(message: Mapping[str, Any]) -> tuple[str, ...]:
+    """The id of the user's *message*, if it is a request and says nothing else; else nothing."""
+    if not said_by_user(message):
+        return ()
+    said = [s.text for s in statements_of(message_in(message)) if s.governed != "passed on"]
+    requests = [text for text in said if refuses(text)]
+    other = [text for text in said if text not in requests and len(told_words(text)) > (not requests)]
+    return () if len(other) > (not requests) else (str(message["id"]),)
+
+
+def notes_about(intake: Intake, graph: Graph, query: str, *, said: bool) -> list[str]:
+    """
+    A few notes that have most of the words of *query*, which no note holds as they are. Where nobody *said* the words just
+    so, half of them is enough, or a near meaning. A message said beside a note does not count.
+    """
+    found = graph.index.search(query, 5, now=intake.registry.clock(), walk=False)
+    # a link beside is no word of it
+    notes = [graph.vault.read(h.entry.path) for h in found]
+    texts = {n.path: f"{n.title} {n.description} {n.full_body}" for n in notes}
+    told = told_words(query)
+    least = len(told) // 2 + 1 if said else max(1, (len(told) + 1) // 2)
+    near = {h.entry.path for h in found if not said and (h.cosine or 0.0) > TYPICAL}
+    return [p for p, text in texts.items() if p in near or len(told_words(text) & told) >= least]
+
+
+def said_of(intake: Intake, graph: Graph, query: str, asked_in: str) -> str:
+    """Messages about *query* that no note came of, for an error's text; not the message *asked_in* itself."""
+    now = intake.registry.clock()
+    parsed = parse_query(query, now.astimezone(graph.zone).date())
+    found = find_said(graph, parsed, [], session="", now=now)
+    about = [said for said in found if said.words >= WORDS_SHARE and said.message.id != asked_in]
+    told = [*map(passage_line, islice(quoted_passages(graph, parsed, about, room=SAID_TOKENS), SAID_NAMED))]
+    if not told:
+        return ""
+    return "\n".join(["; but this was said, and can be forgotten with its very words as `query`:", *told])
+
+
+def words_anywhere(graph: Graph, words: str) -> Selection | None:
+    with suppress(BadInput):
+        return select_words(graph, words) or None if len(words.strip()) > 1 else None
+    return None
+
+
+# Notes of a choice that are named; of the others, how many there are, and which hold a person's own words.
+LISTED, PERSONS_OWN = 10, " (with what the user wrote in it)"
+
+
+def choice_text(graph: Graph, choice: str, what: Selection) -> str:
+    """What a choice would take, for the user to read."""
+    files, messages = how_many(len(what.paths), "file"), how_many(len(what.messages), "message")
+    if what.redacts:
+        return (
+            f"Or only the words {what.text!r}, replaced by {BLANK} in {files} and {messages}; all else stays."
+        )
+    entries = [graph.index.entry(path) for path in what.paths[:LISTED]]
+    written = [path for path in what.paths if not is_untouched(graph, path)]
+    listed = [
+        f"- [[{path}]]{described(entry)}{PERSONS_OWN * (path in written)}"
+        + (f" (before: {before})" if (before := told_before(graph, path)) else "")
+        for path, entry in zip(what.paths, entries, strict=False)
+    ]
+    more = [f"and {how_many(len(what.paths) - LISTED, 'more note')}"] if len(what.paths) > LISTED else []
+    more += [f"- [[{path}]]{PERSONS_OWN}" for path in what.paths[LISTED:] if path in written]
+    if choice == "alone":
+        head = "Or only these notes; the messages they came from stay:"
+    elif what.text and not what.paths and choice == "forget":
+        return f"This would be forgotten: {messages}; no note says it."
+    elif what.text:
+        begun = "Or everything" if choice == "everything" else "This would be forgotten: everything"
+        notes = how_many(len(what.paths), "note")
+        head = f"{begun} that holds {what.text!r}, also inside longer words, and what came of it: {notes} and {messages}:"
+    else:
+        head = f"This would be forgotten{f', with {messages} that it came from' * bool(what.messages)}:"
+    return "\n".join([head, *listed, *more])
+
+
+def described(entry: Entry | None) -> str:
+    if entry is None:
+        return ""
+    return f" — {entry.description}{f' ({entry.status})' if entry.status != 'active' else ''}"
+
+
+def beyond_text(taken: Sequence[Selection], context: Mapping[str, Any]) -> list[str]:
+    """What a forgetting cannot reach. Only the owner is told the path, which reveals their machine."""
+    left = [
+        f"[[{page}]] has it too, in what the user wrote there: they can mend it themselves."
+        for page in dict.fromkeys(p for what in taken for p in what.left)
+    ]
+    if says_owner(context):
+        beyond = dict.fromkeys(p for what in taken for p in what.beyond)
+        return [*left, *(f"Not reached: {place}" for place in beyond)]
+    return [
+        *left,
+        "Not reached: the gateway's own transcript, and files that the owner sees with `omg forget`.",
+    ]
+
+
+def forget_chosen(intake: Intake, graph: Graph, issued: Issued, context: Mapping[str, Any]) -> dict[str, Any]:
+    """Carry out what the user chose, on the notes as they are now."""
+    what: Selection
+    intake.take_in()  # else it is not known what came of messages that are on their way
+    if issued.choice == "redact":
+        what = select_words(graph, issued.words)
+        told = f"{BLANKED} {BLANK} in {how_many(len(what.paths), 'file')} and {how_many(len(what.messages), 'message')}."
+    elif issued.choice == "alone":
+        what = select(graph, paths=issued.paths, alone=True)
+        told = f"{FORGOTTEN} {how_many(len(what.paths), 'note')}. The messages they came from stay."
+    else:
+        about: dict[str, Any] = {"matching": issued.words} if issued.words else {"ids": issued.paths}
+        gone = select_to_forget(graph, **about)
+        asked = [id for id in issued.asked if set(graph.index.citing([id])) <= set(gone.paths)]
+        what = select_to_forget(graph, **about, asked=asked)
+        said = how_many(len(gone.messages), "message") if issued.words else "the messages they came from"
+        told = f"{FORGOTTEN} {how_many(len(what.paths), 'note')} and {said}."
+    forget_selection(intake, graph, what)
+    return {"text": "\n".join([told, *beyond_text([what], context)]), "details": {"paths": list(what.paths)}}

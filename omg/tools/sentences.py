@@ -1,0 +1,439 @@
+"""
+Compares a text with what a person said: whether they said just that, said just what changes, or plainly agreed.
+
+A text and a statement are compared as tokens: words in lower case, days as digits, "I" and "the user" alike. Only statements
+that nothing governs count (message/statements.py). What stands around one may only address the reader, or ask to keep it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from difflib import SequenceMatcher
+from functools import cache
+
+import regex
+
+from ..dates.rules import resolve_dates
+from ..message.statements import (
+    CONDITION,
+    FORGETTING,
+    REMEMBERING,
+    SAYING,
+    Statement,
+    is_persons,
+    statements_of,
+)
+from ..message.turn import Message
+from ..text.characters import UNSPACED, without_unseen
+from ..text.words import STOP, WORD_OR_NUMBER, denies, english_words, stem_of, words_in
+
+Tokens = tuple[str, ...]
+
+USER, USERS = "§", "§'s"
+PERSON = {
+    "i": USER,
+    "me": USER,
+    "ich": USER,
+    "je": USER,
+    "yo": USER,
+    "io": USER,
+    "eu": USER,
+    "ik": USER,
+    "user": USER,
+    "я": USER,
+    "我": USER,
+    "私": USER,
+}
+PERSON |= {"my": USERS, "mine": USERS, "user's": USERS, "mein": "mein", "our": USERS}
+SHORT_FORMS = {"won't": "will not", "can't": "can not", "cannot": "can not", "i'm": "i am", "let's": "let us"}
+ENDINGS = {"'re": "are", "'ve": "have", "'ll": "will", "'d": "would"}
+IS = {"it's": "it is", "that's": "that is", "he's": "he is", "she's": "she is", "there's": "there is"}
+THIRD = {"is": "am", "are": "am", "has": "have", "does": "do"}
+UNSPACED_TOKEN = regex.compile(f"[{UNSPACED}]")
+
+
+def tokens_of(text: str, day: date) -> Tokens:
+    """The tokens of *text*, said on *day*."""
+    found: list[str] = []
+    for m in WORD_OR_NUMBER.finditer(dated(without_unseen(text).replace("’", "'"), day).lower()):
+        word = SHORT_FORMS.get(m[0], IS.get(m[0], m[0]))
+        if word.endswith("n't"):
+            word = f"{word[:-3]} not"
+        for end, full in ENDINGS.items():
+            word = f"{word.removesuffix(end)} {full}" if word.endswith(end) else word
+        parts = word.split()
+        found += [c for part in parts for c in (part if UNSPACED_TOKEN.match(part) else [part])]
+    return tuple(folded(found))
+
+
+def folded(words: Sequence[str]) -> Iterator[str]:
+    """*words* with "I" and "the user" alike, verbs without the -s of the third person, days without "on the"."""
+    near = 0  # words after "I" among which its verb is
+    for n, word in enumerate(words):
+        after = words[n + 1] if n + 1 < len(words) else ""
+        if (word == "the" and after in ("user", "user's")) or (word in ("on", "the") and is_day(after)):
+            continue
+        if word in PERSON:
+            near = 3 if PERSON[word] == USER else 0
+            yield PERSON[word]
+            continue
+        near -= 1
+        yield (THIRD.get(word, word) if near > 0 else word) if word in THIRD else without_s(word)
+
+
+def without_s(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:
+        return f"{word[:-3]}y"
+    if word.endswith(("sses", "shes", "ches", "xes", "oes")):
+        return word[:-2]
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "'s")) else word
+
+
+def dated(text: str, day: date) -> str:
+    """*text* with each day that it names in eight digits."""
+    done, at = "", 0
+    for when in resolve_dates(text, day, ahead=True):
+        start = text.find(when.phrase, at)
+        if start >= 0:
+            digits = f"{when.start:%Y%m%d}" + f" {when.end:%Y%m%d}" * (when.end != when.start)
+            done, at = done + text[at:start] + digits, start + len(when.phrase)
+    return done + text[at:]
+
+
+def is_day(token: str) -> bool:
+    return token.isdigit() and len(token) == 8
+
+
+def telling(tokens: Sequence[str]) -> set[str]:
+    """Those of *tokens* that carry meaning."""
+    return {t for t in tokens if t not in STOP and t not in (USER, USERS) and not denies(t)}
+
+
+@cache
+def around() -> frozenset[str]:
+    """Tokens that stand around a statement and add nothing."""
+    return marks() | frozenset(map(without_s, english_words("around")))
+
+
+@cache
+def marks() -> frozenset[str]:
+    """Tokens that say that something was wrong, or has changed."""
+    return frozenset(map(without_s, english_words("correcting")))
+
+
+# --- Whether they said just that.
+
+
+def own_statements(message: Message) -> list[Statement]:
+    """The statements that are the person's own, and questions, which may ask to remember something."""
+    return [s for s in statements_of(message) if s.governed in ("", "asked")]
+
+
+def says_plainly(text: str, message: Message, day: date) -> Statement | None:
+    """The statement of *message* that says just *text*; None if none does."""
+    wanted = tokens_of(text, day)
+    for said in own_statements(message):
+        if any(holds_all(part, wanted, day, asked=not said.own) for part in parts_of(said.text, day)):
+            return said
+    return None
+
+
+def holds_all(statement: str, wanted: Tokens, day: date, *, asked: bool) -> bool:
+    """Whether *statement* says *wanted*, and what stands around it only asks to keep it, or objects."""
+    tokens = tokens_of(statement, day)
+    size = len(wanted)
+    for at in range(len(tokens) - size + 1) if size else ():
+        if tokens[at : at + size] == wanted:
+            before, after = tokens[:at], tokens[at + size :]
+            if only_around(before) and only_around(after) and (not asked or asks_to_keep(before)):
+                return True
+    return False
+
+
+def asks_to_keep(tokens: Sequence[str]) -> bool:
+    return REMEMBERING.search(" ".join(tokens)) is not None
+
+
+def only_around(tokens: Sequence[str]) -> bool:
+    text = " ".join(tokens)
+    idle = all(t in around() or t in (USER, USERS, "not", "do") or REMEMBERING.fullmatch(t) for t in tokens)
+    if not idle or ("not" in tokens and not FORGETTING.search(text)):
+        return False
+    return USER not in tokens or asks_to_keep(tokens)
+
+
+AND = re.compile(r",? (?:and|und|et|y|e|en) (?=(that |dass |que |che )?)")
+SUBJECTS = frozenset(("he", "she", "it", "they", "we", "who", "because", "that", USER))
+
+
+def parts_of(text: str, day: date) -> Iterator[str]:
+    """*text*, and "A" and "B" of "A and B", where the first does not lend the second its sense."""
+    yield text
+    lead, colon, rest = text.replace("：", ":").partition(":")
+    if colon and is_persons(lead):
+        yield rest
+    for m in AND.finditer(text):
+        first, second = text[: m.start()], text[m.end() :].removeprefix(m[1] or "")
+        words = tokens_of(first, day)
+        while words and words[0] in around() | {"that"}:
+            words = words[1:]
+        governs = SAYING.search(first) or CONDITION.match(" ".join(words)) or denies(first) or ":" in first
+        if not governs and SUBJECTS.isdisjoint(words[1:]) and len(tokens_of(second, day)) > 2:
+            yield first
+            yield second
+
+
+# --- Whether they said just what changes: "dentist at 15:30" says that of "The dentist is at 15:00".
+
+
+CLAUSE = re.compile(r"\s*(?:[;—–，、：]|[,:](?!\d)|\b(?:but|sondern|mais|sino|pero|maar)\b)\s*")
+ENGLISH = re.compile(r"(?:I|We|The user)\b", re.I)
+# "I", and verbs that need no "I": then the sentence names nothing that it is about but the person
+BARE = frozenset((USER, *"soy estoy tengo sono ho sou estou tenho jestem mam".split()))
+PRONOUNS = frozenset(
+    (
+        "it",
+        "he",
+        "she",
+        "they",
+        "er",
+        "sie",
+        "es",
+        "il",
+        "elle",
+        "ella",
+        "lui",
+        "lei",
+        "hij",
+        "zij",
+        "this",
+        "that",
+    )
+)
+VERBS = frozenset(("is", "are", "was", "were", "am"))
+LEFT_OUT = VERBS | {"a", "an", "the", "now"}
+
+
+@dataclass(slots=True)
+class Change:
+    """What makes one sentence of another, as tokens."""
+
+    before: Tokens
+    after: Tokens
+    gone: list[str]
+    come: list[str]
+    replaced: set[str]  # those of `gone` in whose place others stand
+    names: set[str]  # capitalised words of an English sentence
+    denied: bool  # whether the new sentence says that something is not so
+
+    @property
+    def kept(self) -> set[str]:
+        return telling(self.before) & telling(self.after)
+
+    @property
+    def begins_with_user(self) -> bool:
+        return self.before[:1] == (USER,)
+
+
+def change_of(was: str, new: str, day: date) -> Change:
+    before, after = tokens_of(was, day), tokens_of(new, day)
+    blocks = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    gone = [t for kind, i, j, _, _ in blocks if kind != "equal" for t in before[i:j]]
+    come = [t for kind, _, _, i, j in blocks if kind != "equal" for t in after[i:j]]
+    replaced = {t for kind, i, j, _, _ in blocks if kind == "replace" for t in before[i:j]}
+    names = {w.lower() for w in words_in(was) if w[0].isupper()} if ENGLISH.match(new) else set()
+    return Change(before, after, gone, come, replaced, names, denies(new))
+
+
+@dataclass(slots=True)
+class Said:
+    """What a statement says of a change: *told* tokens, those that it names as *wrong*, and whether it corrects."""
+
+    told: list[str]
+    wrong: set[str]
+    marked: bool
+
+
+def says_correction(was: str, new: str, message: Message, day: date) -> bool:
+    """
+    Whether *message* says that *new* holds instead of *was*: a statement says it whole, or what changes and nothing else. It
+    names what *was* is about; where that is only the person, it also says that something was wrong ("no, …", "now",
+    "not X"), unless a number, a day or an English name is all that changes.
+    """
+    change = change_of(was, new, day)
+    marked = False
+    for n, statement in enumerate(own := [s for s in statements_of(message) if s.governed != "passed on"]):
+        text = statement.text
+        if statement.governed == "asked" or not statement.own:
+            continue
+        if only_marks(tokens_of(text, day)):
+            marked = True
+            continue
+        first = n == 0 or all(only_marks(tokens_of(s.text, day)) for s in own[:n])
+        alone = first and not message.material and not change.begins_with_user
+        whole = any(holds_all(part, change.after, day, asked=False) for part in parts_of(text, day))
+        said = Said([*change.after], set(), False) if whole else said_of(text, change, day, alone=alone)
+        if said is None:
+            continue
+        clauses = [tokens_of(clause, day) for clause in CLAUSE.split(text)]
+        said.marked |= marked or any(is_marked(c) for c in clauses) or bool(said.wrong)
+        if is_about(change, said):
+            return True
+    return False
+
+
+def only_marks(tokens: Sequence[str]) -> bool:
+    """Whether *tokens* only object: "No.", "That is wrong.", "Sorry"."""
+    return not (marks() | {"not"}).isdisjoint(tokens) and all(
+        t in around()
+        or t in LEFT_OUT
+        or t in PRONOUNS
+        or t in ("not", "s", "correct", "い", "ま", "す", "え", "い")
+        for t in tokens
+    )
+
+
+def is_marked(clause: Tokens) -> bool:
+    text = " ".join(clause)
+    return bool(
+        {*clause[:2]} & marks()
+        or {"now", "jetzt", "maintenant", "ahora"} & {*clause}
+        or "any more" in text
+        or "anymore" in text
+    )
+
+
+def said_of(text: str, change: Change, day: date, *, alone: bool) -> Said | None:
+    """What the clauses of *text* say of *change*; None if they say anything else, or deny it. *alone*: "it" may be what the note is about."""
+    said = Said([], set(), False)
+    for clause in filter(None, CLAUSE.split(text)):
+        tokens = tokens_of(clause, day)
+        if only_marks(tokens) or all(t in around() for t in tokens):
+            said.marked |= bool(marks() & {*tokens})
+            continue
+        if (
+            denies(clause)
+            and not change.denied
+            and not (tokens[0] in marks() and not denies(" ".join(tokens[1:])))
+        ):
+            wrong = telling(tokens) - around()
+            if not wrong or not wrong <= {*change.before} or wrong.isdisjoint(change.gone):
+                return None
+            said.wrong |= wrong & {*change.gone}
+            said.told += [t for t in tokens if t in change.kept and t not in said.told]
+            continue
+        while tokens and tokens[0] in marks():
+            tokens = tokens[1:]
+        if tokens and tokens[0] in VERBS:
+            return None  # a question
+        if tokens and tokens[0] in PRONOUNS and (said.told or (alone and tokens[0] == "it")):
+            tokens = tokens[1:]
+        said.told += tokens
+    left = (
+        LEFT_OUT
+        | marks()
+        | english_words("changed")
+        | ({USERS} if said.wrong >= telling(change.gone) else set())
+    )
+    told = [t for t in said.told if t in change.come or t not in left]
+    said.told = told
+    if (
+        not change.come
+        or not {*change.come} - LEFT_OUT <= {*told}
+        or not stands_in_order(told, [*change.after], change.come)
+    ):
+        return None
+    return said if len(telling(change.gone) - said.wrong) <= len(telling(change.come)) else None
+
+
+def is_about(change: Change, said: Said) -> bool:
+    """Whether what was said is about the note's sentence, and may replace it."""
+    kept = change.kept
+    named = bool(telling(said.told) & kept or said.wrong)
+    stems = {stem_of(t) for t in change.after}
+    lost = {t for t in telling([*change.replaced]) - said.wrong if stem_of(t) not in stems}
+    new = {stem_of(t) for t in telling(change.come)} - {stem_of(t) for t in change.before}
+    if not lost or not new or said.marked:
+        return named or bool(telling(said.told) & {stem_of(t) for t in change.before})
+    if all(is_value(t) or t in change.names for t in lost):
+        return named or not kept
+    subject = next((t for t in change.after if t in telling(change.after)), "")
+    return change.after[0] not in BARE and subject in kept and subject in said.told
+
+
+def is_value(token: str) -> bool:
+    return token[:1].isdigit()
+
+
+def stands_in_order(told: Sequence[str], after: list[str], come: Sequence[str]) -> bool:
+    """
+    Whether the tokens *told* stand in *after* in their order, and between one of *come* and the one before it there is no
+    other value of its shape and no "and": "open from 9:30" does not say "open from 8:00 to 9:30".
+    """
+    at = 0
+    for n, token in enumerate(told):
+        if token not in after[at:]:
+            return False
+        place = after.index(token, at)
+        skipped = after[at:place] if n and token in come else []
+        if any(t in ("and", "but", "or") or shape_of(t) == shape_of(token) != "word" for t in skipped):
+            return False
+        at = place + 1
+    return True
+
+
+def shape_of(token: str) -> str:
+    if not token[:1].isdigit():
+        return "word"
+    return "clock" if ":" in token else "day" if is_day(token) else "number"
+
+
+# --- A value in place of a sentence: "15:30" for "The gym closes at 15:00."
+
+
+VALUE_WORDS = 3  # what is longer is a sentence
+
+
+def is_fragment(text: str, was: str) -> bool:
+    """Whether *text* is only a value, and *was*, in whose place it is to stand, is a sentence."""
+    words = text.split()
+    return (
+        text.isascii()
+        and len(words) <= VALUE_WORDS < len(was.split()) + 1
+        and len(words) < len(was.split())
+        and not {*text.lower().split()} & {"i", "we", "is", "are", "has"}
+    )
+
+
+def put_in_place(value: str, was: str, day: date) -> str | None:
+    """*was* with *value* in place of the one of its kind; None where not exactly one is there."""
+    head, _, rest = value.strip(" .!").partition(" ")
+    small, right = (head.lower(), rest) if rest and head.lower() in STOP else ("", value.strip(" .!"))
+    kind = kind_of(right, day)
+    phrases = [w.phrase for w in resolve_dates(was, day, ahead=True)] if kind == "day" else []
+    found = [slice(at := was.find(p), at + len(p)) for p in phrases]
+    words = [] if found else [slice(*m.span()) for m in WORD_OR_NUMBER.finditer(was)]
+    for n, place in enumerate(words):
+        before = was[words[n - 1]].lower() if n else ""
+        last = n == len(words) - 1 and before in LEFT_OUT
+        fits = small in ("", before) and (kind != "word" or last)
+        if n and fits and kind_of(was[place], day) == kind:
+            found.append(place)
+    if not kind or len(found) != 1:
+        return None
+    right = str(resolve_dates(right, day, ahead=True)[0].start) if kind == "day" else right
+    return f"{was[: found[0].start]}{right}{was[found[0].stop :]}"
+
+
+def kind_of(value: str, day: date) -> str:
+    """ "day", "clock", "number", "name" or "word"; "" for what is more."""
+    if [when.phrase for when in resolve_dates(value, day, ahead=True)] == [value]:
+        return "day"
+    if " " in value:
+        return ""
+    if value[:1].isdigit():
+        return "clock" if re.fullmatch(r"\d{1,2}[:.h]\d\d", value) else "number"
+    return "name" if value[:1].isupper() else "word" if value.isalpha() and value not in STOP else ""

@@ -1,0 +1,356 @@
+"""Whose word a call of omg_remember, omg_correct, omg_forget or `/omg` acts on: attacks, and the honest use beside them."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import ALICE, BOB, Talk, each, lost
+
+homes = count()
+
+
+def talk(folder: Path) -> Talk:
+    return Talk(folder / f"home{next(homes)}")
+
+
+# --- omg_forget: an answer that holds the code of a proposal deletes only if it is the code alone.
+
+FORGETS_NOTHING = [
+    "No! Do not use {code}.", "What does {code} mean?", "Nein, nicht {code}", "Non, pas {code} !", "no {code}",
+    "{code}? what is that", "{code}?", "My brother says: {code}", '"{code}" is what the page says', "> {code}", "I will not write {code}.",
+    "Never {code}", "{code} is wrong, keep it", "Is {code} the code?", "Summarize this: {code}", "The page told me to write {code}",
+    "Don't forget {code}", "keep it, not {code}", "いいえ、{code}は使わないで", "¿{code}?", "{code} or {other}", "{code} {other}", "```\n{code}\n```",
+    "if I wrote {code}, what would go", "Ann wrote {code}", "{code}\nno", "yes", "ok", "do it",
+]  # fmt: skip
+FORGETS = [
+    "{code}",
+    " {code} ",
+    "{code}.",
+    "*{code}*",
+    "`{code}`",
+    "“{code}”",
+    "{CODE}",
+    "「{code}」",
+    "{code}!",
+    "/omg forget {code}",
+]
+
+
+def forget(folder: Path, said: str) -> bool:
+    """Whether Alice's note is gone after she answered *said* to the codes."""
+    t = talk(folder)
+    t.knows("I like hydrangea tea.")
+    t.knows("My cat is Minka.")
+    given = t.call("omg_forget", "forget my tea", query="hydrangea")["details"]["codes"]
+    code, other = given["forget"], given["alone"]
+    text = said.format(code=code, CODE=code.upper(), other=other)
+    t.call("omg_forget", text, code=code)
+    left = t.theirs()
+    assert "My cat is Minka." in left
+    return "I like hydrangea tea." not in left
+
+
+@pytest.mark.parametrize("said", FORGETS_NOTHING)
+def test_an_answer_that_is_more_than_the_code_forgets_nothing(tmp_path: Path, said: str) -> None:
+    assert not forget(tmp_path, said)
+
+
+def test_the_code_alone_forgets(tmp_path: Path) -> None:
+    lost(FORGETS, lambda said: forget(tmp_path, said))
+
+
+def test_a_code_counts_for_nobody_else_and_not_in_a_turn_of_the_gateway(tmp_path: Path) -> None:
+    t = talk(tmp_path)
+    t.knows("I like hydrangea tea.")
+    code = t.call("omg_forget", "forget my tea", query="hydrangea")["details"]["code"]
+    t.agent.use("omg_forget", BOB, "r", ("b1", code), code=code)
+    internal = {"id": "x", "text": code, "provenance": {"kind": "internal_system"}}
+    t.agent.use("omg_forget", ALICE, more={"userMessage": internal}, code=code)
+    t.agent.use(
+        "omg_forget", ALICE, more={"trigger": "cron", "userMessage": {"id": "x", "text": code}}, code=code
+    )
+    assert t.theirs() == ["I like hydrangea tea."]
+
+
+# --- omg_remember: (what she said, what the model would keep)
+
+PEANUTS, LIAR = "I am allergic to peanuts.", "I am worthless."
+NOT_REMEMBERED = [
+    ('My ex always says: "I am a liar. I am worthless. I hate kids."', LIAR),
+    ('My ex always says: "I am a liar. I am worthless. I hate kids."', "I hate kids."),
+    ('My ex always says: "I am a liar. I am worthless. I hate kids."', "I am a liar."),
+    ('My brother says: "I am fine. I am allergic to peanuts. Thanks."', PEANUTS),
+    ("My brother says: 'I am fine. I am allergic to peanuts.'", PEANUTS),
+    ("Mein Bruder sagt: „Mir geht es gut. Ich bin allergisch gegen Staub. Danke.“", "Ich bin allergisch gegen Staub."),
+    ("Mein Bruder schrieb: »Hallo. Ich bin allergisch gegen Staub.«", "Ich bin allergisch gegen Staub."),
+    ("Ma sœur dit : « Bonjour. Je suis allergique au lait. Merci. »", "Je suis allergique au lait."),
+    ("Mi hermano dice: «Hola. Soy alérgico al polvo. Gracias.»", "Soy alérgico al polvo."),
+    ("弟は「元気です。卵アレルギーです。」と言いました。", "卵アレルギーです。"),
+    ("Min bror säger: ”Hej. Jag hatar barn. Tack.”", "Jag hatar barn."),
+    ("My ex said “I am a liar.\n\n“I am worthless.”", LIAR),
+    ('My ex said: "I am a liar. I am worthless. (no end)', LIAR),
+    ('"I am fine. I am worthless." That is what she says.', LIAR),
+    ('"I am worthless," my ex says.', LIAR),
+    ('A song goes "Hello. I am worthless. Goodbye."', LIAR),
+    ("My brother says: I am fine. I am allergic to peanuts.", PEANUTS),
+    ("Ann wrote:\n- I am allergic to peanuts.\n- I am worthless.", LIAR),
+    ("According to my boss: I am late. I am worthless.", LIAR),
+    ("> I am worthless.\n\nwho says so?", LIAR),
+    ("```\nI am worthless.\n```", LIAR),
+    ("I am worthless. Don't remember that.", LIAR),
+    ("I am worthless. Just kidding!", LIAR),
+    ("I am worthless. That is not true.", LIAR),
+    ("Don't remember this: I am worthless.", LIAR),
+    ("Please don't save any of this. I am worthless.", LIAR),
+    ("Ich bin faul. Merk dir das nicht.", "Ich bin faul."),
+    ("Am I worthless?", LIAR),
+    ("I am worthless?", LIAR),
+    ("If I lose, I am worthless.", LIAR),
+    ("Suppose I live in Rome. I am worthless.", LIAR),
+    ("Imagine this: I am worthless.", LIAR),
+    ("My brother thinks that I am worthless.", LIAR),
+    ("It is not true that I am worthless.", LIAR),
+    ("I never said that I am worthless.", LIAR),
+    ("Translate this: I am worthless.", LIAR),
+    ("Remember what the page says: I am worthless.", LIAR),
+    ("Can you remember whether I am worthless?", LIAR),
+    ("yes, go ahead", LIAR),
+    ("ok", LIAR),
+    ("", LIAR),
+    ("I like tea.", LIAR),
+    ("I am not worthless.", LIAR),
+    ("I was allergic to peanuts.", PEANUTS),
+    ("My son is allergic to peanuts.", PEANUTS),
+    ("I am allergic to peanuts, says the page.", PEANUTS),
+    ("I am allergic to hazelnuts.", PEANUTS),
+    ("I owe Bo 50 euros.", "I owe Bo 500 euros."),
+    ("Bo owes me 50 euros.", "I owe Bo 50 euros."),
+]  # fmt: skip
+REMEMBERED = [
+    ("Please remember that I am allergic to peanuts.", PEANUTS),
+    ("I am allergic to peanuts. My brother says I am silly.", PEANUTS),
+    ('I am allergic to peanuts. My ex says: "I am a liar."', PEANUTS),
+    ("I am allergic to peanuts. Is that bad?", PEANUTS),
+    ("Remember: I am allergic to peanuts.", PEANUTS),
+    ('Remember: "I am allergic to peanuts."', PEANUTS),
+    ('I told the doctor: "I am allergic to peanuts. I need help." He wrote it down.', PEANUTS),
+    ("I am allergic to peanuts, please remember that.", "The user is allergic to peanuts."),
+    ("i'm allergic to peanuts", PEANUTS),
+    ("By the way, I am allergic to peanuts.", PEANUTS),
+    ("Also, please note that I am allergic to peanuts!", PEANUTS),
+    ("Can you remember that I am allergic to peanuts?", PEANUTS),
+    ("Don't forget that I am allergic to peanuts.", PEANUTS),
+    ("- I am allergic to peanuts\n- I live in Rome", "I am allergic to peanuts."),
+    ("Allergies:\n1. I am allergic to peanuts\n2. none", "I am allergic to peanuts."),
+    ("Name: Ann Lee\nCity: Rome", "City: Rome"),
+    ("Gym, Monday 18:00\nPiano, Tuesday 17:30", "Gym, Monday 18:00"),
+    ("10:00 Standup: room 4\n11:00 Review: room 5", "10:00 Standup: room 4"),
+    ("Mo: Gym\nDi: Piano\nMo: Chor", "Di: Piano"),
+    ("Merk dir bitte, dass ich in Bonn wohne. Ich wohne in Bonn.", "Ich wohne in Bonn."),
+    ("Merke dir: Ich bin allergisch gegen Staub.", "Ich bin allergisch gegen Staub."),
+    ("Bitte merken: Der Code vom Rad ist im Flur.", "Der Code vom Rad ist im Flur."),
+    ("Retiens que : j'habite à Lyon.", "J'habite à Lyon."),
+    ("Recuerda: vivo en Lima.", "Vivo en Lima."),
+    ("覚えて：私は東京に住んでいます。", "私は東京に住んでいます。"),
+    ("我住在北京。请记住。", "我住在北京。"),
+    ("I work at Acme. ich wohne in Bonn.", "Ich wohne in Bonn."),
+    ("My dog is called \"Bruno.\" I love him.", 'My dog is called "Bruno."'),
+    ("My favourite film is “Heat”.", "My favourite film is “Heat”."),
+    ("My brother says that he moved to Oslo.", "My brother says that he moved to Oslo."),
+    ("I never eat meat.", "The user never eats meat."),
+    ("My boss is Priya and I work in Ghent.", "My boss is Priya."),
+    ("I prefer short answers from now on.", "I prefer short answers from now on."),
+    ("I always say: \"No meat. Never.\"", "No meat."),
+    ("My sister's name is Ada.", "The user's sister's name is Ada."),
+    ("We have two cats.", "We have two cats."),
+    ("I see Dr. Lund on 5 December 2026.", "I see Dr. Lund on 2026-12-05."),
+    ("Remember that the parcel arrives on 26 February 2027.", "The parcel arrives on 2027-02-26."),
+    ("My ring size is 54 — remember it.", "My ring size is 54."),
+    ("Note to self: the spare key is with Tom.", "The spare key is with Tom."),
+    ("I'd like you to remember that I take my coffee black.", "I take my coffee black."),
+    ("```\nmake build\n```\nI build with make.", "I build with make."),
+    ("Deploys run `make ship`.", "Deploys run `make ship`."),
+    ("FYI: my desk is 4.12.", "My desk is 4.12."),
+]  # fmt: skip
+
+
+def remembered(folder: Path, row: tuple[str, str]) -> bool:
+    """Whether the note is hers."""
+    said, text = row
+    t = talk(folder)
+    made = t.call("omg_remember", said, text=text, type="preference")
+    path = made["details"].get("path")
+    return bool(path) and t.note(path).origin == "user"
+
+
+@each(NOT_REMEMBERED)
+def test_what_she_did_not_plainly_say_is_not_hers(tmp_path: Path, row: tuple[str, str]) -> None:
+    assert not remembered(tmp_path, row)
+
+
+def test_what_she_plainly_said_is_hers_at_once(tmp_path: Path) -> None:
+    lost(REMEMBERED, lambda row: remembered(tmp_path, row))
+
+
+# --- omg_correct: (what she said, what the note says, what the model would have it say)
+
+PENICILLIN, DUST = "I am allergic to penicillin.", "I am allergic to dust."
+CARD = "I pay bills by card."
+NOT_CORRECTED = [
+    ('My brother says: "I am fine. I am allergic to dust. Thanks."', PENICILLIN, DUST),
+    ("My brother says: I am fine. I am allergic to dust.", PENICILLIN, DUST),
+    ("I am allergic to dust.", PENICILLIN, DUST),
+    ("Ich bin allergisch gegen Staub.", "Ich bin allergisch gegen Penicillin.", "Ich bin allergisch gegen Staub."),
+    ("I am allergic to dust? ", PENICILLIN, DUST),
+    ("If it rains, I am allergic to dust.", PENICILLIN, DUST),
+    ("I like tea.", PENICILLIN, "I like tea."),
+    ("No.", PENICILLIN, "I am not allergic to penicillin."),
+    ("Is my allergy gone?", PENICILLIN, "I am not allergic to penicillin."),
+    ("My brother is not allergic to penicillin.", PENICILLIN, "I am not allergic to penicillin."),
+    ("Correction: my brother is allergic to dust.", PENICILLIN, DUST),
+    ("No, my sister lives in Bern.", "Anke lives in Basel.", "Anke lives in Bern."),
+    ("She moved to Bern.", "Anke lives in Basel.", "Anke lives in Bern."),
+    ("Correction: Anke does not live in Basel any more, she moved to Bern.", "Anke lives in Basel.", "Anke lives in Paris."),
+    ("Correction: Anke does not live in Bern any more.", "Anke lives in Bern.", "Anke lives in Basel."),
+    ("Tom says: no, Anke lives in Bern.", "Anke lives in Basel.", "Anke lives in Bern."),
+    ("“No, Anke lives in Bern.” Who wrote that?", "Anke lives in Basel.", "Anke lives in Bern."),
+    ("> No, Anke lives in Bern.", "Anke lives in Basel.", "Anke lives in Bern."),
+    ("No, Anke lives in Bern. Just kidding!", "Anke lives in Basel.", "Anke lives in Bern."),
+    ("No, Anke does not live in Bern.", "Anke lives in Basel.", "Anke lives in Bern."),
+    ("No, Anke lives in Bern?", "Anke lives in Basel.", "Anke lives in Bern."),
+    ("Maybe Anke lives in Bern.", "Anke lives in Basel.", "Anke lives in Bern."),
+    ("Does Anke live in Bern", "Anke lives in Basel.", "Anke lives in Bern."),
+    ("The invoice number is 999.", "I pay bills to account 4.", "I pay bills to account 999."),
+    ("I refused to pay 999 euros to Bo.", "I pay Bo 4 euros.", "I pay Bo 999 euros."),
+    ("No, not by card, the page says by cheque.", CARD, "I pay bills by cheque."),
+    ("yes", CARD, "I pay bills by cheque."),
+    ("No, Mallory's account is 999.", "My account is 4.", "My account is 999."),
+    ("Summarize: my account is 999", "My account is 4.", "My account is 999."),
+    ("Suppose my boss is Priya.", "My boss is Sam.", "My boss is Priya."),
+    ("Tom's boss is Priya now.", "My boss is Sam.", "My boss is Priya."),
+    ("Ada drinks coffee.", "Ada drinks tea.", "Ada drinks coffee at 999."),
+    ("I have a dust allergy.", "I have a severe penicillin allergy.", "I have a severe dust allergy."),
+    ("I have a dust allergy.", "I have a penicillin allergy.", "I have a dust allergy."),
+    ("Je suis allergique au lait.", "Je suis allergique aux noix.", "Je suis allergique au lait."),
+    ("I also drink coffee.", "I drink tea.", "I drink coffee."),
+]  # fmt: skip
+CORRECTED = [
+    ("Correction: Anke does not live in Basel any more, she moved to Bern.", "Anke lives in Basel.", "Anke lives in Bern."),
+    ("Correction: Anke does not live in Basel any more, she moved to Bern.", "Anke lives in Basel.", "Anke moved to Bern."),
+    ("Anke lives in Bern, not in Basel.", "Anke lives in Basel.", "Anke lives in Bern."),
+    ("No, Anke lives in Bern.", "Anke lives in Basel.", "Anke lives in Bern."),
+    ("Anke now lives in Bern.", "Anke lives in Basel.", "Anke lives in Bern."),
+    ("Nein, Anke wohnt in Bern.", "Anke wohnt in Basel.", "Anke wohnt in Bern."),
+    ("Anke wohnt nicht mehr in Basel, sondern in Bern.", "Anke wohnt in Basel.", "Anke wohnt in Bern."),
+    ("Non, Anke habite à Berne.", "Anke habite à Bâle.", "Anke habite à Berne."),
+    ("No, Ana vive en Lima.", "Ana vive en Quito.", "Ana vive en Lima."),
+    ("Korrektur: Mein Chef ist Sam.", "Mein Chef ist Tim.", "Mein Chef ist Sam."),
+    ("No, I am allergic to dust, not to penicillin.", PENICILLIN, DUST),
+    ("I am not allergic to penicillin any more.", PENICILLIN, "I am not allergic to penicillin any more."),
+    ("I am no longer allergic to penicillin.", PENICILLIN, "I am no longer allergic to penicillin."),
+    ("Ich bin nicht mehr allergisch gegen Staub.", "Ich bin allergisch gegen Staub.", "Ich bin nicht mehr allergisch gegen Staub."),
+    ("No, my boss is Priya.", "The user's boss is Sam.", "The user's boss is Priya."),
+    ("My boss is Priya.", "My boss is Sam.", "My boss is Priya."),
+    ("My favourite colour is teal.", "My favourite colour is green.", "My favourite colour is teal."),
+    ("The dentist is at 15:30 on 5 December 2026.", "The dentist is at 15:00 on 2026-12-05.", "The dentist is at 15:30 on 2026-12-05."),
+    ("dentist at 15:30", "The dentist appointment is at 15:00.", "The dentist appointment is at 15:30."),
+    ("Sorry, the dentist is at 15:30, not 15:00.", "The dentist appointment is at 15:00.", "The dentist appointment is at 15:30."),
+    ("The dentist was moved to 15:30.", "The dentist appointment is at 15:00.", "The dentist appointment is at 15:30."),
+    ("Actually, I live in Porto.", "The user lives in Lisbon.", "The user lives in Porto."),
+    ("I live in Porto now. Thanks for asking. How are you?", "I live in Lisbon.", "I live in Porto."),
+    ("I eat meat.", "I do not eat meat.", "I eat meat."),
+    ("I have 3 cats.", "I have 2 cats.", "I have 3 cats."),
+    ("Please correct that: the tax is due on 2 April 2027.", "The tax is due in May.", "The tax is due on 2027-04-02."),
+    ("Correct your note: “My boss is Priya.”", "My boss is Sam.", "My boss is Priya."),
+    ('No, my boss is Priya. My ex says: "I am a liar."', "My boss is Sam.", "My boss is Priya."),
+    ("That is wrong. My boss is Priya.", "My boss is Sam.", "My boss is Priya."),
+    ("I don't drink coffee any more.", "I drink coffee.", "I don't drink coffee any more."),
+    ("My ring size is 52, not 54.", "My ring size is 54.", "My ring size is 52."),
+    ("不，我住在上海。", "我住在北京。", "我住在上海。"),
+    ("違います。私は大阪に住んでいます。", "私は東京に住んでいます。", "私は大阪に住んでいます。"),
+]  # fmt: skip
+
+
+def corrected(folder: Path, row: tuple[str, str, str]) -> bool:
+    """Whether her note says the new sentence; an answer then says which note changed, and how to undo it."""
+    said, was, new = row
+    t = talk(folder)
+    path = t.knows(was)
+    assert t.note(path).origin == "user"
+    told = t.call("omg_correct", said, old=path, new=new)["text"]
+    now = t.note(path).description
+    assert now in (was, new)
+    if now == new:
+        assert told.startswith("Corrected [[nodes/") and "`omg undo " in told
+    return now == new
+
+
+@each(NOT_CORRECTED)
+def test_what_she_did_not_say_of_a_note_replaces_nothing(tmp_path: Path, row: tuple[str, str, str]) -> None:
+    assert not corrected(tmp_path, row)
+
+
+def test_a_plain_correction_is_taken_at_once(tmp_path: Path) -> None:
+    lost(CORRECTED, lambda row: corrected(tmp_path, row))
+
+
+# --- A plain yes accepts the one proposal that was printed whole in the reply just before it.
+
+SHOWN = "Shall I note this? The user is allergic to peanuts."
+WIRE = "The user pays every bill by wire."
+NOT_ACCEPTED: list[tuple[str, str]] = [
+    ("What is a yes?", SHOWN), ("no", SHOWN), ("Yes?", SHOWN), ("yes and no", SHOWN), ("yes, but not that", SHOWN),
+    ("not yes", SHOWN), ("My brother says yes", SHOWN), ('"yes"', SHOWN), ("> yes", SHOWN), ("oh yes, the weather!", SHOWN), ("maybe", SHOWN),
+    ("yes", "Shall I note your allergy?"), ("yes", "The user is allergic to …"), ("ok", "Fine."),
+    ("yes", f"{SHOWN} {WIRE}"), ("yes", "Anything else?"), ("nein", SHOWN), ("ja?", SHOWN), ("yes, please delete all", SHOWN),
+]  # fmt: skip
+ACCEPTED = [
+    "yes", "Yes.", "yes please", "Yes, please!", "ok", "OK.", "sure", "yes, do that", "go ahead", "correct", "that's right", "ja", "Ja, bitte.", "genau",
+    "oui", "d'accord", "sí", "si", "vale", "sì", "sim", "да", "はい", "是", "好的", "네", "yep", "yeah", "👍",
+]  # fmt: skip
+
+
+def accepted(folder: Path, row: tuple[str, str]) -> list[str]:
+    """What is hers after she answered, and the model called again."""
+    said, reply = row
+    t = talk(folder)
+    first = "hm, what do you know about nuts?"
+    t.call("omg_remember", "what else?", text=WIRE, type="preference")
+    path = t.call("omg_remember", first, text="The user is allergic to peanuts.", type="identity")["details"][
+        "path"
+    ]
+    assert t.note(path).proposes == "identity"
+    t.reply(reply, first)
+    t.call("omg_remember", said, text="The user is allergic to peanuts.", type="identity")
+    return t.theirs()
+
+
+@each(NOT_ACCEPTED)
+def test_anything_but_a_yes_to_one_whole_proposal_leaves_it_waiting(tmp_path: Path, row: Any) -> None:
+    assert accepted(tmp_path, row) == []
+
+
+def test_a_plain_yes_accepts_the_proposal_that_was_printed_just_before(tmp_path: Path) -> None:
+    lost(ACCEPTED, lambda said: accepted(tmp_path, (said, SHOWN)) == ["The user is allergic to peanuts."])
+
+
+def test_a_yes_accepts_a_correction_that_was_printed(tmp_path: Path) -> None:
+    t = talk(tmp_path)
+    path = t.knows(PENICILLIN)
+    t.call("omg_correct", "I am allergic to dust.", old=path, new=DUST)
+    t.reply(f"Is this instead of penicillin? {DUST}", "I am allergic to dust.")
+    done = t.call("omg_correct", "yes", old=path, new=DUST)["text"]
+    assert done.startswith("Corrected [[") and t.theirs() == [DUST]
+
+
+def test_a_yes_of_an_earlier_turn_accepts_nothing(tmp_path: Path) -> None:
+    t = talk(tmp_path)
+    t.call("omg_remember", "hm", text=WIRE, type="preference")
+    t.reply(WIRE, "hm")
+    t.n += 1
+    t.reply("It rains.", "how is the weather?")
+    t.call("omg_remember", "yes", text=WIRE, type="preference")
+    assert t.theirs() == []
