@@ -110,6 +110,26 @@ def identity_of_session(
     return main if name else Identity(f"agent:{agent}:{base}", "dm", agent)
 
 
+def person_label(people: dict[str, list[str]], group: str, name: str, sender_id: str) -> str:
+    """
+    *name* as a label of one sender alone: the second Ann who speaks in the *group* is "Ann-2", "Ann Lee" is "Ann-2 Lee".
+
+    *people*: a hash of a first name → hashes of the senders who have it; a new sender is added. Without an id, *name*.
+    """
+
+    def hashed(text: str) -> str:
+        return hashlib.sha256(f"{group} {text}".encode("utf-8", "replace")).hexdigest()[:16]
+
+    first, space, rest = " ".join(name.split()).partition(" ")
+    if not first or not sender_id:
+        return name
+    senders = people.setdefault(hashed(first.casefold()), [])
+    if (sender := hashed(sender_id)) not in senders:
+        senders.append(sender)
+    number = senders.index(sender) + 1
+    return name if number == 1 else f"{first}-{number}{space}{rest}"
+
+
 def speaker_decides(session_key: str) -> bool:
     """Whether the key does not say whose the session is. It is the owner's then, if only the owner speaks there."""
     return identity_of_session(session_key, owner=True) != identity_of_session(session_key)

@@ -22,7 +22,7 @@ from .client import ask_daemon
 from .config import Config, load_config
 from .curate import OpenNote, forget_selection, open_note, select_to_forget
 from .embed import Embedder, load_embedder
-from .errors import BadInput, Locked, how_many
+from .errors import BadInput, Locked, error_text, how_many
 from .forget.erase import select_words
 from .forget.selection import Selection
 from .graph.graph import Graph
@@ -163,15 +163,24 @@ class Memory:
         both, within `[inject] budget_tokens`. Either is "" if there is nothing to say. No model is asked.
 
         `system` stays the same, byte for byte, so that a prompt cache holds. If it is new, `reason` says why. *model*: the
-        model that is asked; after a change of model there is no cache to keep. *dry_run*: record nothing.
+        model that is asked; after a change of model there is no cache to keep. *dry_run*: record nothing. On a full or failing
+        disk nothing is recorded, which is logged; the memory is given if it can be read.
         """
         if dry_run:
             return self.explain(prompt, session=session)[0]
-        graph = self._read(self._whose(session))
-        if graph is None:
-            return Slice()
-        tell = partial(self.registry.tell, graph=graph.identity.key)
-        return slice_for(graph, prompt, session, now=self.clock(), config=self.config, model=model, tell=tell)
+        try:
+            graph = self._read(self._whose(session))
+            if graph is None:
+                return Slice()
+            tell = partial(self.registry.tell, graph=graph.identity.key)
+            return slice_for(
+                graph, prompt, session, now=self.clock(), config=self.config, model=model, tell=tell
+            )
+        except (OSError, sqlite3.OperationalError) as e:  # such as a full disk
+            log.warning("nothing of this prompt's memory could be recorded: %s", error_text(e))
+        with suppress(OSError, sqlite3.OperationalError):
+            return self.explain(prompt, session=session)[0]
+        return Slice()
 
     def explain(self, prompt: str, *, session: str = MAIN) -> tuple[Slice, str]:
         """What `inject` would give, without recording it, and a remark for a person: why it is empty, or whose it is."""

@@ -1,5 +1,6 @@
 """OMG as a Python program uses it: `from omg import Memory`, without OpenClaw and without a daemon."""
 
+import errno
 import json
 import re
 import subprocess
@@ -8,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from lives import refusing
 
 from omg import Memory
 from omg.errors import BadInput, NotFound
@@ -189,3 +191,18 @@ def test_where_no_socket_could_be_a_program_reflects_by_itself(tmp_path: Path) -
         memory.observe()
         (night,) = memory.reflect()
     assert "error" not in night
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
+def test_on_a_disk_that_refuses_every_operation_a_prompt_is_given_what_can_be_read_and_nothing_is_raised(
+    home, error
+):
+    with Memory(home, embed=None, clock=lambda: NOW) as memory:
+        memory.capture(SAID)
+        memory.observe()
+        for first in range(1, 40):
+            memory.find().update(lambda state: state.sessions.clear())
+            with refusing(first, 1_000, error):
+                given = memory.inject("How do I like my answers?")
+            assert given.tokens <= 3_000
+        assert "short answers" in memory.inject("How do I like my answers?").system

@@ -232,6 +232,8 @@ class State:
     verdicts_refused: int = 0  # and how much of that was not followed
     # what the rules alone have read, and a model is to read at night: "<ms of the first> <session>" -> ms of the last
     unread: dict[str, int] = field(default_factory=dict)
+    # who speaks in a group: a hash of a first name -> hashes of the sender ids that have it, in the order they came
+    people: dict[str, list[str]] = field(default_factory=dict)
     # inbox note that a person wrote -> its mtime then, ns
     by_hand: dict[str, int] = field(default_factory=dict)
 

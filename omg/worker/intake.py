@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from logging.handlers import BufferingHandler
@@ -28,11 +28,12 @@ from typing import Any
 from ..config import own_memory
 from ..errors import BadInput, OmgError, error_text
 from ..graph.graph import Graph
-from ..graph.state import flock, parsed_object, write_private
+from ..graph.state import State, flock, parsed_object, write_private
+from ..identity import person_label
 from ..inbox import INBOX_SESSION, Runs, parsed_writes, take_loose, writes_line
 from ..llm.child import Child, serve_parent
 from ..message.drop import Writes, read_drop, writes_of
-from ..message.turn import Turn, turn_from_json, turn_to_json
+from ..message.turn import Message, Turn, turn_from_json, turn_to_json
 from ..secrets import redact
 from .registry import PATIENCE_S, Registry
 from .schedule import note_heard, note_urgent
@@ -173,6 +174,35 @@ IN_THE_MAKING_S = 10  # writing one takes milliseconds
 HALF_KEPT_S = 3_600
 
 
+IMPORTED = "import"  # the reason of a drop whose messages keep their times
+AHEAD_MS = 86_400_000  # clocks and time zones differ; a message from later than that has a wrong time
+
+
+def arrived(message: Message, now_ms: int) -> Message:
+    """*message* with the time of its arrival, if its own is in the future."""
+    return replace(message, timestamp=now_ms) if message.timestamp > now_ms + AHEAD_MS else message
+
+
+def told_apart(graph: Graph, messages: Sequence[Message]) -> list[Message]:
+    """*messages* of a group, in which no two senders have one label."""
+    people = {name: [*senders] for name, senders in graph.state().people.items()}
+    named = [
+        replace(m, sender=person_label(people, graph.identity.key, m.sender, m.sender_id))
+        if m.role == "user"
+        else m
+        for m in messages
+    ]
+    if people != graph.state().people:
+        graph.update(partial(note_people, people=people))
+    return named
+
+
+def note_people(state: State, people: dict[str, list[str]]) -> None:
+    for name, senders in people.items():
+        known = state.people.setdefault(name, [])
+        known += [sender for sender in senders if sender not in known]
+
+
 class Intake:
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
@@ -247,6 +277,10 @@ class Intake:
         graph = self.registry.graph(who, wait_s=PATIENCE_S)
         messages = graph.unseen(turn.messages)
         if messages:
+            if turn.reason != IMPORTED:
+                messages = [arrived(m, self.registry.now_ms()) for m in messages]
+            if who.scope == "group":
+                messages = told_apart(graph, messages)
             kept = graph.put(name, replace(turn, messages=tuple(messages)))
             last = max(m.timestamp for m in messages)
             graph.update(partial(note_heard, turn=turn, last_ms=last, tokens=kept.tokens))

@@ -1,0 +1,79 @@
+"""People are told apart by their sender ids, and no message has a time that has not come."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from harness import AT, Agent, entry, hand_over
+
+from omg.message.turn import Message
+from omg.worker.intake import arrived
+
+GROUP = "agent:main:telegram:group:-100"
+LATER = int(datetime(2036, 1, 1, tzinfo=UTC).timestamp() * 1000)
+
+
+def heard(agent: Agent, *said: tuple[str, str, str], at: int = AT, reason: str = "turn") -> None:
+    """Messages of a group: display name, sender id and words of each, observed together."""
+    entries = []
+    for name, id, text in said:
+        agent.n += 1
+        meta = {"senderName": name, "senderId": id}
+        entries.append(entry(f"g{agent.n}", text, at + agent.n, **{"__openclaw": meta}))
+    hand_over(agent.home.folder, *entries, session=GROUP, reason=reason)
+    agent.home.work(force=True)
+
+
+def speakers(agent: Agent) -> list[str]:
+    graph = agent.home.find(GROUP)
+    return [m.sender for m in graph.index.messages([f"g{n}" for n in range(1, agent.n + 1)])]
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize(
+    "names", [("Ann", "Ann"), ("Ann", "ann"), ("Ann Lee", "Ann Kim"), ("Ann", "Ann Lee")]
+)
+def test_two_anns_in_a_group_are_two_people(home: Path, names: tuple[str, str], together: bool) -> None:
+    agent = Agent(home)
+    said = [
+        (names[0], "1", "I am allergic to penicillin."),
+        (names[1], "2", "I am not allergic to penicillin."),
+    ]
+    for turn in [said] if together else [[s] for s in said]:
+        heard(agent, *turn)
+    first, second = speakers(agent)
+    assert (first, second.split()[0].lower()) == (names[0], "ann-2")
+    graph = agent.home.find(GROUP)
+    notes = [graph.vault.read(e.path) for e in graph.index.entries() if e.path.startswith("nodes/")]
+    assert all(n.status == "active" for n in notes)
+    assert not [n for n in notes if "g1" in {s.id for s in n.sources} and "g2" in {s.id for s in n.sources}]
+
+
+def test_one_person_keeps_their_label_and_others_keep_their_names(home: Path) -> None:
+    agent = Agent(home)
+    heard(agent, ("Ann", "1", "I play the cello."), ("Bob", "3", "I play chess."), ("Ann", "2", "I ski."))
+    heard(
+        agent,
+        ("Ann", "1", "I live in Rome."),
+        ("Ann", "2", "I live in Oslo."),
+        ("Bob", "3", "I live in Bonn."),
+    )
+    assert speakers(agent) == ["Ann", "Bob", "Ann-2", "Ann", "Ann-2", "Bob"]
+
+
+def test_a_message_from_the_future_has_the_time_of_its_arrival_unless_it_is_imported(home: Path) -> None:
+    agent = Agent(home)
+    heard(agent, ("Ann", "1", "I live in Rome."), at=LATER)
+    heard(agent, ("Ann", "1", "I ski."), at=LATER, reason="import")
+    heard(agent, ("Ann", "1", "I row."), at=AT)
+    times = {m.id: m.timestamp for m in agent.home.find(GROUP).index.messages(["g1", "g2", "g3"])}
+    assert (times["g2"], times["g3"]) == (LATER + 2, AT + 3)
+    assert abs(times["g1"] - agent.home.registry.now_ms()) < 3_600_000
+
+
+def test_a_clock_that_is_a_few_hours_ahead_is_left_alone() -> None:
+    now = 1_795_000_000_000
+    assert arrived(Message("a", "user", "x", now + 3_600_000), now).timestamp == now + 3_600_000
+    assert arrived(Message("a", "user", "x", now + 400 * 86_400_000), now).timestamp == now
