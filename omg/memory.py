@@ -22,7 +22,7 @@ from .client import ask_daemon
 from .config import Config, load_config
 from .curate import OpenNote, forget_selection, open_note, select_to_forget
 from .embed import Embedder, load_embedder
-from .errors import BadInput, Locked, error_text, how_many
+from .errors import BadInput, Locked, NotFound, error_text, how_many
 from .forget.erase import select_words
 from .forget.selection import Selection
 from .graph.graph import Graph
@@ -44,6 +44,7 @@ log = logging.getLogger(__name__)
 
 MAIN = "agent:main:main"  # the owner's session
 DAY_S = 86_400.0  # deadline of work in the daemon: to observe an archive of years takes many calls of a model
+DISK_FAILS = (OSError, sqlite3.OperationalError, NotFound)  # of a full or failing disk; NotFound: no vault
 MISSING_VECTORS = 100  # made where none does it in the background, before a search
 
 
@@ -176,9 +177,9 @@ class Memory:
             return slice_for(
                 graph, prompt, session, now=self.clock(), config=self.config, model=model, tell=tell
             )
-        except (OSError, sqlite3.OperationalError) as e:  # such as a full disk
+        except DISK_FAILS as e:
             log.warning("nothing of this prompt's memory could be recorded: %s", error_text(e))
-        with suppress(OSError, sqlite3.OperationalError):
+        with suppress(*DISK_FAILS):
             return self.explain(prompt, session=session)[0]
         return Slice()
 
