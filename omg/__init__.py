@@ -71,8 +71,10 @@ Each line is the first sentence of the room's docstring, then come the names of 
       worker/     All graphs of one home: takes turns in, observes them on time, reflects at night, reports.
                     events · intake · nights · registry · schedule · status · worker
       curate      A person's own edits: write, link, merge, rename, undo, export, join accounts.
-      importers   Imports old conversations: reads their files, cuts them into drops, and takes these in through the
+      importers/  Imports old conversations: reads their files, cuts them into drops, and takes these in through the
                   spool.
+                    archives · chatgpt · chats · claude · drops · exports · gemini · histories · look · memories ·
+                    openclaw · plain · recognise · stores · taking · transcripts · undoing
       tools/      Answers the agent's tools, the /omg command and memory_search.
                     changing · reading · removing · sentences · tools
       memory      `Memory`: an open home, for programs, the command line, the daemon and the doctor.
@@ -113,7 +115,7 @@ Where to change what:
     how files in inbox/ are read         inbox.py, message/drop.py
     how a person's deletion is noticed   worker/registry.py, graph/graph.py
     how notes and words are forgotten    forget/erase.py, then forget/places.py
-    which old chats can be imported      importers.py
+    which old chats can be imported      importers/recognise.py; their forms: its neighbours
     the tables of many machines          fleet/schema.sql, fleet/store.py
     how an assistant is connected        hosts/hook.py, then hosts/serve.py
     what the doctor checks               openclaw/doctor.py, openclaw/graph_checks.py

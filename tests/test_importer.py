@@ -253,8 +253,8 @@ def test_a_missing_file_a_folder_or_another_programs_database_is_refused_with_wh
     db.execute("CREATE TABLE notes (text)")
     db.close()
     for path, says in (
-        (tmp_path / "gone.jsonl", "session JSONL"),
-        (tmp_path, "session JSONL"),
+        (tmp_path / "gone.jsonl", "what can be imported"),
+        (tmp_path, "what can be imported"),
         (tmp_path / "x.sqlite", "no transcript_events"),
     ):
         with pytest.raises(BadInput, match=says):
@@ -464,7 +464,7 @@ def test_an_import_counts_what_it_left_out_and_what_it_could_not_read(tmp_path, 
     assert import_summary({**found, "observed": 1, "notes": notes}, "came in").splitlines() == [
         "1 message, of them 1 new, came in; 1 observed",
         "1 new note in /notes",
-        "2 left out: empty, instructions to a model, or the gateway's own",
+        "2 left out: 1 instructions to a model, 1 empty or the gateway's own",
         "1 skipped: needs a role, a content and a timestamp (ISO, s, ms)",
     ]
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
+import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from ..config import Config
     from ..graph.graph import Graph
     from ..identity import Identity
+    from ..importers.drops import Drops
+    from ..importers.taking import ImportRecord
     from ..memory import Memory
     from ..message.turn import Message
     from ..worker.worker import WorkDone
@@ -104,8 +108,13 @@ def place_vault(config: Config, who: Identity, vault: Path) -> None:
 def import_command(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(help="OpenClaw session JSONL (also .zst), or JSONL of role/content/timestamp."),
+        typer.Argument(
+            help="An export (ChatGPT, Claude.ai, Gemini), a folder or file of histories or memories, or JSONL."
+        ),
     ] = None,
+    found: Annotated[
+        bool, typer.Option("--found", help="List the histories that lie on this machine; read none.")
+    ] = False,
     openclaw: Annotated[
         bool,
         typer.Option(
@@ -114,18 +123,26 @@ def import_command(
     ] = False,
     agent: Annotated[str | None, typer.Option(help="With --openclaw: only this agent.")] = None,
     since: Annotated[str | None, typer.Option(help="Only what was said on or after this day.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Go on after the look without asking.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would come in; write nothing.")
+        bool, typer.Option("--dry-run", help="Only the look, and how much of it is new; write nothing.")
     ] = False,
     observe: Annotated[bool, typer.Option(help="Observe what came in at once.")] = True,
     as_json: JsonFlag = False,
 ) -> None:
-    """Take in old conversations, and with --openclaw what its agents noted themselves. Doing it twice adds nothing."""
+    """
+    Take in old conversations, after a look at what they are and what observing them costs. Doing it twice adds nothing.
+    """
     from ..importers import import_agents_notes, import_drops, openclaw_drops, read_drops
+    from ..importers.taking import known_chats, record_of
     from ..memory import other_model_of_daemon
 
+    if found:
+        return list_found(as_json)
     if bool(files) == openclaw:
-        raise BadInput(f"{'two things' if openclaw else 'nothing'} to import: give files, or --openclaw")
+        raise BadInput(
+            f"{'two things' if openclaw else 'nothing'} to import: give files, or --openclaw; --found lists what lies here"
+        )
     if agent is not None and not openclaw:
         raise BadInput("--agent is one of OpenClaw's: give it with --openclaw, without files")
     with opened_memory() as memory, stopped_halfway():
@@ -135,10 +152,21 @@ def import_command(
                 " run `omg down` before it"
             )
         start = time_argument(since, "--since", memory.registry.zone)
-        drops = openclaw_drops(memory.config, agent, start) if openclaw else read_drops(files or [], start)
+
+        def drops() -> Drops:
+            """Of one reading."""
+            made = openclaw_drops(memory.config, agent, start) if openclaw else read_drops(files or [], start)
+            made.reading.newest.update(known_chats(memory.folder))
+            made.reading.place = place_of(memory)
+            return made
+
+        newest = look_first(memory, drops(), yes=yes or dry_run, observe=observe, quiet=as_json)
+        reading = drops()
+        reading.reading.newest.update(newest)
+        record = record_of(memory.folder, files or [memory.folder.parent])
         waiting, before = messages_waiting(memory), notes_kept(memory)
-        with progress_bar("importing", drops.reading.total) as advance:
-            result = import_drops(memory.intake, drops, dry_run=dry_run, progress=advance)
+        with progress_bar("importing", reading.reading.total) as advance:
+            result = import_drops(memory.intake, reading, dry_run=dry_run, progress=advance, record=record)
         if openclaw:
             noted = import_agents_notes(memory.intake, agent, start and start.date(), dry_run=dry_run)
             result["skipped"] += noted["skipped"]
@@ -153,12 +181,76 @@ def import_command(
         notes = {
             vault: more for vault, n in notes_kept(memory).items() if (more := n - before.get(vault, 0)) > 0
         }
-        found = {**result, "observed": observed, "notes": notes}
+        told = {**result, "import": record.id, "observed": observed, "notes": notes}
         for problem in result["skipped"][:PROBLEMS]:
             warn(f"skipped {problem}")
-        print_value(found, as_json, import_summary(found, "would come in" if dry_run else "came in"))
+        text = import_summary(told, "would come in" if dry_run else "came in")
+        if record.id:
+            text += f"\n{became_of(memory, record)}"
+        print_value(told, as_json, text)
     if (left and not observed) or (result["skipped"] and not result["messages"]):
         raise typer.Exit(1)
+
+
+def list_found(as_json: bool) -> None:
+    """Print the histories on this machine, with their size."""
+    from ..importers.drops import size_of
+    from ..importers.recognise import found_here
+
+    found = [(title, path, size_of(path)) for title, path in found_here(Path.home())]
+    lines = [
+        f"{size / 1e6:>9,.1f} MB  {title:<14}  omg import {shlex.quote(str(path))}"
+        for title, path, size in found
+    ]
+    values = [{"title": title, "path": str(path), "bytes": size} for title, path, size in found]
+    print_value(values, as_json, "\n".join(lines) or "no histories of assistants lie here")
+
+
+def place_of(memory: Memory) -> Callable[[str, str, str], str | None]:
+    """
+    Whose memory a client's session belongs to: where the client is connected, the one that its hooks write to; otherwise
+    the owner's.
+    """
+    from ..hosts.sessions import file_name, new_session
+    from ..importers.drops import key_of
+
+    def place(client: str, session: str, folder: str) -> str | None:
+        if (known := new_session(memory.folder, client, session, folder)) is not None:
+            return known.writes
+        return key_of(file_name(session), client=client)
+
+    return place
+
+
+def look_first(memory: Memory, drops: Drops, *, yes: bool, observe: bool, quiet: bool) -> dict[str, int]:
+    """
+    Print what *drops* hold and what observing them costs, and ask whether to go on unless *yes*. Without a terminal to ask
+    at, only what costs nothing goes on. *quiet*: on stderr. Returns which copy of each chat is the newest. Raises Exit.
+    """
+    from ..importers.look import look_at, look_text, prices
+
+    with progress_bar("looking", drops.reading.total) as advance:
+        look = look_at(drops, memory.registry.zone, advance)
+    models = memory.worker.observing()
+    ways = prices(look, memory.worker.models(), memory.config)
+    text = look_text(look, ways, "the rules" if models == ["offline"] else models[0])
+    print(text, file=sys.stderr if quiet else sys.stdout)
+    if yes or not look.tokens:
+        return drops.reading.newest
+    if sys.stdin.isatty():
+        print("go on? [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes", "j", "ja"):
+            raise typer.Exit(1)
+    elif observe and models != ["offline"]:
+        warn("nothing was imported: a model would be asked. Say --yes, or --no-observe to take it in only")
+        raise typer.Exit(1)
+    return drops.reading.newest
+
+
+def became_of(memory: Memory, record: ImportRecord) -> str:
+    from ..importers.undoing import became, became_text
+
+    return became_text(became(memory.registry.graphs(), record), record.id)
 
 
 @contextmanager
@@ -190,7 +282,10 @@ def import_summary(found: dict[str, Any], verb: str) -> str:
             f"\nwith the lines of {how_many(found['files'], 'file')} of the agent's own (MEMORY.md, memory/)"
         )
     if found["left_out"]:
-        text += f"\n{found['left_out']} left out: empty, instructions to a model, or the gateway's own"
+        reasons = sorted(found["why_left_out"].items(), key=lambda pair: -pair[1])
+        rest = found["left_out"] - sum(found["why_left_out"].values())
+        reasons += [("empty or the gateway's own", rest)] if rest > 0 else []
+        text += f"\n{found['left_out']} left out: " + ", ".join(f"{n} {what}" for what, n in reasons)
     why = Counter(problem.rpartition(": ")[2] for problem in found["skipped"])
     return text + "".join(f"\n{n} skipped: {reason}" for reason, n in why.most_common())
 

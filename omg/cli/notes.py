@@ -14,6 +14,7 @@ import sys
 import webbrowser
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import asdict
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -285,9 +286,11 @@ def undo_command(
     identity: IdentityOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Take back what one cycle changed; notes edited since are left as they are."""
+    """Take back what one cycle changed, or a whole import; notes edited since are left as they are."""
     from ..curate import take_back, undoable
 
+    if cycle and cycle.startswith("import-"):
+        return undo_whole_import(cycle, as_json)
     with opened_graph(identity) as graph:
         taken = undoable(graph, cycle)
         outcome, refused = take_back(graph, taken.id, datetime.now(UTC))
@@ -302,6 +305,19 @@ def undo_command(
         print_value({"cycle": taken.id, "restored": back, "refused": refused}, as_json, "\n".join(lines))
         if refused:
             raise typer.Exit(1)
+
+
+def undo_whole_import(id: str, as_json: bool) -> None:
+    from ..importers.undoing import find_import, undo_import
+
+    with opened_memory(vectors=False) as memory:
+        undone = undo_import(memory.registry, find_import(memory.folder, id), memory.clock())
+    for path in undone.refused:
+        warn(f"{path} was changed since and stays as it is: `omg history {path}`")
+    text = f"undone: {undone.id}; {how_many(undone.messages, 'message')} and {how_many(len(undone.restored), 'note')} are as before"
+    print_value(asdict(undone), as_json, text)
+    if undone.refused:
+        raise typer.Exit(1)
 
 
 @app.command("history")

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import secrets
 import threading
@@ -266,6 +267,8 @@ class Graph:
         self.former: Index | None = None
         self.carried: frozenset[str] = frozenset()
         self._keys: dict[str, frozenset[str]] = {}  # pending file -> the keys of its messages
+        self._pending_keys: set[str] = set()  # all of them
+        self._counting = threading.Lock()
         self._remembering = threading.RLock()
         self._state, self._stamp = State(), (-1, -1, -1)  # as last read or written, and the file's look then
         self._noted: list[Callable[[State], None]] = []  # changes that are in no file yet
@@ -349,7 +352,7 @@ class Graph:
         messages = list(messages)
         keys = {k for m in messages for k in (m.id, m.key)}
         # In this order, because another process may move them from the first place to the second meanwhile.
-        known = self.pending_keys() | self.index.seen(keys) | self.tombstones.messages(keys)
+        known = self.pending_keys(keys) | self.index.seen(keys) | self.tombstones.messages(keys)
         fresh = []
         for m in messages:
             if m.id not in known and m.key not in known:
@@ -361,16 +364,22 @@ class Graph:
         """Whether a note was made from one of these messages, here or in the graph that this one will replace."""
         return any(index.citing(ids) for index in (self.index, self.former) if index is not None)
 
-    def pending_keys(self) -> set[str]:
-        """Ids and keys of the messages that wait to be observed."""
-        keys: dict[str, frozenset[str]] = {}
-        for p in self.pending():
-            if p.name in self._keys:
-                keys[p.name] = self._keys[p.name]
-            elif turn := self.readable(p):
-                keys[p.name] = frozenset(k for m in turn.messages for k in (m.id, m.key))
-        self._keys = keys
-        return set().union(*keys.values())
+    def pending_keys(self, among: Collection[str] | None = None) -> set[str]:
+        """Ids and keys of the messages that wait to be observed, or those of *among*."""
+        # Only what came or went since the last call is looked at: during an import thousands of files wait.
+        with self._counting:
+            with os.scandir(self.folder / "pending") as entries:
+                names = {entry.name for entry in entries if PENDING.fullmatch(entry.name)}
+            gone = self._keys.keys() - names
+            for name in gone:
+                del self._keys[name]
+            for name in names - self._keys.keys():
+                if turn := self.readable(Pending(self.folder / "pending" / name)):
+                    self._keys[name] = frozenset(k for m in turn.messages for k in (m.id, m.key))
+                    self._pending_keys |= self._keys[name]
+            if gone:
+                self._pending_keys = set().union(*self._keys.values())
+            return set(self._pending_keys) if among is None else self._pending_keys.intersection(among)
 
     # --- archive
 

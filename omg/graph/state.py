@@ -84,6 +84,12 @@ def parsed_object(text: str | bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+def mapping_in(body: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """The JSON object under *key* of *body*; empty if there is none."""
+    value = body.get(key)
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
 def process_alive(pid: int) -> bool:
     """Whether that process runs. After a restart another process may have its number, which only delays a clean-up."""
     try:

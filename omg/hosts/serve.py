@@ -25,9 +25,9 @@ import sqlite3
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -36,8 +36,18 @@ from typing import Any
 from ..curate import open_note, propose_correction, propose_note, select_to_forget
 from ..errors import BadInput, NotFound, OmgError, error_text
 from ..graph.graph import Graph
-from ..graph.state import parsed_object, read_object, write_private
-from ..importers import Session, make_drop, open_database
+from ..graph.state import read_object, write_private
+from ..importers.drops import Session, make_drop
+from ..importers.transcripts import (
+    Entry,
+    Reader,
+    Row,
+    of_sub_agent,
+    read_claude_code,
+    read_codex,
+    read_gemini,
+    read_opencode,
+)
 from ..inject.decide import Slice, slice_for
 from ..memory import Memory
 from ..message.drop import to_epoch_ms
@@ -268,261 +278,6 @@ def said_since(entry: Entry, since_ms: int) -> bool:
     """Whether *entry* was said since the client was connected; `omg import` is for what is older."""
     at = to_epoch_ms(entry.get("createdAt"))
     return at is None or at >= since_ms
-
-
-ARGUMENT_CHARS = 300  # of one argument of a tool call
-LONGEST_LINE = 64_000_000
-
-Entry = dict[str, Any]  # of a drop
-Parts = list[dict[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """
-    A row of a transcript, from *start* to *end*. *entry* is None if nobody said it. *cut*: the context was compacted
-    here, so that what was given before is no longer in it.
-    """
-
-    start: int
-    end: int
-    entry: Entry | None = None
-    cut: bool = False
-
-    @property
-    def begins(self) -> bool:
-        """Whether a turn begins here, with the person's words."""
-        return self.entry is not None and self.entry["message"]["role"] == "user"
-
-
-Reader = Callable[[Path, str, int], Iterator[Row]]  # the transcript, the session, where to begin
-
-
-def json_rows(path: Path, offset: int, holding: bytes = b"") -> Iterator[tuple[int, int, dict[str, Any]]]:
-    """
-    The JSON lines of *path* from *offset* on, each with its start and end. Lines without *holding* are not parsed and
-    come empty. A last line that is still being written is left for later.
-    """
-    with path.open("rb") as file:
-        file.seek(offset)
-        while (line := file.readline(LONGEST_LINE)).endswith(b"\n"):
-            end = offset + len(line)
-            yield offset, end, (parsed_object(line) or {}) if holding in line else {}
-            offset = end
-
-
-def first_row(path: Path) -> dict[str, Any]:
-    return next(json_rows(path, 0), (0, 0, {}))[2]
-
-
-def entry_said(id: object, role: str, content: Parts, at: object) -> Entry | None:
-    """An entry of a drop; None without an id or without content."""
-    if not isinstance(id, str) or not id or not content:
-        return None
-    return {"entryId": id, "createdAt": at, "message": {"role": role, "content": content, "timestamp": at}}
-
-
-def text_part(text: object) -> dict[str, Any]:
-    return {"type": "text", "text": text}
-
-
-def call_part(id: object, name: object, arguments: object) -> dict[str, Any]:
-    """A tool call: the tool, and the beginning of each argument."""
-    given = arguments if isinstance(arguments, dict) else {"input": arguments}
-    short = {k: v[:ARGUMENT_CHARS] if isinstance(v, str) else v for k, v in given.items()}
-    if len(json.dumps(short)) > 4 * ARGUMENT_CHARS:
-        short = {k: v for k, v in short.items() if isinstance(v, str)}
-    return {"type": "tool_use", "id": id, "name": str(name).lower(), "input": short}
-
-
-def parts_of(content: object) -> Parts:
-    if isinstance(content, str):
-        return [text_part(content)] if content else []
-    return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-
-
-# --- Claude Code
-
-# Sources of a prompt that a person wrote. Others are schedules, webhooks and other agents.
-TYPED = ("typed", "sdk", "suggestion_accepted")
-NOT_SAID = ("isSidechain", "isMeta", "isCompactSummary", "isApiErrorMessage")
-
-
-def read_claude_code(path: Path, session: str, offset: int) -> Iterator[Row]:
-    for start, end, row in json_rows(path, offset):
-        yield Row(start, end, claude_code_entry(row))
-
-
-def claude_code_entry(row: Mapping[str, Any]) -> Entry | None:
-    message, kind = mapping_in(row, "message"), row.get("type")
-    if any(row.get(mark) for mark in NOT_SAID) or message.get("model") == "<synthetic>":
-        return None
-    parts = parts_of(message.get("content"))
-    if kind == "user":
-        origin = mapping_in(row, "origin").get("kind")
-        typed = origin == "human" or (origin is None and row.get("promptSource") in TYPED)
-        if not typed or row.get("toolUseResult") is not None:
-            return None
-        said = [part for part in parts if part.get("type") in ("text", "image", "document")]
-    elif kind == "assistant":
-        said = [part for part in parts if part.get("type") == "text" and part.get("text")]
-        calls = [part for part in parts if part.get("type") == "tool_use"]
-        said += [call_part(call.get("id"), call.get("name"), call.get("input")) for call in calls]
-    else:
-        return None
-    return entry_said(row.get("uuid"), str(kind), said, row.get("timestamp"))
-
-
-# --- Codex
-
-
-def read_codex(path: Path, session: str, offset: int) -> Iterator[Row]:
-    """Turns in which nobody typed are the client's own, and so are all threads of sub-agents."""
-    is_persons = mapping_in(first_row(path), "payload").get("thread_source") in (None, "user")
-    rows: list[Row] = []
-    typed = turns_typed(path, offset)
-    for start, end, row in json_rows(path, offset):
-        if row.get("type") == "compacted":
-            rows = without_summary(rows, json.dumps(mapping_in(row, "payload")))
-        rows.append(Row(start, end, codex_entry(row, session, typed) if is_persons else None))
-    return iter(rows)
-
-
-def turns_typed(path: Path, end: int) -> set[str]:
-    """The turns that a person began before *end*. Their answers may come after it."""
-    found: set[str] = set()
-    for start, _, row in json_rows(path, 0, b'"user.text"'):
-        if start >= end:
-            break
-        codex_entry(row, "", found)
-    return found
-
-
-def codex_entry(row: Mapping[str, Any], session: str, typed: set[str]) -> Entry | None:
-    """*typed* holds the ids of the turns that a person began. A row with their words adds its turn."""
-    payload = mapping_in(row, "payload")
-    about = mapping_in(payload, "internal_chat_message_metadata_passthrough")
-    turn, kinds = str(about.get("turn_id")), about.get("content_item_kinds") or []
-    id, at = payload.get("id") or f"{session}:{row.get('ordinal')}", row.get("timestamp")
-    parts = parts_of(payload.get("content"))
-    if row.get("type") != "response_item":
-        return None
-    if payload.get("role") == "user" and "user.text" in kinds:
-        typed.add(turn)
-        pairs = zip(parts, kinds, strict=False)
-        return entry_said(id, "user", [part for part, kind in pairs if str(kind).startswith("user.")], at)
-    if turn not in typed:
-        return None
-    said: Parts = []
-    if payload.get("type") == "message" and payload.get("role") == "assistant":
-        said = [text_part(part.get("text")) for part in parts]
-    elif payload.get("type") in ("function_call", "custom_tool_call"):
-        given = payload.get("arguments", payload.get("input"))
-        with suppress(ValueError):
-            given = json.loads(given) if isinstance(given, str) else given
-        said = [call_part(payload.get("call_id"), payload.get("name"), given)]
-    return entry_said(id, "assistant", said, at)
-
-
-def without_summary(rows: list[Row], compacted: str) -> list[Row]:
-    """*rows* without the last text of the assistant, if the compaction quotes it: that is the summary."""
-    for n in range(len(rows) - 1, -1, -1):
-        entry = rows[n].entry
-        if entry is not None and entry["message"]["role"] == "assistant":
-            texts = [part.get("text") for part in entry["message"]["content"] if part["type"] == "text"]
-            if texts and all(text and json.dumps(text)[1:-1] in compacted for text in texts):
-                return [*rows[:n], Row(rows[n].start, rows[n].end), *rows[n + 1 :]]
-            break
-    return rows
-
-
-# --- OpenCode: a database. The offset is the time at which a message was made.
-
-
-def read_opencode(path: Path, session: str, offset: int) -> Iterator[Row]:
-    with open_database(path, 5) as db:
-        if is_sub_agent(db, session):
-            return
-        messages = db.execute(
-            "select id, time_created, data from message where session_id = ? and time_created >= ? order by time_created, id",
-            (session, offset),
-        ).fetchall()
-        for id, at, data in messages:
-            found = db.execute("select data from part where message_id = ? order by id", (id,)).fetchall()
-            parts = [json.loads(part) for (part,) in found]
-            cut = any(part.get("type") == "compaction" for part in parts)
-            yield Row(
-                int(at), int(at), None if cut else opencode_entry(str(id), json.loads(data), parts), cut
-            )
-
-
-def is_sub_agent(db: sqlite3.Connection, session: str) -> bool:
-    found = db.execute("select parent_id from session where id = ?", (session,)).fetchone()
-    return found is not None and found[0] is not None
-
-
-def of_sub_agent(path: str, session: str) -> bool:
-    """Whether a sub-agent has *session*; False if the database cannot be read at once."""
-    with suppress(OSError, ValueError, sqlite3.Error), open_database(Path(path), 0.05) as db:
-        return is_sub_agent(db, session)
-    return False
-
-
-def opencode_entry(id: str, message: Mapping[str, Any], parts: Parts) -> Entry | None:
-    role, at = str(message.get("role")), mapping_in(message, "time").get("created")
-    if (
-        role not in ("user", "assistant")
-        or message.get("summary") is True
-        or message.get("mode") == "compaction"
-    ):
-        return None
-    texts = [part for part in parts if part.get("type") == "text" and not part.get("synthetic")]
-    said = [text_part(part["text"]) for part in texts if part.get("text")]
-    calls = [part for part in parts if part.get("type") == "tool"]
-    said += [call_part(c.get("callID"), c.get("tool"), mapping_in(c, "state").get("input")) for c in calls]
-    return entry_said(id, role, said, at)
-
-
-# --- Gemini CLI
-
-
-def read_gemini(path: Path, session: str, offset: int) -> Iterator[Row]:
-    """A message is written again once its calls are known. Of rows with the same id the last one counts."""
-    is_persons = first_row(path).get("kind") in (None, "main")
-    rows: dict[object, Row] = {}
-    for start, end, row in json_rows(path, offset):
-        id = row.get("id") or start
-        if id in rows:
-            rows[start] = Row(rows[id].start, rows[id].end)
-            del rows[id]
-        rows[id] = Row(start, end, gemini_entry(row) if is_persons else None, is_cut(path, start, row))
-    return iter(sorted(rows.values(), key=lambda row: row.start))
-
-
-def is_cut(path: Path, start: int, row: Mapping[str, Any]) -> bool:
-    """
-    Whether the row at *start* replaces the history by a shorter one, whose messages have new ids. A start or a resume
-    also writes the history, with the old ids.
-    """
-    messages = mapping_in(row, "$set").get("messages")
-    if not isinstance(messages, list) or len(messages) < 2 or not isinstance(messages[-1], dict):
-        return False
-    with path.open("rb") as file:
-        return str(messages[-1].get("id")).encode() not in file.read(start)
-
-
-def gemini_entry(row: Mapping[str, Any]) -> Entry | None:
-    id, at = row.get("id"), row.get("timestamp")
-    if row.get("type") == "user":
-        parts = parts_of(row.get("displayContent", row.get("content")))
-        texts = [str(part["text"]) for part in parts if part.get("text")]
-        return entry_said(id, "user", [text_part(t) for t in texts if not t.startswith("<hook_context>")], at)
-    if row.get("type") == "gemini":
-        said = [text_part(row["content"])] if row.get("content") else []
-        calls = [call for call in row.get("toolCalls") or [] if isinstance(call, dict)]
-        said += [call_part(call.get("id"), call.get("name"), call.get("args")) for call in calls]
-        return entry_said(id, "assistant", said, at)
-    return None
 
 
 READERS: dict[str, Reader] = {

@@ -20,6 +20,7 @@ from ..dates.days import day_of_ms, span_text
 from ..dates.rules import When
 from ..errors import BadInput, OmgError, how_many
 from ..graph.graph import Graph
+from ..graph.state import mapping_in as mapping_in
 from ..index.search import ParsedQuery, parse_query
 from ..index.store import Entry, Hit, terms_of
 from ..inject.decide import event_falls_on, sentences_beside
@@ -50,11 +51,6 @@ from ..text.words import cut_text, written_words
 from ..worker.registry import Registry
 
 # --- Lenient readers for what a gateway sends with a call. None of them raises.
-
-
-def mapping_in(body: Mapping[str, Any], key: str) -> dict[str, Any]:
-    value = body.get(key)
-    return dict(value) if isinstance(value, Mapping) else {}
 
 
 def link_target(value: object) -> str:

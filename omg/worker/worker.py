@@ -416,7 +416,11 @@ class Worker:
         """*files* in batches. For old turns only the first batch, after which something fresh may be due."""
         most = self.config.observation.max_tokens_per_batch
         if rank == OLD:  # perhaps thousands of files: read no more of them than needed
-            files = [p for p in files if p.session == files[0].session]
+            # A model takes days for years, so it reads the newest conversation first: what is of use comes first, and
+            # it is shown the newer notes when it reads older words. The rules are quick and judge a statement by what
+            # was known before it, so they read in the order of days.
+            by_rules = self.observing(graph.identity.agent)[0] == "offline"
+            files = [p for p in files if p.session == files[0 if by_rules else -1].session]
             said = accumulate(p.tokens for p in files)
             files = [p for p, sofar in zip(files, said, strict=True) if sofar - p.tokens < 2 * most]
         # After useless replies the batches get smaller, to separate the turn that causes them from the others.

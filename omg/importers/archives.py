@@ -1,0 +1,186 @@
+"""
+Opens exports: a zip, a zip in a zip, an unpacked folder, or a single JSON file. Reads their JSON one item at a time.
+
+What is read stays below the limits here, so that a damaged or hostile archive costs neither memory nor the disk. Files
+that macOS adds (`__MACOSX`, `._*`) do not count.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+from ..errors import BadInput
+
+ZIP = b"PK\x03\x04"
+NESTED = 2  # levels of zips in zips
+MOST_MEMBERS = 200_000
+# Text of chats packs to a tenth; the most alike we made to a sixtieth. A bomb is a thousandth.
+MOST_TIMES, ALWAYS_BYTES = 250, 50_000_000
+ITEM_CHARS = 256_000_000  # of one conversation; the longest in reports have a twentieth
+CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file of an export. *packed*: its bytes on the disk."""
+
+    name: str
+    size: int
+    packed: int
+    at_ms: int  # when it was written
+    open: Callable[[], IO[bytes]]
+
+
+@contextmanager
+def members_of(path: Path) -> Iterator[list[Member]]:
+    """The files of the export at *path*, open as long as the block lasts. Raises BadInput."""
+    with ExitStack() as opened:
+        if path.is_dir():
+            files = [f for f in sorted(path.rglob("*")) if f.is_file() and not f.is_symlink()]
+            yield [of_file(f, f.relative_to(path).as_posix()) for f in files if not is_macos(f.name)]
+        elif not zipfile.is_zipfile(path):
+            yield [of_file(path, path.name)]
+        else:
+            yield list(unzipped(path, str(path), opened))
+
+
+def of_file(file: Path, name: str) -> Member:
+    look = file.stat()
+    return Member(name, look.st_size, look.st_size, round(look.st_mtime * 1000), lambda: file.open("rb"))
+
+
+def is_macos(name: str) -> bool:
+    return name.startswith("__MACOSX/") or name.rpartition("/")[2].startswith("._")
+
+
+def unzipped(source: Path | IO[bytes], where: str, opened: ExitStack, depth: int = 0) -> Iterator[Member]:
+    """The files in the zip *source*, and in zips within it."""
+    try:
+        archive = opened.enter_context(zipfile.ZipFile(source))
+    except (zipfile.BadZipFile, OSError) as e:
+        raise BadInput(f"{where}: a broken zip ({e}); download the export again") from e
+    infos = [i for i in archive.infolist() if not i.is_dir() and not is_macos(i.filename)]
+    if len(infos) > MOST_MEMBERS:
+        raise BadInput(f"{where}: {len(infos):,} files in one zip; unpack it, and import the folder")
+    for info in infos:
+        if info.flag_bits & 1:
+            raise BadInput(f"{where}: {info.filename} is encrypted; unpack it, and import the folder")
+        if info.file_size > max(ALWAYS_BYTES, MOST_TIMES * info.compress_size):
+            raise BadInput(
+                f"{where}: {info.filename} would grow from {info.compress_size:,} to {info.file_size:,} bytes, as in a zip"
+                " bomb; nothing of it was read. If you trust it, unpack it, and import the folder"
+            )
+        if info.filename.lower().endswith(".zip"):
+            if depth >= NESTED:
+                raise BadInput(f"{where}: zips in zips, {depth + 1} deep; unpack it, and import the folder")
+            # To the disk: a zip is read from its end.
+            inner = opened.enter_context(tempfile.TemporaryFile())  # noqa: SIM115  # closed by `opened`
+            with archive.open(info) as packed:
+                while piece := packed.read(CHUNK):
+                    inner.write(piece)
+            yield from unzipped(inner, f"{where}: {info.filename}", opened, depth + 1)
+            continue
+        written = datetime(*info.date_time, tzinfo=UTC) if info.date_time[0] > 1980 else datetime.now(UTC)
+        at_ms = round(written.timestamp() * 1000)
+        yield Member(info.filename, info.file_size, info.compress_size, at_ms, partial(archive.open, info))
+
+
+def items_of(member: Member, read: Callable[[int], object] = lambda n: None) -> Iterator[Any]:
+    """
+    The items of the array in *member*, one at a time, or the one object that it is. *read* is called with the number of
+    bytes read. Raises BadInput where it is not JSON, after the items before that place.
+    """
+    decoder, scan = codecs.getincrementaldecoder("utf-8")("replace"), json.JSONDecoder(strict=False)
+    with member.open() as file:
+        buffer, at, ended, number = "", 0, False, 0
+
+        def more(least: int) -> bool:
+            nonlocal buffer, at, ended
+            if ended:
+                return False
+            try:
+                piece = file.read(max(CHUNK, least))
+            except (zipfile.BadZipFile, EOFError, OSError) as e:
+                raise BadInput(f"{member.name}: damaged after {number} items ({e}); download it again") from e
+            ended = not piece
+            buffer, at = buffer[at:] + decoder.decode(piece, ended), 0
+            read(len(piece))
+            return True
+
+        def next_char() -> str:
+            nonlocal at
+            while True:
+                while at < len(buffer) and buffer[at] in " \t\r\n,\ufeff":
+                    at += 1
+                if at < len(buffer) or not more(CHUNK):
+                    return buffer[at : at + 1]
+
+        array = next_char() == "["
+        at += array
+        while (char := next_char()) and char != "]":
+            while True:
+                try:
+                    item, at = scan.raw_decode(buffer, at)
+                    break
+                except (ValueError, RecursionError) as e:
+                    left = len(buffer) - at
+                    if isinstance(e, RecursionError) or left > ITEM_CHARS or not more(left):
+                        raise BadInput(
+                            f"{member.name}: not JSON after {number} items; it may be cut short: download the export again"
+                        ) from e
+            number += 1
+            yield item
+            if not array:
+                return
+        if array and char != "]":
+            raise BadInput(f"{member.name}: cut short after {number} items; download the export again")
+
+
+def first_item(member: Member) -> dict[str, Any]:
+    """The first item of *member*; empty if it holds no JSON object."""
+    with suppress(BadInput):
+        for item in items_of(member):
+            return item if isinstance(item, dict) else {}
+    return {}
+
+
+def service_of(item: dict[str, Any]) -> str:
+    """Which service an export's JSON *item* is of; "" if of none that we know."""
+    if "mapping" in item and ("current_node" in item or "create_time" in item):
+        return "ChatGPT"
+    if "chat_messages" in item or {"account_uuid", "conversations_memory"} <= item.keys():
+        return "Claude.ai"
+    if {"uuid", "name", "prompt_template"} <= item.keys():
+        return "Claude.ai"
+    products = item.get("products")
+    if "header" in item and "time" in item and isinstance(products, list):
+        named = f"{item['header']} {products}".lower()
+        return "Gemini" if "gemini" in named or "bard" in named else ""
+    return ""
+
+
+def services_in(members: list[Member]) -> dict[str, list[Member]]:
+    """Service → its JSON files among *members*."""
+    found: dict[str, list[Member]] = {}
+    for member in members:
+        if member.name.lower().endswith(".json") and (service := service_of(first_item(member))):
+            found.setdefault(service, []).append(member)
+    return found
+
+
+def is_export(path: Path) -> bool:
+    """Whether the folder or JSON file *path* is an export that is not packed. A folder of a folder's zips is not."""
+    if path.is_file():
+        return bool(service_of(first_item(of_file(path, f"{path.stem}.json"))))
+    files = [*path.glob("*.json"), *path.glob("*/*.json"), *path.glob("*/*/*.json")]
+    return any(service_of(first_item(of_file(f, f.name))) for f in files if not is_macos(f.name))

@@ -1,0 +1,127 @@
+"""
+Claude.ai's export: chats, projects and memories, in one zip or in several.
+
+A message has parts (`content`); those of type text were said. Since 2026 a chat may have branches: the one that ends at
+`current_leaf_message_uuid` was said last. A chat does not name its project. Texts of attachments and a project's
+documents are material. What Claude remembered is what Claude claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .archives import Member
+from .chats import (
+    Chat,
+    ItemReading,
+    claims,
+    entry_of_message,
+    newest_leaf,
+    path_to,
+    quoted,
+    said_text,
+    session_of_chat,
+    text_part,
+)
+from .drops import JsonObject, said_epoch_ms
+
+SERVICE = "Claude.ai"
+ROLES = {"human": "user", "assistant": "assistant"}
+UNSAID = {"thinking": "reasoning", "tool_use": "calls of tools", "tool_result": "tools and system"}
+
+
+def read_chats(members: list[Member], items: ItemReading) -> Iterator[Chat]:
+    memory: dict[str, int] = {}
+    for member in sorted(members, key=lambda m: m.name):
+        for item in items.items(member):
+            if "chat_messages" in item:
+                if chat := read_chat(item, member, items):
+                    yield chat
+            elif "prompt_template" in item:
+                yield from read_project(item, member)
+            elif "conversations_memory" in item:
+                memory |= dict.fromkeys(memory_lines(item), member.at_ms)
+            else:
+                items.leave_out("items of no known form")
+    yield from claims(SERVICE, memory)
+
+
+def read_chat(chat: JsonObject, member: Member, items: ItemReading) -> Chat | None:
+    id = str(chat.get("uuid"))
+    made = said_epoch_ms(chat.get("created_at")) or 0
+    changed = said_epoch_ms(chat.get("updated_at")) or made
+    if chat.get("is_temporary"):
+        items.leave_out("temporary and do-not-remember chats")
+        return None
+    if not items.reading.is_newest(f"{SERVICE} {id}", changed):
+        items.leave_out("older copies of a chat")
+        return None
+    listed = [m for m in chat.get("chat_messages") or [] if isinstance(m, dict) and m.get("uuid")]
+    by_id = {str(m["uuid"]): m for m in listed}
+    if any(m.get("parent_message_uuid") in by_id for m in listed):
+        parents = {id: m.get("parent_message_uuid") for id, m in by_id.items()}
+        times = {id: float(said_epoch_ms(m.get("created_at")) or 0) for id, m in by_id.items()}
+        leaf = chat.get("current_leaf_message_uuid")
+        branch = path_to(leaf if leaf in by_id else newest_leaf(parents, times), parents)
+        items.leave_out("edited and retried", len(by_id) - len(branch))
+    else:
+        branch = list(by_id)
+    at_ms, entries = made or changed or member.at_ms, []
+    for message_id in branch:
+        message = by_id[message_id]
+        at_ms = said_epoch_ms(message.get("created_at")) or at_ms
+        role = ROLES.get(str(message.get("sender")))
+        if role and (content := parts_said(message, items)):
+            entries.append(entry_of_message(message_id, role, content, at_ms))
+    return (session_of_chat(SERVICE, id), entries) if entries else None
+
+
+def parts_said(message: JsonObject, items: ItemReading) -> list[JsonObject]:
+    """What was said in *message*, then its attachments, as quotations or names."""
+    texts = []
+    for part in message.get("content") or []:
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind == "text" and (text := said_text(part.get("text")).strip()):
+            texts.append(text)
+        elif kind in UNSAID:
+            items.leave_out(UNSAID[kind])
+    if not texts and not message.get("content"):
+        texts = [text] if (text := said_text(message.get("text")).strip()) else []
+    parts = [text_part(text) for text in texts]
+    for attachment in message.get("attachments") or []:
+        if isinstance(attachment, dict):
+            name = str(attachment.get("file_name") or "pasted")
+            text = said_text(attachment.get("extracted_content"))
+            parts.append(quoted(name, text) if text.strip() else {"type": "file", "name": name})
+    files = {
+        str(f.get("file_name")): f
+        for key in ("files", "files_v2")
+        for f in message.get(key) or []
+        if isinstance(f, dict) and f.get("file_name")
+    }
+    return [*parts, *({"type": "file", "name": name} for name in files)]
+
+
+def read_project(project: JsonObject, member: Member) -> Iterator[Chat]:
+    """What the user wrote about a project, with its documents as quotations."""
+    name, id = str(project.get("name") or "").strip(), str(project.get("uuid"))
+    at_ms = said_epoch_ms(project.get("created_at")) or member.at_ms
+    told = [said_text(project.get(key)).strip() for key in ("description", "prompt_template")]
+    docs = [
+        d for d in project.get("docs") or [] if isinstance(d, dict) and said_text(d.get("content")).strip()
+    ]
+    if name and (any(told) or docs):
+        about = text_part("\n\n".join([f"Project {name}: {told[0]}".rstrip(": "), *filter(None, told[1:])]))
+        parts = [about, *(quoted(str(d.get("filename")), d["content"]) for d in docs)]
+        yield session_of_chat(SERVICE, f"project-{id}"), [entry_of_message(id, "user", parts, at_ms)]
+
+
+def memory_lines(memory: JsonObject) -> Iterator[str]:
+    """The lines of Claude's memory, of all chats and of each project, without headings."""
+    projects = memory.get("project_memories")
+    texts = [memory.get("conversations_memory"), *(projects.values() if isinstance(projects, dict) else ())]
+    for text in texts:
+        for line in said_text(text).splitlines():
+            bare = line.strip().strip("*#").strip()
+            if bare and not line.lstrip().startswith(("#", "**")):
+                yield line.strip()

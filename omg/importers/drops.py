@@ -1,0 +1,231 @@
+"""
+What a reader yields, and how that becomes drops: the files of the spool that the intake takes in.
+
+A reader is given a path and yields sessions, each with its messages as the gateway's entries. `Drops` cuts them into
+drops of about DROP_TOKENS. Ids of messages and names of drops are the same at every reading.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ..errors import BadInput
+from ..graph.state import parsed_object
+from ..message.drop import ARGUMENT_CHARS, TOOL_CHARS, content_of, to_epoch_ms
+from ..text.tokens import count_tokens
+
+ZSTD = b"\x28\xb5\x2f\xfd"
+
+JsonObject = dict[str, Any]
+
+
+@dataclass(slots=True)
+class ReadingProgress:
+    """How many bytes of the files are read, and what was not taken, with the reason."""
+
+    total: int = 0
+    done: int = 0
+    skipped: list[str] = field(default_factory=list)  # what cannot be read, as "file:line: why"
+    left_out: Counter[str] = field(default_factory=Counter)  # what nobody said, by kind: reasoning, tools, …
+    # chat → when it was last changed; an older copy of it is left out. The look fills it in.
+    newest: dict[str, int] = field(default_factory=dict)
+    # Whose memory a client's session belongs to: (client, session, folder) → session key; None: nobody's
+    place: Callable[[str, str, str], str | None] = lambda client, session, folder: key_of(
+        session, client=client
+    )
+
+    def is_newest(self, chat: str, changed_ms: int) -> bool:
+        """Whether no newer copy of *chat* is known; a later copy that is equally new counts as well."""
+        known = self.newest.get(chat, 0)
+        self.newest[chat] = max(known, changed_ms)
+        return changed_ms >= known
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What all messages of a session share."""
+
+    key: str
+    id: str
+    agent: str
+    workspace: str = ""
+    service: str = "a file"  # where it was held: ChatGPT, Claude Code, …
+
+
+# Read the entries of a session before asking for the next session.
+Sessions = Iterator[tuple[Session, Iterable[JsonObject]]]
+Reader = Callable[[Path, int, ReadingProgress], Sessions]  # a path, and from when on, in ms
+
+
+def digest(text: str, size: int) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=size).hexdigest()
+
+
+def said_epoch_ms(value: object) -> int | None:
+    """Milliseconds since the epoch, of ISO text or of a number of seconds or milliseconds; None otherwise."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return to_epoch_ms(value)
+    if not 0 < number < 1e14:
+        return None
+    return round(number * 1000 if number < 1e11 else number)  # 1e11 ms is 1973, 1e11 s the year 5138
+
+
+def key_of(session: str, agent: str = "main", client: str = "import") -> str:
+    """The key of an imported *session* of the owner's. It is a thread of the main session, so it has the owner's memory."""
+    return f"agent:{agent}:main:thread:{client}-{session.replace('%', '%25').replace(':', '%3A')}"
+
+
+# --- lines of a file
+
+NOT_TEXT = re.compile("[\udc80-\udcff]")
+CONVERT = "is not UTF-8; convert the file, as with `iconv -f CP1252 -t UTF-8`, and import it again"
+
+
+def numbered_lines(path: Path, reading: ReadingProgress | None = None) -> Iterator[tuple[int, str]]:
+    """
+    The lines of *path* with their numbers, decompressed; counts the bytes in *reading*. Raises BadInput for broken zstd.
+
+    Bytes that are not text become lone surrogates, which `NOT_TEXT` finds.
+    """
+    before = reading.done if reading else 0
+    with path.open("rb") as raw:
+        start = raw.read(len(ZSTD))
+        raw.seek(0)
+        plain: Any = raw
+        if start == ZSTD:
+            import zstandard
+
+            plain = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+        try:
+            with io.TextIOWrapper(plain, "utf-8-sig", "surrogateescape") as text:
+                for number, line in enumerate(text, 1):
+                    if reading:
+                        reading.done = before + raw.tell()
+                    yield number, line
+        except Exception as e:
+            if type(e).__name__ != "ZstdError":  # zstandard is imported only where it is needed
+                raise
+            raise BadInput(f"{path}: broken zstd: {e}") from e
+    if reading:
+        reading.done = before + path.stat().st_size
+
+
+def json_objects(path: Path, reading: ReadingProgress) -> Iterator[tuple[int, JsonObject]]:
+    """The objects of a JSONL file with their line numbers; other lines are reported."""
+    try:
+        for number, line in numbered_lines(path, reading):
+            if NOT_TEXT.search(line):
+                reading.skipped.append(f"{path}:{number}: {CONVERT}")
+            elif value := parsed_object(line):
+                yield number, value
+            elif line.strip():
+                reading.skipped.append(f"{path}:{number}: no JSON object")
+    except BadInput as e:
+        reading.skipped.append(str(e))
+
+
+DROP_TOKENS = 4_000
+
+
+def size_of(path: Path) -> int:
+    return sum(f.stat().st_size for f in path.rglob("*")) if path.is_dir() else path.stat().st_size
+
+
+@dataclass(frozen=True, slots=True)
+class Drops:
+    """The drops of some files, to be iterated once. `reading` says how much is read and what was skipped."""
+
+    files: tuple[tuple[Path, Reader], ...]
+    since_ms: int
+    reading: ReadingProgress = field(default_factory=ReadingProgress)
+
+    def __post_init__(self) -> None:
+        self.reading.total = sum(size_of(path) for path, _ in self.files)
+
+    def sessions(self) -> Sessions:
+        """Read the entries of a session before asking for the next one."""
+        for path, opened in self.files:
+            yield from opened(path, self.since_ms, self.reading)
+
+    def __iter__(self) -> Iterator[JsonObject]:
+        for session, entries in self.sessions():
+            yield from drop_chunks(session, entries, self.since_ms)
+        self.reading.done = self.reading.total
+
+
+def since_ms_of(since: datetime | None) -> int:
+    return round(since.timestamp() * 1000) if since else 0
+
+
+def drop_chunks(session: Session, entries: Iterable[JsonObject], since_ms: int = 0) -> Iterator[JsonObject]:
+    """
+    *entries* in drops of about DROP_TOKENS.
+
+    Cuts where a person begins to speak, if possible, and never between a tool call and its result.
+    """
+    batch: list[JsonObject] = []
+    cost, speaks, waiting = 0, 0, set[str]()  # speaks: where in the batch a person last began
+    for entry in entries:
+        message = entry["message"]
+        if said_ms(entry) < since_ms:
+            continue
+        more, user = estimated_tokens(message), message.get("role") == "user"
+        if user:
+            waiting.clear()  # a call that has no result yet will not get one
+        while batch and cost + more > DROP_TOKENS and not waiting:
+            at = speaks if speaks and not user else len(batch)
+            yield make_drop(session, batch[:at])
+            batch, speaks = batch[at:], 0
+            cost = sum(estimated_tokens(e["message"]) for e in batch)
+        if user:
+            speaks = len(batch)
+        waiting |= {call.id for call in content_of(message.get("content"))[1]}
+        waiting.discard(str(message.get("toolCallId") or ""))
+        batch.append(entry)
+        cost += more
+    if batch:
+        yield make_drop(session, batch)
+
+
+def estimated_tokens(message: JsonObject) -> int:
+    """About how many tokens a message has after cleaning."""
+    text, calls = content_of(message.get("content"))
+    said = text[:TOOL_CHARS] if message.get("role") == "toolResult" else text
+    return count_tokens(said) + count_tokens("".join(call.arguments[:ARGUMENT_CHARS] for call in calls))
+
+
+def said_ms(entry: JsonObject) -> int:
+    """When the message was said, in ms; 0 if unknown."""
+    return to_epoch_ms(entry["message"].get("timestamp")) or to_epoch_ms(entry.get("createdAt")) or 0
+
+
+def make_drop(session: Session, entries: list[JsonObject]) -> JsonObject:
+    return {
+        "v": 1,
+        "reason": "import",
+        "agentId": session.agent,
+        "sessionKey": session.key,
+        "sessionId": session.id,
+        "workspaceDir": session.workspace,
+        "entries": entries,
+    }
+
+
+def drop_name(drop: JsonObject) -> str:
+    """The name of a drop's file. It is the same at every import; names sort by the time of the first message."""
+    first, last = drop["entries"][0], drop["entries"][-1]
+    what = json.dumps([drop["sessionKey"], first.get("entryId"), last.get("entryId")])
+    return f"{said_ms(first):015d}-{digest(what, 12)}"

@@ -1,0 +1,144 @@
+"""
+Whole histories of coding agents, for `omg import`: the rows of transcripts.py, and the forms of older versions.
+
+A session keeps the key that it has where its client is connected, so what a hook captured is not taken in again. A last
+line that is still being written is left out; importing again brings it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ..graph.state import mapping_in, parsed_object
+from .chats import text_part
+from .drops import JsonObject, ReadingProgress, Session, Sessions
+from .transcripts import (
+    Row,
+    claude_code_entry,
+    entry_said,
+    first_row,
+    gemini_entry,
+    json_rows,
+    parts_of,
+    read_codex,
+    read_gemini,
+)
+
+# What Claude Code puts in the user's place before it marked typed prompts: commands, reminders, interruptions
+IN_USERS_PLACE = re.compile(
+    r"\s*(?:<[a-z-]+>|\[Request interrupted|Caveat: |This session is being continued)"
+)
+NOT_A_PERSONS = "rows of tools, commands and sub-agents"
+
+
+def placed(client: str, service: str, id: str, cwd: str, reading: ReadingProgress) -> Session | None:
+    """The session *id* of *client*; None if it belongs to nobody's memory."""
+    key = reading.place(client, id, cwd)
+    return Session(key, id, key.split(":")[1], cwd, service) if key else None
+
+
+def said_in(path: Path, rows: Iterable[Row], reading: ReadingProgress) -> Iterator[JsonObject]:
+    before = reading.done
+    for row in rows:
+        if row.entry is not None:
+            yield row.entry
+        elif row.end > row.start:
+            reading.left_out[NOT_A_PERSONS] += 1
+        reading.done = before + row.end
+    reading.done = before + path.stat().st_size
+
+
+def read_claude_history(path: Path, since: int, reading: ReadingProgress) -> Sessions:
+    """One session. Rows of versions that did not mark what a person typed are judged by their form."""
+    id, cwd, marked = path.stem, "", False
+    for _, _, row in json_rows(path, 0, b'"user"'):
+        if row.get("type") == "user":
+            id, cwd = str(row.get("sessionId") or id), cwd or str(row.get("cwd") or "")
+            marked |= "promptSource" in row or "origin" in row
+    session = placed("claude-code", "Claude Code", id, cwd, reading)
+    if session is None:
+        reading.skipped.append(f"{path}: its session belongs to nobody's memory")
+        return
+    rows = json_rows(path, 0)
+    read = (Row(s, e, claude_code_entry(row if marked else with_source(row))) for s, e, row in rows)
+    yield session, said_in(path, read, reading)
+
+
+def with_source(row: dict[str, Any]) -> dict[str, Any]:
+    """*row* of an older Claude Code, marked as typed if it looks so."""
+    parts = parts_of(mapping_in(row, "message").get("content"))
+    texts = [str(part.get("text")) for part in parts if part.get("type") == "text"]
+    typed = row.get("type") == "user" and texts and not any(IN_USERS_PLACE.match(text) for text in texts)
+    return {**row, "promptSource": "typed"} if typed else row
+
+
+def read_codex_history(path: Path, since: int, reading: ReadingProgress) -> Sessions:
+    about = mapping_in(first_row(path), "payload")
+    id, cwd = str(about.get("id") or path.stem), str(about.get("cwd") or "")
+    if (session := placed("codex", "Codex", id, cwd, reading)) is None:
+        return
+    rows = read_codex(path, id, 0)
+    marked = any(True for _, _, row in json_rows(path, 0, b'"content_item_kinds"') if row)
+    yield session, said_in(path, rows if marked else older_codex(path, id), reading)
+
+
+def older_codex(path: Path, session: str) -> Iterator[Row]:
+    """The rows of a Codex that did not mark what a person typed: its events tell what was shown."""
+    for number, (start, end, row) in enumerate(json_rows(path, 0)):
+        event, at = mapping_in(row, "payload"), row.get("timestamp")
+        role = {"user_message": "user", "agent_message": "assistant"}.get(str(event.get("type")))
+        text = event.get("message")
+        said = row.get("type") == "event_msg" and role and isinstance(text, str) and text.strip()
+        entry = entry_said(f"{session}:{number}", str(role), [text_part(str(text))], at) if said else None
+        yield Row(start, end, entry)
+
+
+def read_gemini_history(path: Path, since: int, reading: ReadingProgress) -> Sessions:
+    """One session: JSON lines, or one JSON object with `messages` as older versions wrote it."""
+    whole = parsed_object(path.read_bytes()) if path.suffix == ".json" else None
+    about = whole or first_row(path)
+    id = str(about.get("sessionId") or path.stem)
+    session = placed("gemini", "Gemini CLI", id, "", reading)
+    if session is None or (path.suffix == ".json" and not isinstance(about.get("messages"), list)):
+        reading.done += path.stat().st_size
+        reading.skipped.append(f"{path}: not a conversation")
+        return
+    if whole is None:
+        yield session, said_in(path, read_gemini(path, id, 0), reading)
+    else:
+        listed = [m for m in whole["messages"] if isinstance(m, dict)]
+        yield session, said_in(path, (Row(0, 0, gemini_entry(m)) for m in listed), reading)
+
+
+CURSOR_SAID = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.S)
+CURSOR_BLOCK = re.compile(r"<([a-z_]+)>.*?</\1>\s*", re.S)
+
+
+def cursor_text(role: str, content: object) -> str:
+    """What was said in a message of Cursor's: the user's words stand in <user_query>, beside what Cursor adds."""
+    text = "\n".join(str(p.get("text") or "") for p in parts_of(content) if p.get("type") in (None, "text"))
+    if role != "user":
+        return text.strip()
+    if asked := CURSOR_SAID.findall(text):
+        return "\n".join(asked)
+    return CURSOR_BLOCK.sub("", text).strip()
+
+
+def read_cursor_history(path: Path, since: int, reading: ReadingProgress) -> Sessions:
+    """One session of Cursor's agent, as JSON lines. A line without a time has that of the file."""
+    if session := placed("cursor", "Cursor", path.stem, "", reading):
+        yield session, said_in(path, cursor_rows(path), reading)
+
+
+def cursor_rows(path: Path) -> Iterator[Row]:
+    last: object = round(path.stat().st_mtime * 1000)
+    for number, (start, end, row) in enumerate(json_rows(path, 0)):
+        message = mapping_in(row, "message")
+        role = str(row.get("role") or row.get("type") or message.get("role"))
+        last = row.get("timestamp") or last
+        text = cursor_text(role, message.get("content")) if role in ("user", "assistant") else ""
+        entry = entry_said(f"cursor-{path.stem}-{number}", role, [text_part(text)] if text else [], last)
+        yield Row(start, end, entry)

@@ -1,0 +1,55 @@
+"""
+The memory that another assistant keeps as markdown: MEMORY.md, USER.md, memory/*.md, notes of basic-memory.
+
+Each line is what that assistant claims, of the day that the file names, else of its `created` or `modified`, else of when
+it was last saved. Headings, and what only links or sorts notes, say nothing by themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from datetime import UTC, date, datetime, time
+from pathlib import Path
+
+from ..errors import BadNode
+from ..inbox import SAYS_NOTHING, day_named
+from ..node.markdown import load_properties, split_head
+from .chats import claims
+from .drops import ReadingProgress, Sessions
+
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
+# Of basic-memory: "- relates_to [[Other]]" only links; "- [tech] …" begins with a category
+RELATION = re.compile(r"\s*[-*]\s+[\w -]*\[\[[^\]]*\]\]\s*(?:\([^)]*\))?\s*$")
+CATEGORY = re.compile(r"(\s*[-*]\s+)\[[\w -]{2,}\]\s+")
+
+
+def read_memory(path: Path, since: int, reading: ReadingProgress) -> Sessions:
+    reading.done += path.stat().st_size
+    try:
+        text = path.read_text("utf-8-sig")
+    except UnicodeDecodeError:
+        reading.skipped.append(f"{path}: is not UTF-8; convert the file, as with `iconv -f CP1252 -t UTF-8`")
+        return
+    properties, end = dict[str, object](), 0
+    with suppress(BadNode):  # properties that cannot be read count as text
+        head, end = split_head(text)
+        properties = load_properties(text[head])
+    noon = datetime.combine(day_of(path, properties), time(12), UTC)
+    at_ms = round(noon.timestamp() * 1000)
+    said: dict[str, int] = {}
+    for line in text[end:].splitlines():
+        if line.strip() and not SAYS_NOTHING.match(line.strip()) and not RELATION.match(line):
+            said[CATEGORY.sub(r"\1", line)] = at_ms
+    yield from claims("Memory", said, f"{path.parent.name}-{path.stem}")
+
+
+def day_of(path: Path, properties: dict[str, object]) -> date:
+    named = [
+        DAY.match(path.stem),
+        *(DAY.match(str(properties.get(key))) for key in ("modified", "updated", "created")),
+    ]
+    for found in named:
+        if found and (day := day_named(found[0])):
+            return day
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC).date()

@@ -1,0 +1,250 @@
+"""OpenClaw: its session transcripts, its live databases, and the notes that its agents wrote themselves."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..config import configured, configured_agents, default_home, own_memory
+from ..errors import BadInput, NotFound
+from ..graph.state import parsed_object, read_object
+from ..identity import identity_of_session, says_owner
+from ..inbox import agents_notes, line_messages, put_loose
+from ..message.drop import SaidMessage, is_own_prompt
+from .drops import (
+    Drops,
+    JsonObject,
+    Reader,
+    ReadingProgress,
+    Session,
+    Sessions,
+    json_objects,
+    key_of,
+    numbered_lines,
+    since_ms_of,
+)
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..worker.intake import Intake
+
+
+def read_openclaw(path: Path, since: int, reading: ReadingProgress) -> Sessions:
+    """One session: a `session` line, then messages among other events."""
+    session = session_of(path)
+    if session is None:
+        reading.done += path.stat().st_size
+        reading.skipped.append(f"{path}: no person speaks in it")
+        return
+
+    def entries() -> Iterator[JsonObject]:
+        for number, event in json_objects(path, reading):
+            if entry := entry_of(event, number):
+                yield entry
+            elif not isinstance(event.get("type"), str) or event["type"] == "message":
+                reading.skipped.append(f"{path}:{number}: not an event of a transcript")
+
+    yield session, entries()
+
+
+def entry_of(event: JsonObject, seq: int) -> JsonObject | None:
+    """An event as the entry that the gateway's own reader makes of it; None if it is no message."""
+    message = event.get("message")
+    if event.get("type") != "message" or not isinstance(message, dict):
+        return None
+    return {
+        "entryId": event.get("id"),
+        "seq": seq,
+        "createdAt": event.get("timestamp"),
+        "idempotencyKey": message.get("idempotencyKey"),
+        "message": message,
+    }
+
+
+def session_of(path: Path) -> Session | None:
+    """
+    The session of a transcript; None if no person speaks in it.
+
+    Some transcripts name their session key, or the `sessions.json` beside them does. Otherwise the session belongs to
+    the owner if nobody else speaks in it, and else to nobody.
+    """
+    id, key, workspace = path.name.split(".")[0], "", ""
+    agent = path.parent.parent.name if path.parent.parent.parent.name == "agents" else "main"
+    senders: list[JsonObject] = []
+    try:
+        for _, line in numbered_lines(path):
+            event = parsed_object(line) or {}
+            if event.get("type") == "session":
+                id, workspace = str(event.get("id") or id), str(event.get("cwd") or "")
+                key = str(event.get("sessionKey") or "")
+            elif (entry := entry_of(event, 0)) and (sender := sender_of(entry["message"])) is not None:
+                senders.append(sender)
+    except BadInput:
+        pass  # only what stands before the damage is imported; whoever reads the entries names it
+    key = key or stored_key(path.parent / "sessions.json", id)
+    if not key:
+        owned = all(says_owner(sender) or not sender.get("senderId") for sender in senders)
+        key = key_of(id, agent) if owned else f"agent:{agent}:session:{id}"
+    return Session(key, id, agent, workspace, "OpenClaw") if senders and identity_of_session(key) else None
+
+
+def sender_of(message: JsonObject) -> JsonObject | None:
+    """What a person's message says about its sender; None if it is no person's message."""
+    try:
+        said = SaidMessage.model_validate(message)
+    except ValueError:
+        return None
+    return None if said.role != "user" or is_own_prompt(said) else said.meta
+
+
+def stored_key(store: Path, id: str) -> str:
+    """The session key of session *id* in an old `sessions.json`, or ""."""
+    sessions = read_object(store).items()
+    return next((k for k, v in sessions if isinstance(v, dict) and v.get("sessionId") == id), "")
+
+
+# --- the live database of an OpenClaw agent
+
+DATABASE_VERSION = 23  # PRAGMA user_version of an agent database of OpenClaw 2026.9
+ROWS = 500  # read at a time: while a reader holds on, the gateway cannot fold its log into the database
+DAY_LENGTH_MS = 86_400_000
+
+
+def open_database(path: Path, timeout_s: float = 10) -> closing[sqlite3.Connection]:
+    """*path*, read-only, to be used in `with`."""
+    return closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=timeout_s))
+
+
+def check_database(path: Path) -> None:
+    """Raises BadInput unless *path* is an agent database of the version that OMG reads."""
+    try:
+        with open_database(path) as db:
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+            tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    except sqlite3.DatabaseError as e:
+        raise BadInput(f"{path}: cannot be read as an OpenClaw database: {e}") from e
+    if not {"transcript_events", "session_windows"} <= tables:
+        raise BadInput(f"{path}: not an agent database of OpenClaw (it has no transcript_events)")
+    if version != DATABASE_VERSION:
+        raise BadInput(
+            f"{path}: a database of version {version}; this OMG reads {DATABASE_VERSION}, of OpenClaw 2026.9. "
+            "Update the older of the two. New conversations are remembered meanwhile"
+        )
+
+
+def read_database(path: Path, since: int, reading: ReadingProgress) -> Sessions:
+    """Every session that belongs to somebody, oldest first."""
+    before, size, agent = reading.done, path.stat().st_size, path.parent.parent.name
+    with open_database(path) as db:
+        windows = db.execute(
+            "SELECT session_id, session_key FROM session_windows"
+            " WHERE hook_external_content_source IS NULL ORDER BY created_at, session_id"
+        ).fetchall()
+        for n, (id, key) in enumerate(windows):
+            reading.done = before + size * n // len(windows)
+            if identity_of_session(key):
+                yield Session(key, id, agent, "", "OpenClaw"), stored_messages(db, id, path, since, reading)
+    reading.done = before + size
+
+
+def stored_messages(
+    db: sqlite3.Connection, id: str, path: Path, since: int, reading: ReadingProgress
+) -> Iterator[JsonObject]:
+    """The messages of session *id*. A row is written after its message was said, so older rows are not read."""
+    import zstandard
+
+    packed = zstandard.ZstdDecompressor()
+    after = -1
+    while rows := db.execute(
+        "SELECT seq, event_json, event_zstd, event_utf8_bytes FROM transcript_events"
+        " WHERE session_id = ? AND seq > ? AND created_at >= ? ORDER BY seq LIMIT ?",
+        (id, after, since - DAY_LENGTH_MS, ROWS),
+    ).fetchall():
+        for seq, text, blob, size in rows:
+            try:
+                event = json.loads(text or packed.decompress(blob, max_output_size=size).decode())
+                entry = entry_of(event, seq)
+            except (ValueError, TypeError, AttributeError, zstandard.ZstdError) as e:
+                reading.skipped.append(f"{path}: session {id}, row {seq}: {e}")
+                continue
+            if entry:
+                yield entry
+        after = rows[-1][0]
+
+
+def openclaw_state_drops(state: Path, agent: str | None = None, since: datetime | None = None) -> Drops:
+    """
+    The drops of every session below an OpenClaw state folder, of all its agents or of *agent*: its live databases, its
+    archives, and the JSONL of older versions.
+
+    Raises BadInput if *state* is not a state folder or a database has an unknown version, NotFound if there is no such
+    agent.
+    """
+    agents = sorted(path.name for path in state.glob("agents/*") if path.is_dir())
+    if not agents:
+        raise BadInput(f"{state}: no OpenClaw state folder (no agents/ in it); set OPENCLAW_STATE_DIR")
+    if agent is not None and agent not in agents:
+        raise NotFound(f"no agent {agent!r} in {state}; there are: {', '.join(agents)}")
+    files: list[tuple[Path, Reader]] = []
+    for name in [agent] if agent else agents:
+        folder = state / "agents" / name
+        database = folder / "agent" / "openclaw-agent.sqlite"
+        if database.is_file():
+            check_database(database)
+            files.append((database, read_database))
+        files += [
+            (path, read_openclaw) for path in sorted(folder.glob("sessions/*.jsonl*")) if path.is_file()
+        ]
+    return Drops(tuple(files), since_ms_of(since))
+
+
+def openclaw_drops(config: Config, agent: str | None, since: datetime | None) -> Drops:
+    """The same for the OpenClaw whose state folder contains the home, or else for the environment's."""
+    state = config.home.parent
+    if not (state / "agents").is_dir():
+        state = default_home({**os.environ, "OMG_HOME": ""}).parent
+    return openclaw_state_drops(state, agent, since)
+
+
+def import_agents_notes(
+    intake: Intake, agent: str | None, since: date | None, *, dry_run: bool = False
+) -> JsonObject:
+    """
+    Take the notes in the workspace of OpenClaw's *agent*, or of all its agents (MEMORY.md, memory/*.md), into the owner's
+    graph; with *dry_run* only count. Returns the number of `files`, of `messages` and of `new` ones, and what was `skipped`.
+    """
+    registry, found = intake.registry, Counter(files=0, messages=0, new=0)
+    skipped: list[str] = []
+    configuration = configured(registry.folder)
+    agents = configured_agents(configuration[0]) if configuration else []
+    for name in agents if agent is None else [agent]:
+        who, memory = registry.identity_of(f"agent:{name}:main"), own_memory(registry.folder, name)
+        if who is None:
+            continue  # OMG is switched off for it
+        if memory is None:
+            skipped.append(
+                f"MEMORY.md and memory/ of {name}: imported only if the agent is configured and only its owner reaches it"
+            )
+            continue
+        for file, path, day in agents_notes(memory, registry.zone):
+            if since and day < since:
+                continue
+            try:
+                said = line_messages(file, path, day, registry.zone)
+            except (OSError, UnicodeDecodeError) as e:
+                skipped.append(f"{file}: {e.strerror if isinstance(e, OSError) else 'it is not UTF-8'}")
+                continue
+            known = who in registry.identities()
+            if dry_run:
+                new = len(registry.graph(who).unseen(said) if known else said)
+            else:
+                new = put_loose(registry.graph(who), said) if said else 0
+            found.update(files=1, messages=len(said), new=new)
+    return {**found, "skipped": skipped}

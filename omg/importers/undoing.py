@@ -1,0 +1,240 @@
+"""
+Takes back a whole import in one step, and says what it became.
+
+Every note is put back as it was before the import, unless it changed since; what the import brought is taken out of what
+waits, of the archive and of the index. Nothing of it counts as forgotten, so the same files can be imported again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+
+from ..errors import BadInput, BadNode, NotFound, how_many
+from ..graph.graph import Graph
+from ..graph.state import State, flock, parsed_object, write_private
+from ..journal import (
+    Change,
+    Rebase,
+    Receipt,
+    commit_receipt,
+    encode_text,
+    new_receipt,
+    receipts_of,
+    replay_open,
+)
+from ..node.note import Node
+from ..plan.pages import MapPages
+from ..worker.registry import Registry
+from .taking import CHATS, FOLDER, ImportRecord, records
+
+
+@dataclass(slots=True)
+class Undone:
+    """What was put back, what was changed since and stays, and how many messages are gone."""
+
+    id: str
+    restored: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    messages: int = 0
+
+
+def find_import(home: Path, id: str) -> ImportRecord:
+    """The import *id*, or the only one whose id ends with it. Raises NotFound, BadInput."""
+    known = {record.id: (record, ended) for record, ended in records(home)}
+    fitting = [name for name in known if name == id or name.endswith(id)]
+    if len(fitting) != 1:
+        names = ", ".join(known) or "none was made"
+        raise NotFound(f"{id!r} is {'several imports' if fitting else 'no import'}; there are: {names}")
+    record, ended = known[fitting[0]]
+    if ended == "undone":
+        raise BadInput(f"{record.id} is undone already; import the same files to have it again")
+    return record
+
+
+def undo_import(registry: Registry, record: ImportRecord, now: datetime) -> Undone:
+    """Take *record* back in each of its graphs."""
+    undone = Undone(record.id)
+    by_graph: dict[str, list[tuple[str, list[str]]]] = {}
+    for line in record.drops:
+        by_graph.setdefault(line["graph"], []).append((line["drop"], line["ids"]))
+    for who in registry.identities():
+        if who.key in by_graph:
+            graph = registry.graph(who)
+            with flock(graph.folder / "observe.lock", f"the observing of {who.key}", math.inf), graph.lock():
+                replay_open(graph)
+                drops = {drop for drop, _ in by_graph[who.key]}
+                ids = {id for _, of in by_graph[who.key] for id in of}
+                undo_in_graph(graph, record.id, drops, ids, now, undone)
+    chats = record.home / FOLDER / CHATS
+    chats.unlink(missing_ok=True)  # it only keeps older copies of a chat out
+    record.end("undone")
+    return undone
+
+
+def undo_in_graph(
+    graph: Graph, id: str, drops: Collection[str], ids: set[str], now: datetime, undone: Undone
+) -> None:
+    for pending in graph.pending():
+        if drop_of(pending.name) in drops:
+            undone.messages += len(pending.turn().messages)
+            pending.file.unlink()
+    back, refused = changes_back(graph, drops)
+    undone.refused += refused
+    if back:
+        told = f"undid {id}: {how_many(len(back), 'note')}"
+        commit_receipt(graph, new_receipt("undo", now, back, name="import", summary=(told,), person=True))
+        undone.restored += [change.path for change in back]
+    undone.messages += remove_archived(graph, ids)
+    sessions = imported_sessions(graph, ids)
+
+    def without(state: State) -> None:
+        state.unread = {k: ms for k, ms in state.unread.items() if k.partition(" ")[2] not in sessions}
+        state.epoch += 1
+
+    graph.update(without)
+    graph.index.rebuild(graph.vault, graph.folder / "archive")
+    maps = MapPages(graph)
+    maps.add_all()
+    today = now.astimezone(graph.zone).date()
+    pages = [*maps.changes(), maps.now_change(graph.state().sessions, today)]
+    if changes := [page for page in pages if page is not None]:
+        commit_receipt(graph, new_receipt("edit", now, changes, name="maps"))
+
+
+def imported_sessions(graph: Graph, ids: Collection[str]) -> set[str]:
+    """Conversations of which nothing is left."""
+    left = {line.get("session") for file in archive_files(graph) for line in lines_of(file)}
+    return {key.partition(" ")[2] for key in graph.state().unread} - left
+
+
+def drop_of(pending: str) -> str:
+    return pending.partition(".")[0]
+
+
+def archive_files(graph: Graph) -> list[Path]:
+    return sorted((graph.folder / "archive").glob("*.jsonl"))
+
+
+def lines_of(file: Path) -> Iterator[dict[str, object]]:
+    for line in file.read_text("utf-8", "replace").split("\n"):
+        if value := parsed_object(line):
+            yield value
+
+
+def remove_archived(graph: Graph, ids: Collection[str]) -> int:
+    """Remove the messages *ids* from the archive's files; returns how many."""
+    removed = 0
+    for file in archive_files(graph):
+        lines = [line for line in file.read_text("utf-8", "replace").split("\n") if line]
+        kept = [line for line in lines if (parsed_object(line) or {}).get("id") not in ids]
+        if len(kept) < len(lines):
+            removed += len(lines) - len(kept)
+            write_private(file, "".join(line + "\n" for line in kept))
+    return removed
+
+
+def is_of(receipt: Receipt, drops: Collection[str]) -> bool:
+    return bool(receipt.pending) and all(drop_of(name) in drops for name in receipt.pending)
+
+
+def changes_back(graph: Graph, drops: Collection[str]) -> tuple[list[Change], list[str]]:
+    """
+    For each note, the change back to what it was before the import; and the paths of notes that changed since. A note
+    that daily use changed in between goes back as far as that.
+    """
+    path_changes: dict[str, list[tuple[bool, Change]]] = {}
+    for receipt in receipts_of(graph):  # the last one first
+        ours = is_of(receipt, drops)
+        for change in receipt.changes:
+            path_changes.setdefault(change.path, []).append((ours, change))
+    back, refused = [], []
+    for path, changes in path_changes.items():
+        if not any(ours for ours, _ in changes):
+            continue
+        there = graph.vault.bytes(path)
+        now, latest = there, changes[0][1]
+        for ours, change in changes:
+            if not ours or encode_text(change.after) != now:
+                break
+            now = encode_text(change.before)
+        if now != there:
+            text = None if now is None else now.decode("utf-8")
+            before = None if there is None else there.decode("utf-8")
+            back.append(replace(latest, before=before, after=text, rebase=Rebase()))
+        elif there is not None:
+            refused.append(path)
+    return back, refused
+
+
+# --- what an import became
+
+
+@dataclass(slots=True)
+class Became:
+    """The notes of an import, by what they are about."""
+
+    notes: dict[str, list[str]] = field(default_factory=dict)  # kind → titles
+    changed: int = 0  # notes that were there before
+    against: list[tuple[str, str]] = field(default_factory=list)  # paths of notes that cannot both be true
+
+
+KINDS = {
+    "identity": "about you",
+    "project": "projects",
+    "preference": "wishes and likes",
+    "decision": "decisions",
+    "episode": "plans and events",
+    "fact": "facts",
+}
+
+
+def became(graphs: Iterator[Graph], record: ImportRecord) -> Became:
+    found, drops = Became(), {line["drop"] for line in record.drops}
+    for graph in graphs:
+        made: dict[str, bool] = {}  # path → whether it is new
+        for receipt in receipts_of(graph):
+            if is_of(receipt, drops):
+                for change in receipt.changes:
+                    if change.path.startswith("nodes/"):
+                        made[change.path] = made.get(change.path, False) or change.before is None
+        for path, new in made.items():
+            if (node := active_note(graph, path)) is None:
+                continue
+            found.changed += not new
+            kind = "people" if "person" in node.tags else KINDS.get(node.type, node.type)
+            if new:
+                found.notes.setdefault(kind, []).append(node.title)
+            found.against += [
+                (path, other) for other in node.contradicts if (other, path) not in found.against
+            ]
+    return found
+
+
+def active_note(graph: Graph, path: str) -> Node | None:
+    try:
+        node = graph.vault.read(path)
+    except (NotFound, BadNode):
+        return None
+    return node if node.status == "active" else None
+
+
+def became_text(found: Became, id: str) -> str:
+    """In at most ten lines."""
+    lines = []
+    for kind in ("people", *KINDS.values()):
+        if titles := found.notes.get(kind):
+            more = f", and {len(titles) - 4} more" if len(titles) > 4 else ""
+            lines.append(f"{kind}: {', '.join(titles[:4])}{more}")
+    if found.changed:
+        lines.append(f"added to {how_many(found.changed, 'note')} that were there")
+    for path, other in found.against[:1]:
+        more = (
+            f", and {len(found.against) - 1} more (`omg doctor` lists all)" if len(found.against) > 1 else ""
+        )
+        lines.append(f"to decide: {path} says otherwise than {other}{more}")
+    lines.append(f"`omg undo {id}` takes all of it back")
+    return "\n".join(lines)
