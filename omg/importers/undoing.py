@@ -183,7 +183,7 @@ class Became:
 
 
 KINDS = {
-    "identity": "about you",
+    "identity": "you and your people",
     "project": "projects",
     "preference": "wishes and likes",
     "decision": "decisions",
@@ -205,7 +205,7 @@ def became(graphs: Iterator[Graph], record: ImportRecord) -> Became:
             if (node := active_note(graph, path)) is None:
                 continue
             found.changed += not new
-            kind = "people" if "person" in node.tags else KINDS.get(node.type, node.type)
+            kind = KINDS.get(node.type, node.type)
             if new:
                 found.notes.setdefault(kind, []).append(node.title)
             found.against += [
@@ -225,12 +225,12 @@ def active_note(graph: Graph, path: str) -> Node | None:
 def became_text(found: Became, id: str) -> str:
     """In at most ten lines."""
     lines = []
-    for kind in ("people", *KINDS.values()):
+    for kind in KINDS.values():
         if titles := found.notes.get(kind):
             more = f", and {len(titles) - 4} more" if len(titles) > 4 else ""
             lines.append(f"{kind}: {', '.join(titles[:4])}{more}")
     if found.changed:
-        lines.append(f"added to {how_many(found.changed, 'note')} that were there")
+        lines.append(f"notes that you had and that it changed: {found.changed}")
     for path, other in found.against[:1]:
         more = (
             f", and {len(found.against) - 1} more (`omg doctor` lists all)" if len(found.against) > 1 else ""
