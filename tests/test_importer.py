@@ -16,13 +16,9 @@ from omg.cli.conversations import import_summary
 from omg.config import Config
 from omg.errors import BadInput, NotFound
 from omg.identity import identity_of_session
-from omg.importers import (
-    drop_name,
-    import_drops,
-    openclaw_state_drops,
-    read_drops,
-    said_epoch_ms,
-)
+from omg.importers import import_drops, read_drops
+from omg.importers.drops import drop_name, said_epoch_ms
+from omg.importers.openclaw import openclaw_state_drops
 from omg.memory import Memory
 from omg.message.drop import read_drop
 

@@ -133,7 +133,8 @@ def import_command(
     """
     Take in old conversations, after a look at what they are and what observing them costs. Doing it twice adds nothing.
     """
-    from ..importers import import_agents_notes, import_drops, openclaw_drops, read_drops
+    from ..importers import import_drops, openclaw_drops, read_drops
+    from ..importers.openclaw import import_agents_notes
     from ..importers.taking import known_chats, record_of
     from ..memory import other_model_of_daemon
 

@@ -29,20 +29,9 @@ is taken in once.
     undoing        Takes back a whole import in one step, and says what it became.
 """
 
-from .drops import drop_name, said_epoch_ms
-from .openclaw import import_agents_notes, openclaw_drops, openclaw_state_drops
+from .openclaw import openclaw_drops
 from .plain import message_entries
 from .recognise import read_drops
 from .taking import capture_entries, import_drops
 
-__all__ = [
-    "capture_entries",
-    "drop_name",
-    "import_agents_notes",
-    "import_drops",
-    "message_entries",
-    "openclaw_drops",
-    "openclaw_state_drops",
-    "read_drops",
-    "said_epoch_ms",
-]
+__all__ = ["capture_entries", "import_drops", "message_entries", "openclaw_drops", "read_drops"]
