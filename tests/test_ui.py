@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from urllib.parse import urlsplit
 
 import pytest
@@ -132,9 +133,9 @@ def test_the_command_prints_a_link_that_works_and_ends_with_its_process(omg: Mem
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         link = urlsplit(process.stdout.readline().strip())
-        asked = http.client.HTTPConnection(str(link.hostname), link.port, timeout=30)
-        asked.request("GET", f"{link.path}?{link.query}")
-        assert asked.getresponse().headers["location"].endswith("/graph")
+        with closing(http.client.HTTPConnection(str(link.hostname), link.port, timeout=30)) as asked:
+            asked.request("GET", f"{link.path}?{link.query}")
+            assert asked.getresponse().headers["location"].endswith("/graph")
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0
     assert not (omg.folder / "page.html").exists()
