@@ -43,7 +43,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
                     archived · index · links · rows · search · store
     One identity's folder
       graph/      The folder of one identity: pending turns, archive, state, locks, tombstones.
-                    graph · state
+                    given · graph · state
     What is written, and how
       journal     The journal of one batch: every file with its text before and after, written before the first note
                   changes.
@@ -85,7 +85,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
                     doctor · graph_checks · install
       ui/         The page (`omg ui`): a person sees what is remembered and why it was given, and corrects it, in a
                   browser.
-                    actions · drawing · notes · pages · request · serve
+                    actions · drawing · given · notes · pages · reports · request · serve
       demo        `omg demo`: takes the sample conversation through the whole path, offline, in a folder of its own.
       daemon      The daemon: its server, routes, threads, lock, signals and log.
       fleet/      Many machines on Postgres (the extra `fleet`, docs/fleet.md).

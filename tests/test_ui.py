@@ -8,16 +8,20 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import timedelta
 from urllib.parse import urlsplit
 
 import pytest
 from served_page import Page, served
 
 from omg.curate import new_note, propose_note, write_edits
+from omg.graph.given import GIVEN, given_lately, note_given
 from omg.graph.graph import Graph
 from omg.identity import Identity
+from omg.llm.replies import ModelReply
 from omg.memory import Memory
 from omg.plan.edits import Edit
+from omg.ui.pages import VIEWS
 
 SAID = (
     "I live in Leipzig.",
@@ -259,3 +263,87 @@ def test_only_words_can_be_taken_out(page: Page, graph: Graph) -> None:
 def test_an_action_that_cannot_be_done_says_why(page: Page) -> None:
     assert "is a page that OMG writes" in page.post("pin", path="index")
     assert page.status == 422
+
+
+# --- what prompts were given, what was done, what is unsure
+
+
+def test_a_prompt_is_shown_with_what_it_was_given_and_why(page: Page, omg: Memory) -> None:
+    omg.inject("What is my sister Jule allergic to?")
+    shown = page.get("given")
+    assert "allergic to peanuts" in shown and "“jule”" not in shown and "score" in shown
+    assert "tokens always there" in shown
+
+
+def test_a_prompt_that_is_typed_in_leaves_no_trace(page: Page, graph: Graph) -> None:
+    shown = page.get("given", q="What is Jule allergic to?")
+    assert "would be given" in shown and "allergic to peanuts" in shown and "“jule”" in shown
+    assert not (graph.folder / GIVEN).exists()
+
+
+def test_what_is_forgotten_leaves_the_record_of_what_prompts_were_given(
+    page: Page, omg: Memory, graph: Graph
+) -> None:
+    omg.inject("What is my sister Jule allergic to?")
+    path = path_of(graph, "peanuts")
+    assert path in (graph.folder / GIVEN).read_text("utf-8")
+    omg.forget(path)
+    assert path not in (graph.folder / GIVEN).read_text("utf-8")
+    omg.inject("Where do I live?")
+    omg.redact("Leipzig")
+    assert (graph.folder / GIVEN).read_text("utf-8") == "" or "eipzig" not in page.get("given")
+
+
+def test_the_record_of_prompts_holds_no_words_of_a_conversation(
+    page: Page, omg: Memory, graph: Graph
+) -> None:
+    omg.inject("Is my sister Jule, the trapezoid, allergic to something?")
+    kept = (graph.folder / GIVEN).read_text("utf-8")
+    assert not any(word in kept.casefold() for word in ("trapezoid", "peanut", "allergic"))
+
+
+def test_the_record_of_prompts_is_bounded(omg: Memory) -> None:
+    for n in range(3000):
+        note_given(omg.folder, {"at": n, "notes": ["x" * 300]})
+    assert (omg.folder / GIVEN).stat().st_size < 700_000
+    assert next(given_lately(omg.folder))["at"] == 2999
+
+
+def test_the_days_say_what_was_learnt_and_undo_it(page: Page, graph: Graph) -> None:
+    shown = page.get("days")
+    assert "Learnt from what was said" in shown and "3 learnt" in shown and "2026-03-01" in shown
+    page.undo(shown)
+    assert [e for e in graph.index.entries() if e.path.startswith("nodes/")] == []
+    assert "undone" in page.get("days")
+
+
+def test_only_what_is_unsure_is_asked_and_settled_in_one_tap(page: Page, graph: Graph, omg: Memory) -> None:
+    assert "Nothing waits for you" in page.get("decide")
+    one, other = against(graph, omg)
+    propose_note(graph, "The user likes tea.", "Tea", None, omg.clock())
+    shown = page.get("decide")
+    assert "cannot both be so" in shown and "likes tea" in shown and "Leipzig" not in shown
+    page.post("keep", path=one, other=other)
+    page.post("reject", path=path_of(graph, "likes tea"))
+    assert "Nothing waits for you" in page.get("decide")
+
+
+def test_a_doubt_that_nobody_looked_at_for_a_month_stands_at_the_end(
+    page: Page, graph: Graph, omg: Memory
+) -> None:
+    propose_note(graph, "The user likes tea.", "Tea", None, omg.clock() - timedelta(days=31))
+    shown = page.get("decide")
+    assert shown.index("Not looked at for 30 days: 1") < shown.index("likes tea")
+
+
+def test_health_says_what_waits_and_what_it_cost(page: Page, omg: Memory) -> None:
+    omg.worker.ledger.spend(ModelReply("", "m", 900, 100, 0.5), "observe", omg.clock())
+    omg.capture([{"role": "user", "content": "I moved to Hamburg."}])
+    shown = page.get("health")
+    assert "1 turn:" in shown and "$0.50" in shown and "<td>1,000</td>" in shown and "<svg" in shown
+
+
+def test_every_view_is_there_and_says_what_it_is(page: Page) -> None:
+    for view, (name, _) in VIEWS.items():
+        if name:
+            assert f'aria-current="page">{name}<' in page.get(view) and page.status == 200

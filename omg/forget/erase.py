@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BadInput, BadNode
+from ..graph.given import GIVEN
 from ..graph.graph import Graph
 from ..graph.state import State, flock, forget_served, read_object, write_private
 from ..journal import Change, Outcome, Receipt, apply_change
@@ -28,6 +29,7 @@ from ..node.markdown import bare_target, link_targets, slugify, split_head
 from ..node.note import LOG_FOLDER, amend_text, head_of, parse_node
 from ..plan.pages import MapPages
 from ..text.characters import WIKILINK
+from ..text.words import told_words
 from .places import (
     BLANK,
     SEEN,
@@ -35,6 +37,7 @@ from .places import (
     archived_messages,
     beyond_reach,
     blanked,
+    change_file,
     change_folder,
     change_home,
     change_logs,
@@ -303,6 +306,13 @@ class Edit:
     def _leaves(self, name: str) -> bool:
         return name in self.names or self.trace.in_words(name)
 
+    def given(self, text: str) -> str:
+        """What prompts were given, without those that name a note, a message's session, or one of the words."""
+        words = told_words(self.trace.text)
+        kept = (line for line in text.splitlines(keepends=True) if not self.trace.in_line(line))
+        kept = (line for line in kept if not any(name in line for name in self.trace.names))
+        return "".join(line for line in kept if not any(holds_words(line, word) for word in words))
+
     def log(self, text: str) -> str:
         """Without the lines that name one of the notes or a session that goes whole."""
         named = self.trace.paths | self.trace.keys
@@ -501,6 +511,7 @@ def change_everywhere(graph: Graph, edit: Edit) -> None:
         edit.copy(folder, vault)
     graph.update(edit.state)
     edit.uses(graph)
+    change_file(graph.folder / GIVEN, edit.given)
     make_anew(graph, edit.trace)
     change_home(graph.folder.parents[1], graph.folder, edit)
 

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 
 from ..config import configured, configured_agents, workspace_of
 from ..errors import BadInput, BadNode, NotFound
+from ..graph.given import GIVEN
 from ..graph.graph import Graph
 from ..graph.state import TEMPORARY, process_alive, read_object, write_private
 from ..journal import read_receipt, readable
@@ -414,7 +415,7 @@ FORGOTTEN_MARK = "forgotten.json"  # the plugin serves nothing that it was given
 # What the Reflector has seen, and what a model answered about a batch that is still to be observed (observe/run.py)
 SEEN = ("reflected.json", "reflected.open.json", "replies.json")
 INDEX = ("index.db", "index.db-wal", "index.db-shm", "index.db-journal")
-DERIVED = ("state.json", "written.jsonl", "uses.jsonl", *INDEX, *SEEN)
+DERIVED = ("state.json", "written.jsonl", "uses.jsonl", GIVEN, *INDEX, *SEEN)
 
 
 # --- the files of a graph or of a copy

@@ -10,6 +10,7 @@ Graph: everything that belongs to one identity.
         written.jsonl      hashes of what we wrote, whole and in parts (vault/files.py)
         state.json         what is live in each session (state.py)
         uses.jsonl         how often notes were of use (state.py)
+        given.jsonl        what recent prompts were given and why (given.py)
         damaged/           what of these could not be read (state.py)
         index.db           derived; may be deleted at any moment
 
@@ -273,6 +274,7 @@ class Graph:
         self._state, self._stamp = State(), (-1, -1, -1)  # as last read or written, and the file's look then
         self._noted: list[Callable[[State], None]] = []  # changes that are in no file yet
         self._fault = ""  # what is wrong with state.json
+        self.notes_given = True  # whether it keeps what prompts were given
 
     def is_there(self) -> bool:
         """Whether its folder is still the one that was opened, and was not forgotten and made again since."""

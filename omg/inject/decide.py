@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import lru_cache, partial
@@ -20,6 +21,7 @@ from ..config import Config
 from ..dates.days import MS_PER_DAY, event_span, pause_text
 from ..dates.rules import When
 from ..errors import OmgError
+from ..graph.given import note_given
 from ..graph.graph import Graph
 from ..graph.state import SessionState, State, note_session_id
 from ..index.search import ParsedQuery, parse_query
@@ -32,7 +34,7 @@ from ..text.characters import fold_text, with_labels, without_citations
 from ..text.tokens import clip_text, count_tokens
 from ..text.words import STOP, cut_text, singular_form, split_sentences, written_words
 from ..vault.vault import SAYING
-from .passages import Said, assistants_share, find_said, quoted_passages
+from .passages import Passage, Said, assistants_share, find_said, quoted_passages
 from .prompt import render_prompt, render_system_slice
 
 # --- Whether a message asks for the course of something: an order, a count, a summary, how something came about.
@@ -288,6 +290,8 @@ class Decision:
     given: Slice
     recalled: Sequence[str]  # ids of the notes in the slice that bear on the prompt
     epoch: int  # State.epoch when it was rendered
+    hits: Sequence[Hit] = ()  # the notes that were weighed, best first
+    said: Sequence[Passage] = ()  # the quotations that were
 
     def keep(self, state: State, session: str, model: str, at_ms: int, run: str = "") -> None:
         # Since it was decided something was edited or forgotten: nothing that it names goes to the disk any more.
@@ -422,6 +426,9 @@ def slice_for(
         keep(lambda state: made.keep(state, session, model, epoch_ms_of(now), run))
     if made.recalled and made.epoch == graph.state().epoch:
         graph.uses.add(made.recalled, epoch_ms_of(now))
+    if graph.notes_given and made.epoch == graph.state().epoch:
+        with suppress(OSError):  # a full disk takes nothing from the prompt
+            note_given(graph.folder, record_of(made, session, epoch_ms_of(now)))
     if reason := made.given.reason:
         tell("activation", session=session, reason=reason, tokens=count_tokens(made.given.system))
     return made.given
@@ -434,7 +441,7 @@ def decide_slice(
     budget, today = config.inject.budget_tokens, now.astimezone(graph.zone).date()
     own = state.sessions.get(session) or SessionState()
     words = strip_memory(without_envelope(legible_text(prompt))).strip()[:QUERY_CHARS]
-    found = find_for(graph, state, words, session, now=now, config=config)
+    found, said = find_for(graph, state, words, session, now=now, config=config), list[Passage]()
     pending = sum(p.tokens for p in graph.pending()) if own.cut_ms > own.activated_ms else 0
     reason = activation(state, session, now=now, pending_tokens=pending, config=config, model=model)
     text, cost = own.system, count_tokens(own.system)
@@ -453,13 +460,49 @@ def decide_slice(
         found.limit,
         silence,
         more=partial(more_of, graph, found.course, found.pages),
-        said=quoted_passages(graph, found.topic, found.said, room=budget - cost),
+        said=noted_in(said, quoted_passages(graph, found.topic, found.said, room=budget - cost)),
         zone=graph.zone,
         course=found.course,
     )
     recalled = [h.entry.id for h in found.hits if is_named(h.entry, text + fresh)]
     given = Slice(text, fresh, reason)
-    return Decision(given, recalled, epoch=state.epoch)
+    return Decision(given, recalled, state.epoch, found.hits, said)
+
+
+def noted_in(seen: list[Passage], passages: Iterable[Passage]) -> Iterator[Passage]:
+    """*passages*, each entered into *seen* when it is asked for."""
+    for passage in passages:
+        seen.append(passage)
+        yield passage
+
+
+TOLD_HITS, BEGINNING = 24, 40  # notes in a record; characters by which a quotation is known
+
+
+def record_of(made: Decision, session: str, at_ms: int) -> dict[str, Any]:
+    """What is kept of *made* for a person who asks why (graph/given.py): no words of the conversation."""
+    system, prompt = made.given.system, made.given.prompt
+    flat = " ".join(prompt.split())
+    quoted = [p for p in made.said if " ".join(p.text[:BEGINNING].split()) in flat]
+    return {
+        "at": at_ms,
+        "session": session,
+        "reason": made.given.reason,
+        # Of lines that were counted already, and are remembered.
+        "tokens": [sum(map(count_tokens, text.splitlines(keepends=True))) for text in (system, prompt)],
+        "notes": [
+            [hit.entry.path, round(hit.score, 2), hit.why, place_in(hit.entry, system, prompt)]
+            for hit in made.hits[:TOLD_HITS]
+        ],
+        "said": [passage.at_ms for passage in quoted],
+    }
+
+
+def place_in(entry: Entry, system: str, prompt: str) -> str:
+    """Where the slice names *entry*: "system", "prompt", or "" where it was left out."""
+    if is_named(entry, prompt):
+        return "prompt"
+    return "system" if is_named(entry, system) else ""
 
 
 def is_named(entry: Entry, text: str) -> bool:

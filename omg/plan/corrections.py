@@ -199,7 +199,7 @@ TAKES_PLACE = re.compile(r"^It is to replace: “(.+)”$", re.M)
 
 def proposed_notes(graph: Graph) -> Iterator[Entry]:
     """The proposals that wait to be confirmed."""
-    return (entry for entry in graph.index.entries() if is_proposal(graph, entry))
+    return (entry for entry in graph.index.entries(origin="assistant") if is_proposal(graph, entry))
 
 
 def is_proposal(graph: Graph, entry: Entry) -> bool:

@@ -316,17 +316,17 @@ def forget_view(asked: Asked) -> dict[str, Any]:
     """What each choice would take, before anything is done. Raises NotFound, BadInput."""
     graph, path, words = asked.graph, asked.get("path"), asked.get("words")
     asked.memory.take_in()
-    choices: list[dict[str, Any]] = []
-    for name in CHOICES:
+    entry = graph.index.entry(path) if path else None
+    choices, again = list[dict[str, Any]](), list[str]()
+    if entry and (what := selection_for(graph, "forget", path, "")):
+        again = said_again(graph, what, asked.memory.clock())
+        only = Selection((path,), ())  # what else it takes is known when it is done
+        choices += [{"name": "forget", **taken(asked, what)}, {"name": "alone", **taken(asked, only)}]
+    for name in ("words", "redact"):
         if what := selection_for(graph, name, path, words):
             choices.append({"name": name, **taken(asked, what)})
-    if words and not choices:
-        raise NotFound(f"nothing that is remembered holds {words!r}; nothing was changed")
-    entry = graph.index.entry(path) if path else None
-    again = []
-    if path and entry:
-        whole = selection_for(graph, "forget", path, "")
-        again = said_again(graph, whole, asked.memory.clock()) if whole else []
+    if not choices and (path or words):
+        raise NotFound(f"nothing that is remembered is or holds {words or path!r}; nothing was changed")
     return {
         "title": "Forget",
         "path": path,
@@ -335,9 +335,6 @@ def forget_view(asked: Asked) -> dict[str, Any]:
         "choices": choices,
         "again": again,
     }
-
-
-CHOICES = ("forget", "alone", "words", "redact")
 
 
 def selection_for(graph: Graph, choice: str, path: str, words: str) -> Selection | None:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..node.markdown import bare_target
 from ..text.characters import WIKILINK
+from .given import given_view
 from .notes import forget_view, graph_view, memory_view, note_view
+from .reports import days_view, decide_view, health_view
 from .request import Asked
 
 if TYPE_CHECKING:
@@ -23,6 +25,10 @@ FOLDER = Path(__file__).parent
 # Address → what it shows, and its template; in the order of the menu, with a name those that stand in it.
 VIEWS: dict[str, tuple[str, Callable[[Asked], dict[str, Any]]]] = {
     "": ("Memory", memory_view),
+    "given": ("Given", given_view),
+    "days": ("Days", days_view),
+    "decide": ("To decide", decide_view),
+    "health": ("Health", health_view),
     "graph": ("Graph", graph_view),
     "note": ("", note_view),
     "forget": ("", forget_view),

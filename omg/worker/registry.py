@@ -288,7 +288,9 @@ class Registry:
         write_mark(folder, who)
         vault = Vault(self.config.vaults.get(who.key, folder / "vault"), folder / "written.jsonl")
         self._settling.setdefault(who.key, threading.Lock())
-        return Graph(who, folder, vault, Index(folder / "index.db", self._embed, self.zone), self.zone)
+        graph = Graph(who, folder, vault, Index(folder / "index.db", self._embed, self.zone), self.zone)
+        graph.notes_given = self.only is None  # of a fleet's, it would stay in the caches of its machines
+        return graph
 
     def kept(self) -> list[Graph]:
         """The graphs that are held open, the one used last at the end."""

@@ -1,0 +1,45 @@
+"""
+What recent prompts were given and why: a line for each prompt, in `given.jsonl` of a graph.
+
+A line quotes nothing but the words by which a note was found: it has paths of notes, when the quoted messages were said,
+scores and reasons. What they say is read from the vault and the archive when a person looks. A forgetting takes out the
+lines that name something of it (forget/erase.py). A crash may lose a line; no prompt waits for the disk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from .state import parsed_object, write_private
+
+GIVEN = "given.jsonl"
+KEPT = 200  # prompts
+LONGEST_BYTES = 600_000  # of the file, before all but the last KEPT lines go
+
+
+def note_given(graph: Path, record: Mapping[str, Any]) -> None:
+    """Append *record* to the file in the folder *graph*."""
+    file = graph / GIVEN
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab") as f:
+        f.write(f"{json.dumps(record, ensure_ascii=False)}\n".encode("utf-8", "replace"))
+        size = f.tell()
+    if size > LONGEST_BYTES:
+        write_private(file, "".join(f"{line}\n" for line in given_lines(graph)[-KEPT:]))
+
+
+def given_lines(graph: Path) -> list[str]:
+    try:
+        return (graph / GIVEN).read_text(encoding="utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
+
+
+def given_lately(graph: Path) -> Iterator[dict[str, Any]]:
+    """The last records, newest first, without lines that a crash left torn."""
+    for line in reversed(given_lines(graph)[-KEPT:]):
+        if (record := parsed_object(line)) is not None and isinstance(record.get("at"), int):
+            yield record

@@ -1,0 +1,333 @@
+"""The views of what happened and what waits: Days, To decide, Health and cost."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from ..client import ask_daemon
+from ..dates.days import time_text
+from ..errors import BadNode, OmgError
+from ..graph.given import given_lately
+from ..graph.graph import Graph
+from ..graph.state import parsed_object
+from ..index.links import CONTRADICTION
+from ..index.store import Entry
+from ..journal import Change, Receipt, is_closed, readable, undone_cycles
+from ..node.note import Node, parse_node
+from ..plan.corrections import corrected_by
+from ..worker.events import event_lines, parsed_events
+from ..worker.status import home_status, observer_text
+from .drawing import drawn_bars
+from .given import tokens_of
+from .notes import SAYERS, entries_at, linked_row, message_row, row_of
+from .request import Asked
+
+# --- Days
+
+
+CYCLES = 12  # on a page
+CHANGES = 25  # of a cycle that are shown
+KINDS = {
+    "observation": "Learnt from what was said",
+    "reflection": "A night",
+    "edit": "By hand",
+    "undo": "Undone",
+    "forget": "Forgotten",
+}
+TENDED = "linked or marked anew"  # what a note says stays: such notes are counted, and not listed
+REFUSED = (b'"edit_refused"', b'"verdict_refused"')
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What became of one note."""
+
+    what: str
+    text: str
+    was: str
+    link: str
+
+
+def days_view(asked: Asked) -> dict[str, Any]:
+    """What was done to the notes, day by day, the last first; with *nights* only the nights."""
+    graph, at, nights = asked.graph, asked.number("at"), bool(asked.get("nights"))
+    files = newest_receipts(graph, "-reflection-" if nights else "")
+    undone = undone_cycles(graph)
+    shown = [r for file in files[at : at + CYCLES] if (r := readable(graph, file)) and is_told(r)]
+    days: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for receipt in shown:
+        days[str(done_at(asked, receipt).date())].append(cycle_row(asked, receipt, receipt.id in undone))
+    reflected = graph.state().reflected_ms
+    return {
+        "title": "Days",
+        "days": days,
+        "refused": refused_by_day(asked) if not nights else {},
+        "nights": nights,
+        "earlier": asked.link("days", nights=asked.get("nights"), at=at + CYCLES)
+        if len(files) > at + CYCLES
+        else "",
+        "newer": asked.link("days", nights=asked.get("nights"), at=max(0, at - CYCLES)) if at else "",
+        "last_night": asked.time_of(reflected) if reflected else "",
+    }
+
+
+def newest_receipts(graph: Graph, name: str) -> list[Path]:
+    """The files of closed receipts that were done last, newest first; *name*: only those with this in their name."""
+    with os.scandir(graph.folder / "receipts") as entries:
+        found = [
+            (e.stat().st_mtime_ns, e.name, e.path) for e in entries if is_closed(e.name) and name in e.name
+        ]
+    return [Path(path) for _, name, path in sorted(found, reverse=True) if not name.endswith("-maps.json")]
+
+
+def is_told(receipt: Receipt) -> bool:
+    return bool(receipt.summary) or any(not is_page(c) for c in receipt.changes)
+
+
+def is_page(change: Change) -> bool:
+    return not change.path.startswith(("nodes/", "reflections/2", "inbox/"))
+
+
+def done_at(asked: Asked, receipt: Receipt) -> datetime:
+    return datetime.fromisoformat(receipt.done or receipt.at).astimezone(asked.graph.zone)
+
+
+def cycle_row(asked: Asked, receipt: Receipt, undone: bool) -> dict[str, Any]:
+    deeds = [deed_of(asked, c) for c in receipt.changes if not is_page(c)]
+    counts = Counter(deed.what for deed in deeds)
+    said = datetime.fromisoformat(receipt.at).astimezone(asked.graph.zone)
+    done = done_at(asked, receipt)
+    return {
+        "kind": KINDS.get(receipt.kind, receipt.kind),
+        "at": f"{done:%H:%M}",
+        "said": f"{said:%Y-%m-%d}" if said.date() != done.date() else "",
+        "counts": ", ".join(f"{n} {what}" for what, n in counts.items()),
+        "deeds": (shown := [deed for deed in deeds if deed.what != TENDED])[:CHANGES],
+        "more": max(0, len(shown) - CHANGES),
+        "summary": receipt.summary if receipt.kind in ("reflection", "undo") else (),
+        "cycle": "" if undone or not receipt.changes else receipt.id,
+        "undone": undone,
+    }
+
+
+def deed_of(asked: Asked, change: Change) -> Deed:
+    before, after = node_in(change.before, change.path), node_in(change.after, change.path)
+    link = asked.link("note", path=change.path) if change.after is not None else ""
+    said = after.description if after else before.description if before else change.path
+    was = before.description if before and after and before.description != after.description else ""
+    return Deed(what_became(before, after, change), said, was, link)
+
+
+def what_became(before: Node | None, after: Node | None, change: Change) -> str:
+    if change.before is None:
+        return "learnt"
+    if change.after is None:
+        return "removed"
+    if before and after:
+        if after.status != before.status:
+            return {"superseded": "replaced", "dormant": "set aside"}.get(after.status, "brought back")
+        if after.loop == "done" and before.loop != "done":
+            return "closed"
+        if (after.description, after.body) == (before.description, before.body):
+            return TENDED
+    return "changed"
+
+
+def node_in(text: str | None, path: str) -> Node | None:
+    with suppress(BadNode):
+        return parse_node(text, path) if text else None
+    return None
+
+
+def refused_by_day(asked: Asked) -> dict[str, list[tuple[str, int]]]:
+    """Day → why proposals of a model were refused, and how often."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    lines = (line for line in event_lines(asked.memory.folder) if any(name in line for name in REFUSED))
+    for event in parsed_events(lines):
+        if event.get("graph") == asked.graph.identity.key:
+            day = datetime.fromisoformat(str(event["at"])).astimezone(asked.graph.zone).date()
+            found[str(day)][str(event.get("reason") or "no reason named")] += 1
+    return {day: reasons.most_common(8) for day, reasons in found.items()}
+
+
+# --- To decide
+
+
+ASKED_AT_ONCE = 30
+EXPIRES_DAYS = 30  # after so long unseen, a doubt stands at the end
+ABOUT_THEM = re.compile(r"\bthe user\b", re.I)
+
+
+def decide_view(asked: Asked) -> dict[str, Any]:
+    """What the memory is unsure of, newest first. All else counts without being asked."""
+    doubts = [*contradictions(asked), *claims(asked)]
+    doubts.sort(key=lambda d: d["day"], reverse=True)
+    since = str(asked.today - timedelta(days=EXPIRES_DAYS))
+    fresh = [d for d in doubts if d["day"] >= since]
+    return {
+        "title": "To decide",
+        "fresh": fresh[:ASKED_AT_ONCE],
+        "old": [d for d in doubts if d["day"] < since][:ASKED_AT_ONCE],
+        "total": len(doubts),
+        "days": EXPIRES_DAYS,
+    }
+
+
+def contradictions(asked: Asked) -> Iterator[dict[str, Any]]:
+    entries = asked.graph.index.ask(contradicting)
+    for entry in entries:
+        for other in entry.contradicts:
+            if entry.path < other and (beside := linked_row(asked, other)) is not None:
+                one = row_of(asked, entry)
+                first, second = sorted((one, beside), key=lambda row: row.day)
+                yield {
+                    "kind": "pair",
+                    "row": second,
+                    "other": first,
+                    "day": second.day,
+                    "why": "These two cannot both be so.",
+                }
+
+
+def contradicting(db: sqlite3.Connection) -> list[Entry]:
+    select = f"""select distinct path from note join link on src = note.id or dst = note.id
+        where kind = {CONTRADICTION} and status = 'active'"""
+    return entries_at(db, [path for (path,) in db.execute(select)])
+
+
+def claims(asked: Asked) -> Iterator[dict[str, Any]]:
+    """What the assistant proposes, and what it or a page says of the person."""
+    graph = asked.graph
+    for origin in ("assistant", "tool"):
+        for entry in graph.index.entries(origin=origin):
+            node = node_at(graph, entry.path)
+            if node is None or not entry.path.startswith("nodes/"):
+                continue
+            if not node.proposes and not ABOUT_THEM.search(node.description):
+                continue
+            found, corrected = corrected_by(node), None
+            if found:
+                corrected = linked_row(asked, found[0])
+            row = row_of(asked, entry)
+            said = graph.index.messages([s.id for s in node.sources[:1]])
+            yield {
+                "kind": "claim",
+                "row": row,
+                "corrects": corrected,
+                "was": found[1].was if found else "",
+                "said": [message_row(asked, m) for m in said],
+                "day": row.day,
+                "why": doubt_text(origin, bool(node.proposes)),
+            }
+
+
+def doubt_text(origin: str, proposed: bool) -> str:
+    who = SAYERS[origin]
+    return f"{who.capitalize()} {'proposes this; you did not say it in these words' if proposed else 'says this of you'}."
+
+
+def node_at(graph: Graph, path: str) -> Node | None:
+    with suppress(OmgError, OSError, UnicodeDecodeError):
+        return graph.vault.read(path)
+    return None
+
+
+# --- Health and cost
+
+
+DAYS_SHOWN = 30
+LEDGER_BYTES = 4_000_000  # of its end: years of one person's calls
+
+
+def health_view(asked: Asked) -> dict[str, Any]:
+    """Whether it lives, what waits and why, what it cost, and how many prompts were given something."""
+    status = status_now(asked)
+    own: dict[str, Any] = next((g for g in status["graphs"] if g["identity"] == asked.graph.identity.key), {})
+    costs = costs_by_day(asked)
+    purposes = sorted({p for parts in costs["tokens"].values() for p in parts})
+    given = given_by_day(asked)
+    last = next(given_lately(asked.graph.folder), None)
+    return {
+        "title": "Health and cost",
+        "status": status,
+        "daemon": status.get("daemon"),
+        "observer": observer_text(status),
+        "own": own,
+        "observed": time_text(own["observed"], asked.graph.zone) if own.get("observed") else "never",
+        "reflected": time_text(own["reflected"], asked.graph.zone) if own.get("reflected") else "never",
+        "last_prompt": asked.time_of(last["at"]) if last else "",
+        "waits": own.get("waiting_because", ""),
+        "pending": own.get("windows", {}).get("pending", {}),
+        "purposes": purposes,
+        "token_bars": drawn_bars(costs["tokens"], purposes, "Tokens"),
+        "money": sum(sum(p.values()) for p in costs["usd"].values()),
+        "sums": costs["sums"],
+        "days": DAYS_SHOWN,
+        "first": next(iter(costs["tokens"])),
+        "today": str(asked.today),
+        "given_names": GIVEN_NAMES,
+        "given_bars": drawn_bars(given, GIVEN_NAMES, "Prompts"),
+        "prompts": sum(sum(parts.values()) for parts in given.values()),
+        "served": sum(parts.get(GIVEN_NAMES[0], 0) for parts in given.values()),
+    }
+
+
+def status_now(asked: Asked) -> dict[str, Any]:
+    """What `omg status` says: the daemon's answer, or without one our own."""
+    with suppress(OmgError):
+        if (answer := ask_daemon(asked.memory.folder, "/status", {}, timeout_s=5)) is not None:
+            return answer
+    return home_status(asked.memory.worker)
+
+
+def last_days(asked: Asked) -> list[str]:
+    return [str(asked.today - timedelta(days=n)) for n in reversed(range(DAYS_SHOWN))]
+
+
+def costs_by_day(asked: Asked) -> dict[str, Any]:
+    """Tokens and money of the whole home, by day and purpose, and their sums by purpose."""
+    tokens: dict[str, Counter[str]] = {day: Counter() for day in last_days(asked)}
+    usd: dict[str, Counter[str]] = {day: Counter() for day in tokens}
+    sums: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0.0])  # purpose → calls, tokens, usd
+    for line in ledger_lines(asked.memory.folder / "ledger.jsonl"):
+        if (day := str(line.get("day"))) in tokens:
+            purpose = str(line.get("purpose") or "other")
+            n = int(line.get("tokens_in") or 0) + int(line.get("tokens_out") or 0)
+            tokens[day][purpose] += n
+            usd[day][purpose] += float(line.get("usd") or 0)  # type: ignore[assignment]
+            for at, more in enumerate((1, n, float(line.get("usd") or 0))):
+                sums[purpose][at] += more
+    return {"tokens": tokens, "usd": usd, "sums": dict(sorted(sums.items()))}
+
+
+def ledger_lines(file: Path) -> Iterator[Mapping[str, Any]]:
+    try:
+        with file.open("rb") as f:
+            f.seek(max(0, file.stat().st_size - LEDGER_BYTES))
+            data = f.read()
+    except FileNotFoundError:
+        return
+    for line in data.splitlines():
+        if (value := parsed_object(line)) is not None:
+            yield value
+
+
+GIVEN_NAMES = ("notes of their own", "only what always stands", "nothing")
+
+
+def given_by_day(asked: Asked) -> dict[str, Counter[str]]:
+    days = {day: Counter[str]() for day in last_days(asked)}
+    for record in given_lately(asked.graph.folder):
+        system, prompt = tokens_of(record)
+        if (day := str(asked.day_of(record["at"]))) in days:
+            days[day][GIVEN_NAMES[0 if prompt else 1 if system else 2]] += 1
+    return days
