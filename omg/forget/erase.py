@@ -388,8 +388,9 @@ class Edit:
 
 
 def forgetting(graph: Graph, what: Selection) -> Edit:
+    left = dict(what.cut)
     return Edit(
-        said=lambda m: m,
+        said=lambda m: replace(m, text=left[m.id]) if m.id in left else m,
         clean=partial(blanked, words=what.text),
         trace=what.trace,
         names=dict.fromkeys(what.trace.names),

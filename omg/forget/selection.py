@@ -17,6 +17,7 @@ from ..graph.graph import GRAPH_MARK, REMOVED_GRAPH, Graph, kept_tombstones, mar
 from ..graph.state import write_private
 from ..inbox import inbox_path
 from ..journal import receipts_of
+from ..message.statements import Statement, statements_of
 from ..message.turn import Message
 from ..node.markdown import BEGIN, END
 from ..node.note import LOG_FOLDER, STANDARD, Node, page_title, parse_node
@@ -128,6 +129,8 @@ class Selection:
     keys: tuple[str, ...] = ()  # sessions that go whole
     trash: tuple[str, ...] = ()  # our notes in the vault's .trash
     beyond: tuple[str, ...] = ()  # "path: why": what OMG cannot, or may not, take it out of
+    # message that stays in part → what is left of it: the sentences of notes that stay
+    cut: tuple[tuple[str, str], ...] = ()
     alone: tuple[str, ...] = ()  # notes that go without their messages, and do not come back from them
     text: str = ""  # what was looked for
     redacts: bool = False  # the text alone is replaced, and nothing goes
@@ -159,12 +162,15 @@ def select(
     in yet never will be.
 
     With a note go the reflections made of it, what it said before, and its messages unless it goes *alone*; with a message,
-    every note that cites it; with all notes on a topic's map, the map.
+    every note that cites it; with all notes on a topic's map, the map. Of a message that is cited, the sentences of other
+    notes stay, and these notes.
     """
     named = with_former_notes(graph, paths)
     said = every_message(graph)
-    cited = () if alone else [s.id for p in named for s in graph.index.sources(p)]
-    messages = with_answers({*asked, *cited}, said)
+    cited = set() if alone else {s.id for p in named for s in graph.index.sources(p)}
+    parts = parted_messages(graph, said, cited - {*asked}, named)
+    taken = [(of, replace(m, text=parts[m.id].gone) if m.id in parts else m) for of, m in said]
+    messages = with_answers({*asked, *cited}, taken) - parts.keys()
     if session is not None or before_ms is not None or matching is not None:
         messages |= {
             m.id
@@ -188,14 +194,17 @@ def select(
         before |= {m for p in lost for m in messages_by_state(graph, p, texts)[1]}
         messages |= with_answers(before, said)
         named |= found | former_notes
-    gone = named | {p for p in graph.index.citing(sorted(messages)) if p.startswith("nodes/")}
+    parts = {id: part for id, part in parts.items() if id not in messages}
+    spared = {p for part in parts.values() for p in part.notes}
+    citing = graph.index.citing(sorted({*messages, *parts}))
+    gone = named | {p for p in citing if p.startswith("nodes/") and p not in spared}
     gone |= {p for m in messages if (p := inbox_path(m)) and graph.vault.bytes(p) is not None}
     former = former_paths(graph, messages)
     gone |= reflecting(graph, gone | former)
     gone |= {p for p in topic_maps(graph) if is_emptied(graph, p, gone) or names_it(p, matching)}
     former |= {p for p in gone if graph.vault.bytes(p) is None}
     gone -= former
-    again = set() if alone else {s.id for p in gone for s in graph.index.sources(p)} - messages
+    again = set() if alone else {s.id for p in gone for s in graph.index.sources(p)} - messages - parts.keys()
     what = Selection(
         paths=tuple(sorted(gone)),
         messages=tuple(sorted(messages)),
@@ -203,13 +212,64 @@ def select(
         linking=tuple(p for p in notes_linking(graph, gone, former) if not is_generated(graph, p)),
         left=tuple(p for p in left if p not in gone),
         names=tuple(sorted((all_names(graph, gone) | former) - gone)),
-        sessions=tuple(sorted({s for s, m in said if m.id in messages})),
+        cut=tuple(sorted((id, part.left) for id, part in parts.items())),
+        sessions=tuple(sorted({s for s, m in said if m.id in messages or m.id in parts})),
         keys=() if session is None else (session,),
         alone=tuple(sorted(named)) if alone else (),
         text=matching or "",
     )
     what = replace(what, trash=tuple(our_trash(graph, what.trace)))
     return replace(what, beyond=beyond_reach(graph, what.trace, skip=what.trash))
+
+
+# --- A message that says more than what goes: the sentences of other notes stay, and these notes.
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Of a message: the text that goes, the text that is left, and the notes that say what is left."""
+
+    gone: str
+    left: str
+    notes: frozenset[str]
+
+
+def parted_messages(
+    graph: Graph, said: Iterable[tuple[str, Message]], cited: Collection[str], named: Collection[str]
+) -> dict[str, Part]:
+    """Of each *cited* message of a person that other notes than the *named* ones have sentences of: what goes and what is left."""
+    found: dict[str, Part] = {}
+    going = [words_of_note(graph, path) for path in named]
+    for m in (m for _, m in said if m.id in cited and m.role == "user"):
+        others = {p: words_of_note(graph, p) for p in graph.index.citing([m.id]) if p not in named}
+        others = {p: words for p, words in others.items() if p.startswith("nodes/")}
+        left, notes = list[Statement](), set[str]()
+        every = statements_of(m)
+        for statement in every if others else ():
+            told = told_words(statement.text)
+            shares = {p: len(told & words) / max(1, len(told)) for p, words in others.items()}
+            meant = max((len(told & words) / max(1, len(told)) for words in going), default=0)
+            if max(shares.values()) >= SAYS_IT and max(shares.values()) > meant:
+                left.append(statement)
+                notes |= {p for p, share in shares.items() if share == max(shares.values())}
+        goes = [s.text for s in every if s not in left]
+        # a note that also says what goes, goes with it
+        notes = {p for p in notes if not any(is_told(text, others[p]) for text in goes)}
+        if left and notes and goes:
+            kept = "\n".join(s.text for s in left)
+            found[m.id] = Part("\n".join(goes), kept, frozenset(notes))
+    return found
+
+
+def is_told(text: str, words: frozenset[str]) -> bool:
+    """Whether *words* tell nearly all of what *text* says."""
+    told = told_words(text)
+    return len(told) > 1 and len(told & words) > 0.8 * len(told)
+
+
+def words_of_note(graph: Graph, path: str) -> frozenset[str]:
+    node = readable_note(graph, path)
+    return told_words(f"{node.title} {node.description} {node.full_body}") if node else frozenset()
 
 
 # --- What a note said before: it is the same fact, and would come back as if it held.
