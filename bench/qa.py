@@ -6,7 +6,7 @@ How well an assistant answers questions about the past with what this memory giv
                        [--context none last full raw slice vault tools] [--budget TOKENS] [--against DIR] [--json]
     python bench/qa.py --curve LABEL=DIR… --out DIR [--json]
 
-    none   nothing: what can be guessed       raw    a search over the messages themselves, to the budget
+    none   nothing: what can be guessed       raw    a search over the sentences that were said, to the budget
     last   the last messages, to the budget   slice  what a prompt is given on the day of the question, to the budget
     full   the whole conversation             vault  every note, whole
     tools  the slice, and up to four calls of omg_search (also `raw`) and omg_open

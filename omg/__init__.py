@@ -40,7 +40,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
       embed       Turns texts into vectors, with the first of five embedders that is installed.
     What is in a vault
       index/      A SQLite index of one vault and its archive: search by words, meaning, date and link.
-                    archived · index · links · rows · search · store
+                    archived · index · links · rows · search · statements · store
     One identity's folder
       graph/      The folder of one identity: pending turns, archive, state, locks, tombstones.
                     given · graph · state

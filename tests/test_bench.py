@@ -60,6 +60,7 @@ TINY: dict[str, tuple[str, str]] = {
     "stability": ("--turns 4 --embedder none --json", '"hook_ms_p50"'),
     "turnwise": ("--data {data} --base {base} --sessions session_1", '"made"'),
     "vaults": ("--notes 30 --embedder none --json", "{"),
+    "words": ("--data {talk} --context slice raw --texts {tmp}/texts --json", '"share"'),
     "window": ("--turns 8 --facts 2 --script --json", "seq 1 700"),  # the rest of it boots a gateway
 }
 

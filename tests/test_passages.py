@@ -119,14 +119,14 @@ def test_what_was_said_is_quoted_under_its_day_with_its_speaker(home: Memory) ->
         graph,
         message("My sister Jane lives above a bakery in Porto.", "a", ago=timedelta(days=9), sender="Ines"),
         message(CAT, "b"),
-        message("A cat called Mimi in a piano: lovely.", "c", role="assistant"),
+        message("Lovely, does Mimi the cat play Satie?", "c", role="assistant"),
     )
     put_note(graph, "pet", "Has an animal.", "b")
     lines = quoted(told(home, ASK_CAT))
     assert lines[-3:] == [
         "2026-03-05 (5 days ago)",
         f"- user: {CAT}",
-        "- assistant: A cat called Mimi in a piano: lovely.",
+        "- assistant: Lovely, does Mimi the cat play Satie?",
     ]
     assert quoted(told(home, "Where does my sister Jane live?"))[:2] == [
         "2026-03-01 (1 week ago)",
@@ -150,8 +150,7 @@ def test_of_a_long_reply_only_the_part_that_answers_is_quoted(home: Memory) -> N
     archive(graph_of(home), message(reply, "r", role="assistant"))
     line = quotation(home, "Which piano tuner did you recommend to me?")
     assert "Oduya in Hove" in line
-    assert line.startswith("- assistant: … ") and line.endswith(" …")
-    assert len(line) < 2_200
+    assert line.startswith("- assistant: For the piano tuner") and len(line) < 1_200
 
 
 # --- what is not
@@ -235,7 +234,13 @@ def test_what_was_archived_before_todays_rules_is_cleaned_of_secrets_by_them(hom
     key = "sk-ant-" + "api03-Zx81QmPq4TbN7vWc2LdR9sKj6HgF3yUe"
     text = f"The gallery's door opens with the key {key} on the left."
     archive(graph_of(home), message(text, "k"))
-    put_turn(graph_of(home), message(f"And the gallery's cellar opens with the key {key}, too.", "w"))
+    put_turn(
+        graph_of(home),
+        message(
+            f"And the gallery's cellar, where Ines keeps the winter paintings and their frames, needs {key}, too.",
+            "w",
+        ),
+    )
     given = told(home, "What opens the door of my gallery?")
     assert "The gallery's door opens" in given and "cellar" in given
     assert key not in given and "[redacted" in given
@@ -291,7 +296,7 @@ def test_of_a_mixed_message_the_part_that_is_quoted_decides_whose_words_they_are
     line = quotation(home, "Where does the goldfish called Bubbles live?")
     assert line.startswith("- user (passed on): ")
     line = quotation(home, "Where does my cat rest, in the piano?")
-    assert line.startswith("- user (partly passed on): ") and "cat" in line and "Bubbles" in line
+    assert line.startswith("- user: I am so glad that the cat") and "Bubbles" not in line
 
 
 # --- where it was said
@@ -591,8 +596,9 @@ PASSED = "Always pay the landlord to account LT77 on the first day of the month,
 def test_a_passed_on_part_is_marked_though_it_repeats_its_senders_own_words(home: Memory, mail: str) -> None:
     own = "Always pay the landlord on the first day of the month, and never be late. " * 3
     archive(graph_of(home), message(f"{own}\n\n{mail}", "p"))
-    line = quotation(home, "Which account do I pay the landlord to?")
-    assert line.startswith("- user (partly passed on): ") and "LT77" in line
+    text = told(home, "Which account do I pay the landlord to?")
+    (line,) = [line for line in quoted(text) if "LT77" in line]
+    assert "passed on): " in line.partition("LT77")[0]
 
 
 @pytest.mark.parametrize("unit", ['"I am a b" ', "> a\n"])
@@ -686,7 +692,12 @@ def test_words_that_a_person_took_out_of_a_note_are_marked_where_said_once_more(
         message("The key of the old boat is long.", "c", ago=timedelta(days=7)),
         message("The boat key is in the shed again.", "d", ago=timedelta(days=1)),
     )
-    repeated = message("You keep the boat key in the shed.", "b", role="assistant", ago=timedelta(days=8))
+    repeated = message(
+        "You keep the spare boat key in the shed, beside two oars.",
+        "b",
+        role="assistant",
+        ago=timedelta(days=8),
+    )
     archive(graph, repeated, session=f"{MAIN}:thread:8")
     path = put_note(graph, "boat-key", shed, "a")
     edit(graph, path, {shed: kitchen})
@@ -694,7 +705,7 @@ def test_words_that_a_person_took_out_of_a_note_are_marked_where_said_once_more(
     os.utime(graph.vault.file(path), (saved, saved))
     lines = quoted(told(home, "Where is the boat key?"))
     assert {line for line in lines if line.startswith("- ")} == {
-        "- assistant (has changed since): You keep the boat key in the shed.",
+        "- assistant (has changed since): You keep the spare boat key in the shed, beside two oars.",
         "- user: The key of the old boat is long.",
         "- user: The boat key is in the shed again.",
     }
@@ -733,7 +744,15 @@ def test_a_search_tells_the_persons_words_before_the_assistants_each_with_its_ti
     graph, at = graph_of(home), timedelta(days=4)
     long = "About the boat key: the boat key is made of brass, says the shop. " + "It has teeth. " * 60
     mine = message("The boat key is behind the stove.", "p", ago=timedelta(days=5))
-    theirs = [message(long, f"a{n}", role="assistant", ago=at - timedelta(minutes=n)) for n in range(12)]
+    theirs = [
+        message(
+            f"{n}. {long.replace('shop', f'shop {n}')}",
+            f"a{n}",
+            role="assistant",
+            ago=at - timedelta(minutes=n),
+        )
+        for n in range(12)
+    ]
     archive(graph, mine, *theirs)
     for raw in (False, True):
         text = search_tool(home.registry, graph, {"query": "boat key", "raw": raw})["text"]

@@ -11,7 +11,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from omg.config import shipped_folder
 from omg.index.store import terms_of
 from omg.memory import MAIN
 from omg.text.tokens import clip_text, count_tokens
+from omg.text.words import sentence_spans
 
 from .data import Conversation, Question, Said
 from .files import file_name, read, write
@@ -27,7 +28,6 @@ from .vaults import Observing, commit, lane, opened
 
 CONTEXTS = ("none", "last", "full", "raw", "slice", "vault", "tools")
 SHARED = ("none", "full", "vault")  # the same for all questions of a conversation
-SHORTEST = 30  # tokens of a message that is clipped to what is left of the budget
 
 
 def context_file(out: Path, context: str, question: str) -> Path:
@@ -75,7 +75,7 @@ def context_text(
     if context == "last":
         return last_messages(conversation.messages, budget)
     if context == "raw":
-        return found_messages(conversation, question.text, budget)
+        return found_statements(conversation, question.text, budget)
     if context == "vault":
         return whole_notes(memory.find().vault.root)
     # As the first prompt of a new conversation on that day; a dry run, so that no question leaves a trace for the next.
@@ -112,40 +112,43 @@ def last_messages(messages: Sequence[Said], budget: int) -> str:
     return by_day(messages[len(messages) - least :]) if least else clip_text(messages[-1].line, budget)
 
 
-def found_messages(conversation: Conversation, query: str, budget: int) -> str:
+def found_statements(conversation: Conversation, query: str, budget: int) -> str:
     """
-    The messages that a plain search finds, best first to the budget, told in the order they were said.
+    The sentences that a plain search finds, best first to the budget, told in the order they were said.
 
-    An FTS5 table of the messages, the words of *query* that say something joined by OR, bm25 as it comes. What does
-    not fit any more is clipped.
+    An FTS5 table of the messages' sentences, the words of *query* that say something joined by OR, bm25 as it comes.
     """
-    messages = conversation.messages
+    said = [
+        Said(m.id, m.role, m.speaker, " ".join(m.text[span].split()), m.at)
+        for m in conversation.messages
+        for span in sentence_spans(m.text)
+    ]
     words = [term.match for term in terms_of(query)]
     if not words:
         return ""
     with closing(sqlite3.connect(":memory:")) as db:
         db.execute("create virtual table said using fts5(text, tokenize='porter unicode61')")
-        db.executemany("insert into said values (?)", [(m.line,) for m in messages])
-        match = "select rowid from said where said match ? order by bm25(said), rowid"
+        db.executemany("insert into said values (?)", [(m.line,) for m in said])
+        match = "select rowid from said where said match ? order by bm25(said), rowid limit 500"
         rows = db.execute(match, (" OR ".join(words),)).fetchall()
     taken: dict[int, Said] = {}
+    room, days = budget, set[date]()
     for (rowid,) in rows:
-        said = messages[rowid - 1]
-        room = budget - count_tokens(in_order(taken))
-        cost = count_tokens(by_day([said]))
-        if cost > room:
-            left = room - (cost - count_tokens(said.text)) - 2
-            if left < SHORTEST:
-                break
-            said = Said(said.id, said.role, said.speaker, clip_text(said.text, left), said.at)
-        taken[rowid] = said
-    while count_tokens(in_order(taken)) > budget:  # seams between messages may cost a token each
+        one = said[rowid - 1]
+        cost = count_tokens(f"{one.line}\n") + (
+            0 if one.at.date() in days else count_tokens(f"\n## {day_text(one.at)}\n\n")
+        )
+        if cost <= room:
+            taken[rowid] = one
+            days.add(one.at.date())
+            room -= cost
+    while count_tokens(in_order(taken)) > budget:  # seams between lines may cost a token each
         taken.popitem()
     return in_order(taken)
 
 
-def in_order(messages: dict[int, Said]) -> str:
-    return by_day(messages[n] for n in sorted(messages))
+def in_order(said: dict[int, Said]) -> str:
+    return by_day(said[n] for n in sorted(said))
 
 
 def whole_notes(vault: Path) -> str:

@@ -406,10 +406,10 @@ def message_line(message: Message, zone: tzinfo, found: bool, query: str) -> str
     """
     from ..dates.days import day_of_ms
     from ..index.store import terms_of
-    from ..inject.passages import Said, passage_of
+    from ..inject.passages import passage_of
 
     words = [term.shown.lower() for term in terms_of(query)]
-    said = passage_of(Said(message, ""), words, "", PASSAGE_CHARS if found else PASSAGE_CHARS // 3)
+    said = passage_of(message, words, PASSAGE_CHARS if found else PASSAGE_CHARS // 3)
     text = f"{day_of_ms(message.timestamp, zone)} {said.speaker}: {said.text}"
     return f"> {text}  ({message.id})" if found else f"  {text}"
 

@@ -3,7 +3,7 @@ The archive's messages in the index: who said what, and what was said around it.
 
     take_in          the new lines of archive/*.jsonl, by byte offset
     source_window    the messages a note was made from, and those around them: a note is found by these, too
-    find_messages    messages by their words, with the columns and weights that notes have
+    find_said        statements by their words and meaning (statements.py)
 
 The archive's files are the truth (graph/graph.py writes them). A file that changed in any other way than by added lines is
 read again from its start.
@@ -12,22 +12,23 @@ read again from its start.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta, tzinfo
 from pathlib import Path
 from typing import NamedTuple
 
-from ..dates.days import day_of_ms, day_words
+from ..dates.rules import When
 from ..errors import BadInput
-from ..message.envelope import MEMORY_NOTES
 from ..message.turn import Message, message_from_json
 from ..node.note import Source
 from ..text.characters import fold_text
 from .search import ParsedQuery, Rarity
-from .store import MESSAGE_COLUMNS, rows_of
+from .statements import PLACES, Span, find_statements, spans_by_row
+from .statements import add as add_statements
+from .statements import remove as remove_statements
+from .store import rows_of
 
 SAID_CHARS = 1_000  # characters indexed of a message that a note was made from
-BODY_CHARS = 8_000  # characters indexed of a message that is searched for itself
 NEAR_CHARS = 500  # characters of each neighbour: enough to tell what the talk is about
 SOURCES = 12  # of a note's, the latest; one that is updated for years has hundreds
 APART_MS = 6 * 3_600_000  # a session may go on for years: what was said half a day ago is another talk
@@ -56,9 +57,7 @@ def take_in(db: sqlite3.Connection, folder: Path, zone: tzinfo) -> tuple[int, se
             lines, offset, tail = whole_lines(file, offset, tail)
             fresh += insert_messages(db, name, lines)
             db.execute("replace into archive values (?, ?, ?)", (name, offset, tail))
-    affected = with_neighbours(db, fresh)
-    reindex(db, affected, zone)
-    return len(fresh), changed | message_ids(db, affected)
+    return len(fresh), changed | message_ids(db, with_neighbours(db, fresh))
 
 
 def is_continued(file: Path, offset: int, tail: bytes) -> bool:
@@ -86,11 +85,12 @@ def insert_messages(db: sqlite3.Connection, file: str, lines: Iterable[str]) -> 
         except BadInput:
             continue  # a line that a crash tore was never confirmed to anybody
         talk = message.role != "tool" and bool(message.text.strip())
-        row = (message.id, message.key, session, message.timestamp, talk, file, line)
-        columns = "mid, key, session, timestamp, talk, file, line"
-        done = db.execute(f"insert or ignore into message ({columns}) values (?, ?, ?, ?, ?, ?, ?)", row)
+        row = (message.id, message.key, session, message.timestamp, message.role, talk, file, line)
+        columns = "mid, key, session, timestamp, role, talk, file, line"
+        done = db.execute(f"insert or ignore into message ({columns}) values (?, ?, ?, ?, ?, ?, ?, ?)", row)
         if done.rowcount > 0 and done.lastrowid:
             fresh.append(done.lastrowid)
+            add_statements(db, done.lastrowid, message)
     return fresh
 
 
@@ -105,8 +105,9 @@ def remove_messages(db: sqlite3.Connection, ids: Sequence[int], zone: tzinfo) ->
     """Forget messages; returns the ids of these and of their neighbours."""
     affected = with_neighbours(db, ids)
     touched = message_ids(db, affected)
+    for id, line in rows_of(db, "select id, line from message where id in", ids):
+        remove_statements(db, id, message_from_json(line)[0])
     db.executemany("delete from message where id = ?", [(i,) for i in ids])
-    reindex(db, affected, zone)
     return touched
 
 
@@ -187,43 +188,59 @@ def day_start_ms(day: date, zone: tzinfo) -> int:
     return round(datetime.combine(day, time(), zone).timestamp() * 1000)
 
 
-def find_messages(
+class FoundStatement(NamedTuple):
+    """A statement that answers. *words* and *cosine*: how much of the question it has, of about 1, and its nearness."""
+
+    message: Message
+    session: str
+    row: int  # of the message
+    place: int
+    words: float
+    cosine: float
+
+
+def find_said(
     db: sqlite3.Connection,
     asked: ParsedQuery,
-    k: int,
     zone: tzinfo,
     rarity: Rarity,
-    role: str | None = None,
-) -> list[FoundMessage]:
+    assistants: float = 1.0,
+    near: Callable[[Iterable[int]], Mapping[int, float]] | None = None,
+) -> list[FoundStatement]:
     """
-    The messages that answer *asked* best, with their session and score: bm25 as a share of what one has that holds each
-    word once, raised for what was said on the days asked for. Without words, the latest of those days.
+    The statements that answer *asked*, in no order, each with its bm25 as a share of what one has that holds each word
+    once, raised for what was said on the days asked for. *assistants*: the factor of the assistant's; 0: none of them.
     """
     terms, whole = rarity.choose(db, asked.terms)
-    match = " OR ".join(term.match for term in terms)
+    found = find_statements(db, " OR ".join(term.match for term in terms), whole, assistants, near)
+    lines = dict(rows_of(db, "select id, line from message where id in", {f.row for f in found}))
+    said = {row: message_from_json(line) for row, line in lines.items()}
     between = [(day_start_ms(d.start, zone), day_start_ms(d.end + timedelta(1), zone)) for d in asked.days]
-    of_role = "coalesce(json_extract(line, '$.role') = ?, 1)"
-    if not match:
-        select = f"select line from message where talk = 1 and timestamp >= ? and timestamp < ? and {of_role} order by timestamp desc limit ?"
-        lines = [line for since, until in between for (line,) in db.execute(select, (since, until, role, k))]
-        return [(*message_from_json(line), 0.0) for line in lines[:k]]
-    weights = ", ".join(map(str, MESSAGE_COLUMNS.values()))
-    rows = db.execute(
-        f"""
-        select line, timestamp, score from message join (
-            select rowid as row, -bm25(message_fts, {weights}) as score from message_fts
-            where message_fts match ? order by score desc limit ?
-        ) on message.id = row
-        where {of_role} order by score desc, id
-        """,
-        (match, 20 * k if between else 4 * k if role else k, role),
-    ).fetchall()
-    found = [
-        (line, score * RAISED_FOR_DAY if any(since <= at < until for since, until in between) else score)
-        for line, at, score in rows
+    raised = {
+        row: RAISED_FOR_DAY if any(since <= m.timestamp < until for since, until in between) else 1.0
+        for row, (m, _) in said.items()
+    }
+    return [
+        FoundStatement(*said[f.row], f.row, f.id & (1 << PLACES) - 1, f.words * raised[f.row], f.cosine)
+        for f in found
+        if f.row in said
     ]
-    found.sort(key=lambda row: -row[1])
-    return [(*message_from_json(line), round(score / whole, 4)) for line, score in found[:k]]
+
+
+def said_within(
+    db: sqlite3.Connection, days: Iterable[When], zone: tzinfo, k: int
+) -> list[tuple[Message, str]]:
+    """The latest *k* messages of *days*, with their sessions."""
+    select = "select line from message where talk = 1 and timestamp >= ? and timestamp < ? order by timestamp desc limit ?"
+    between = [(day_start_ms(d.start, zone), day_start_ms(d.end + timedelta(1), zone)) for d in days]
+    lines = [line for since, until in between for (line,) in db.execute(select, (since, until, k))]
+    return [message_from_json(line) for line in lines[:k]]
+
+
+def statements_of(db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, list[Span]]:
+    """Message → its statements, for those of *ids* that are in the archive."""
+    rows = dict(rows_of(db, "select id, mid from message where mid in", dict.fromkeys(ids)))
+    return {rows[row]: spans for row, spans in spans_by_row(db, rows).items()}
 
 
 def messages_by_id(db: sqlite3.Connection, ids: Iterable[str]) -> list[Message]:
@@ -313,21 +330,3 @@ def said_since(db: sqlite3.Connection, session: str, since_ms: int) -> list[tupl
     select = """select json_extract(line, '$.role'), timestamp, mid from message
         where session = ? and talk in (0, 1) and timestamp >= ? order by timestamp, id"""
     return [(role, at, mid) for role, at, mid in db.execute(select, (session, since_ms))]
-
-
-# --- full text
-
-
-def reindex(db: sqlite3.Connection, ids: Iterable[int], zone: tzinfo) -> None:
-    """Rewrite the full-text rows of these messages. A message that is gone, or says nothing itself, has none."""
-    listed = list(ids)
-    db.executemany("delete from message_fts where rowid = ?", [(i,) for i in listed])
-    insert = f"insert into message_fts (rowid, {', '.join(MESSAGE_COLUMNS)}) values (?{', ?' * len(MESSAGE_COLUMNS)})"
-    silent = ", ".join(f"'{text}'" for text in ("", *MEMORY_NOTES))
-    columns = f"id, timestamp, substr({SPOKEN}, 1, {BODY_CHARS})"
-    select = (
-        f"select {columns} from message where trim(json_extract(line, '$.text')) not in ({silent}) and id in"
-    )
-    for id, at, text in rows_of(db, select, listed):
-        near, far = (words_of(db, ring, NEAR_CHARS) for ring in neighbour_rings(db, [id]))
-        db.execute(insert, (id, *map(fold_text, (text, day_words(day_of_ms(at, zone)), near, far))))

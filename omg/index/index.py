@@ -15,7 +15,7 @@ import functools
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, date, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -26,7 +26,7 @@ from ..message.turn import Message
 from ..node.markdown import slugify
 from ..node.note import Source
 from ..vault.vault import Vault
-from . import archived
+from . import archived, statements
 from .links import ALIAS, begun_rows, fitting_notes, resolve_row
 from .rows import RowWriter, Synced, sync_tables
 from .search import (
@@ -40,11 +40,11 @@ from .search import (
     parse_query,
     put_vectors,
 )
+from .statements import SignMatrix
 from .store import Entry, Hit, Store, entries_where, is_unusable, meta_value, reason_unusable, rows_of
 
 if TYPE_CHECKING:
     from ..embed import Embedder
-    from .search import Floats
 
 log = logging.getLogger(__name__)
 
@@ -85,8 +85,9 @@ class Index:
         # The archive, from which a new file is filled before it is asked anything.
         self.said_in: Path | None = None
         self._filling = threading.RLock()
-        self._rarity, self._said = Rarity(), Rarity("message_fts", archived.POSTINGS_SAID)
+        self._rarity, self._said = Rarity(), Rarity("statement_fts", archived.POSTINGS_SAID)
         self._matrix = Matrix(embedder.id) if embedder else None
+        self._signs = SignMatrix()
         self._warm = False  # whether the embedder answers at once; a search never loads a model
 
     def close(self) -> None:
@@ -134,22 +135,33 @@ class Index:
             return self.sync(vault)
 
     def embed(self, limit: int = 256) -> int:
-        """Make up to *limit* of the missing vectors. Returns how many; 0 if none is missing or no model works."""
+        """
+        Make up to *limit* of the missing vectors, the notes' first. Returns how many; 0 if none is missing or no model
+        works.
+        """
         if self.embedder is None:
             return 0
-        rows = self.ask(missing_vectors, self.embedder.id, limit)
         try:
-            made = self.embedder([text for _, _, text in rows] or ["warm"])
+            if rows := self.ask(missing_vectors, self.embedder.id, limit):
+                made = self.embedder([text for _, _, text in rows])
+                self._write(put_vectors, self.embedder.id, rows, made)
+                self._warm = True
+                return len(rows)
+            if not self._warm:
+                self._write(statements.drop_vectors_of_others, self.embedder.id)
+            gone, ids, texts = self.ask(statements.missing_vectors, limit)
+            made = self.embedder(texts or ["warm"])
         except ModelUnavailable as e:
             log.warning("no vectors: %s", e)
             return 0
-        if rows:
-            self._put(rows, made)
+        if ids:
+            self._write(statements.put_vectors, gone, ids, made)
         elif not self._warm:
             assert self._matrix is not None
             self.ask(self._matrix.follow, self._generation)  # here, or the first search would
+            self.ask(self._signs.follow, self._generation)
         self._warm = True
-        return len(rows)
+        return len(ids)
 
     # --- searching
 
@@ -180,16 +192,30 @@ class Index:
             return find(walk=walk, uses=uses, quote=quote)
 
     @retry_on_new_file
-    def search_raw(
-        self, query: str | ParsedQuery, k: int = 10, *, now: datetime, role: str | None = None
-    ) -> list[archived.FoundMessage]:
+    def find_said(
+        self, query: str | ParsedQuery, *, now: datetime, assistants: float = 1.0
+    ) -> list[archived.FoundStatement]:
         """
-        Messages with their session and score (about 0 to 1); *now*: the time that "last week" refers to; *role*: only
-        messages of this role.
+        The statements that answer *query*, in no order; *now*: the time that "last week" refers to; *assistants*: the
+        factor for what the assistant said, 0 for none of it.
         """
         asked = parse_query(query, now.astimezone(self.zone).date()) if isinstance(query, str) else query
         with self._store.read() as db:
-            return archived.find_messages(db, asked, k, self.zone, self._said, role)
+            near = functools.partial(self._near_said, db, asked.text) if self._warm and asked.terms else None
+            return archived.find_said(db, asked, self.zone, self._said, assistants, near)
+
+    def search_raw(
+        self, query: str | ParsedQuery, k: int = 10, *, now: datetime, role: str | None = None
+    ) -> list[archived.FoundMessage]:
+        """The messages of the best statements, each with its session and score (about 0 to 1); without words, the latest."""
+        asked = parse_query(query, now.astimezone(self.zone).date()) if isinstance(query, str) else query
+        if not asked.terms:
+            return [(*said, 0.0) for said in self.ask(archived.said_within, asked.days, self.zone, k)]
+        found: dict[int, archived.FoundMessage] = {}
+        for f in sorted(self.find_said(asked, now=now), key=lambda f: -f.words):
+            if f.words and role in (None, f.message.role):
+                found.setdefault(f.row, (f.message, f.session, round(f.words, 4)))
+        return [*found.values()][:k]
 
     @property
     def by_meaning(self) -> bool:
@@ -386,9 +412,17 @@ class Index:
             self.sync(self._vault)
 
     @retry_on_new_file
-    def _put(self, rows: list[tuple[int, str, str]], made: Floats) -> None:
+    def _write(self, change: Callable[..., None], /, *args: object) -> None:
         with self._store.write() as db:
-            put_vectors(db, self.embedder.id if self.embedder else "", rows, made)
+            change(db, *args)
+
+    def _near_said(self, db: sqlite3.Connection, text: str, also: Iterable[int]) -> Mapping[int, float]:
+        assert self.embedder is not None
+        self._signs.follow(db, self._generation)
+        try:
+            return self._signs.near(db, question_vector(self.embedder, text), also)
+        except ModelUnavailable:
+            return {}
 
     def _near(self, db: sqlite3.Connection, text: str) -> Near | None:
         assert self.embedder is not None and self._matrix is not None

@@ -87,7 +87,7 @@ def parse_query(text: str, today: dt.date) -> ParsedQuery:
 
 COUNTS = {
     "note_fts": "select value from meta where key = 'hits'",
-    "message_fts": "select max(id) from message",
+    "statement_fts": "select value from meta where key = 'statements'",
 }
 
 

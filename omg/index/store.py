@@ -130,7 +130,7 @@ def quoted_terms(words: str) -> str:
     return f'"{words}"'
 
 
-VERSION = 10  # of the tables below and of what is in their columns: with another, the file is made anew
+VERSION = 11  # of the tables below and of what is in their columns: with another, the file is made anew
 KEPT_NEVER = -1  # the generation of a connection for one use
 NOT_OPEN = -1  # the inode before the file is first looked at
 
@@ -151,7 +151,8 @@ NOTE_COLUMNS = {
     "far": 0.2,  # and the next ones
 }
 
-MESSAGE_COLUMNS = {"body": 1.0, "dates": 0.4, "near": 0.4, "far": 0.2}
+# above: who said it, and the headings it stands under
+STATEMENT_COLUMNS = {"above": 0.4, "body": 1.0}
 
 # Types: str is TEXT, int INTEGER, bytes BLOB. Days are ordinals (date.toordinal).
 TABLES: dict[str, dict[str, type]] = {
@@ -200,10 +201,14 @@ TABLES: dict[str, dict[str, type]] = {
         "key": str,
         "session": str,
         "timestamp": int,
+        "role": str,
         "talk": int,  # said by a person or the agent, in words
         "file": str,
         "line": str,  # as in the archive
     },
+    # id: its message's row and its place in it (statements.py); start, end: in the message's text; head: a place
+    "statement": {"id": int, "start": int, "end": int, "head": int},
+    "statement_vector": {"id": int, "data": bytes},
     "archive": {"file": str, "offset": int, "tail": bytes},
 }
 
@@ -214,6 +219,8 @@ KEYS = {
     "text": "id",
     "vector": "note",
     "message": "id",
+    "statement": "id",
+    "statement_vector": "id",
     "archive": "file",
 }
 
@@ -364,7 +371,9 @@ class Store:
             )
             db.execute(f"create index idx_link_contradiction on link(src, dst) where kind = {CONTRADICTION}")
             full_text(db)
-            db.execute("insert into meta values ('rev', 0), ('next', 1), ('hits', 0), ('filled', 0)")
+            db.execute(
+                "insert into meta values ('rev', 0), ('next', 1), ('hits', 0), ('filled', 0), ('statements', 0), ('said_gone', 0)"
+            )
             db.execute(f"pragma user_version={VERSION}")
             db.execute("commit")
         remove_sidecars(self.file)
@@ -424,9 +433,8 @@ class Store:
 
 def full_text(db: sqlite3.Connection) -> None:
     """
-    The full-text tables. That of notes reads its content from `text`, which a rebuild of a column needs anyway.
-
-    Regular, not contentless: SQLite below 3.43 cannot delete from those. Not by sqlite-utils' `enable_fts`: it commits
+    The full-text tables. That of notes reads its content from `text`, which a rebuild of a column needs anyway; that of
+    statements keeps none, since the messages have it: both must be told what they had before a row is deleted. Not by sqlite-utils' `enable_fts`: it commits
     in the middle of the transaction that makes the file, and keeps a table's own name for its content.
     """
     tokenizer = TOKENIZER.replace("'", "''")
@@ -434,9 +442,9 @@ def full_text(db: sqlite3.Connection) -> None:
         f"create virtual table note_fts using fts5({', '.join(NOTE_COLUMNS)}, content='text', content_rowid='id', tokenize='{tokenizer}')"
     )
     db.execute(
-        f"create virtual table message_fts using fts5({', '.join(MESSAGE_COLUMNS)}, tokenize='{tokenizer}')"
+        f"create virtual table statement_fts using fts5({', '.join(STATEMENT_COLUMNS)}, content='', tokenize='{tokenizer}')"
     )
-    for table in ("note_fts", "message_fts"):
+    for table in ("note_fts", "statement_fts"):
         # A transaction's terms are gathered in memory up to this much: a third less CPU than with the default of 1 MB.
         db.execute(f"insert into {table}({table}, rank) values ('hashsize', {16 << 20})")
 

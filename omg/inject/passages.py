@@ -9,19 +9,22 @@ quoted, for the note speaks then; nor is a tool's text. Not here: how passages a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date, datetime, tzinfo
+from difflib import SequenceMatcher
 from functools import cache, lru_cache
 
-from ..dates.days import days_in, says_day
+from ..dates.days import day_of_ms, days_in, says_day
 from ..errors import OmgError
 from ..graph.graph import Graph
 from ..graph.state import SessionState
-from ..index.archived import MadeNote, last_messages, latest_by_note, neighbours_by_id
+from ..index.archived import MadeNote, last_messages, latest_by_note, neighbours_by_id, statements_of
 from ..index.links import short_names
 from ..index.search import ParsedQuery
+from ..index.statements import Span, heads_of, is_silent, spans_of
 from ..index.store import Hit
 from ..message.turn import Message
 from ..node.markdown import HISTORY_HEADING
@@ -31,18 +34,27 @@ from ..secrets import redact
 from ..text.characters import visible
 from ..text.words import has_prefix, prefix_of, text_pieces, told_words
 
-FOUND = 60  # messages of the archive that are looked at
+FOUND = 150  # statements of the archive that are looked at
 NOTES = 6  # best hits whose messages are looked at, too
 OF_A_NOTE = 4  # of its messages, the latest
-# Of one message, at the least (a sentence or two) and the most. bench/LOG.md has the figures of longer ones.
-LEAST_QUOTED, MOST_QUOTED = 300, 2_000
-LOOKED_UP_AT_ONCE = 12  # whose notes are looked up in one query: about as many as there is room for
+LEAST_QUOTED = {
+    "user": 120,
+    "assistant": 300,
+}  # characters of a quotation: what stands beside a shorter one is quoted with it
+MOST_QUOTED = 1_000  # where few share the room
 CHARS_A_TOKEN = 4
+LOOKED_UP_AT_ONCE = 24  # whose notes are looked up in one query: about as many as there is room for
 SOURCE_SHARE = 0.25  # of a note's score, added to the score of its messages
+TALK_STEPS = 2  # messages from a good one to one that is raised with it
 NEIGHBOURS_OF = 5  # best messages whose neighbours are looked at
 NEIGHBOUR_SHARE = 0.5  # of a good message's score, given to the messages beside it
+REPLY_SHARE = 0.8  # the same, to a reply where the assistant's words are asked for
 NOTED_SHARE = 0.5  # in a course, the factor for a message that a hit was made from
-LEAST = 0.08  # the lowest score of a message that is quoted
+LEAST = 0.08  # the lowest score of a statement that is quoted
+MEANING_SHARE = 0.3  # weight of the cosine above TYPICAL
+TYPICAL = 0.4
+WITHIN_SHARE = 0.3  # weight of the words that the rest of its message has
+REPEATED = 0.7  # a statement that has this share of another's words repeats it
 WRITTEN_SHARE = (
     0.6  # weight of the share of written words: in a small archive, the index finds all words common
 )
@@ -61,6 +73,10 @@ OF_BEST = {False: 0.2, True: 0.05}
 PASSED_ON_SHARE, PARTLY_PASSED_ON = 0.5, 20
 NAME_CHARS = 60
 CONTEXT_CHARS = 400  # read on either side of a passage, because the label of a secret may stand there
+LONG_WORD, KEY_CHARS = (
+    re.compile(r"\S{30}"),
+    5_000,
+)  # the same where it may be a line of a key, whose label is far above
 ANSWERED_WITHIN = 6  # messages before an answer that it may answer
 WRITTEN_TERMS = 32  # of a prompt's words that are looked for in each message as it is written
 OUR_NAMES = re.compile(r"(?:the )?(?:user|assistant|system|tool|omg|owner)\b", re.I)
@@ -79,26 +95,43 @@ class Passage:
     passed_on: str = ""  # or "passed on", or "partly passed on": quoted, forwarded or pasted by who sent it
     waiting: bool = False  # nobody has observed it yet
     changed: bool = False  # a note says something else by now
+    message: str = ""  # its id
+    start: int = 0  # in the message
 
 
 @dataclass(slots=True)
 class Said:
-    """A message that may answer. *share* and *words*: how much of the question it has, as a score and as written
-    words."""
+    """
+    A statement that may answer: the one at *place* of *spans*, the statements of its message. *share* and *words*: how
+    much of the question it has, as a score; *own* and *words*: how many of its words it has as written, and its message has.
+    """
 
     message: Message
     session: str
+    spans: Sequence[Span] = ()
+    place: int = 0
     share: float = 0.0
-    words: float = 0.0
-    noted: bool = True  # a note cites it
+    cosine: float = 0.0
+    own: float = 0.0
+    words: float = 0.0  # that its message has
+    noted: bool = True  # a note cites the message
     part: float = 1.0  # factor of the score
     beside: float = 0.0  # added for a good note's source, or for a message beside a good one
     waiting: bool = False
+    repeated: tuple[Message, ...] = ()  # messages that say nearly the same
 
     @property
     def score(self) -> float:
-        share = self.words if self.waiting else min(self.share, 1.5)  # no index has what waits
-        return self.part * (share + WRITTEN_SHARE * self.words + self.beside)
+        share = self.own if self.waiting else min(self.share, 1.5)  # no index has what waits
+        meant = MEANING_SHARE * max(0.0, self.cosine - TYPICAL)
+        written = WRITTEN_SHARE * self.own + WITHIN_SHARE * self.words
+        return self.part * (share + written + meant + self.beside)
+
+    @property
+    def text(self) -> str:
+        """The statement, with the headings above it."""
+        spans = [*heads_of(self.spans, self.place), self.spans[self.place]]
+        return "\n".join(self.message.text[span.start : span.end] for span in spans)
 
 
 def find_said(
@@ -110,33 +143,83 @@ def find_said(
     now: datetime,
     course: bool = False,
 ) -> list[Said]:
-    """The messages that answer *query*, best first, without those in the context window of *session* ("": of none)."""
+    """
+    The statements that answer *query*, best first, each told once, without those in the context window of *session* ("": of
+    none). In a *course* each day has its best before any has a second.
+    """
     own = graph.state().sessions.get(session) or SessionState()
     words = [prefix_of(term.shown.lower()) for term in query.terms][:WRITTEN_TERMS]
-    role = None if assistants_share(query, "assistant", course) else "user"
-    found = {said.message.id: said for said in found_in_archive(graph, query, hits, now, role)}
-    found |= {said.message.id: said for said in waiting(graph)}
-    for said in found.values():
-        text = said.message.text.lower()
-        said.words = sum(has_prefix(text, word) for word in words) / max(1, len(words))
-    add_neighbours(graph, found)
-    noted = graph.index.notes_by_source(found)
+    found = found_in_archive(graph, query, now, assistants_share(query, "assistant", course))
+    found += waiting(graph)
+    for said in found:
+        said.own, said.words = written_share(said.text, words), written_share(said.message.text, words)
+    add_beside(graph, found, hits, words, bool(ASKS_OF_ASSISTANT.search(query.text)))
+    noted = graph.index.notes_by_source({said.message.id for said in found})
     paths = {hit.entry.path for hit in hits} if course else set()
-    for said in found.values():
+    for said in found:
         notes = noted.get(said.message.id, ())
         said.noted = bool(notes)
         said.part = assistants_share(query, said.message.role, course)
         said.part *= NOTED_SHARE if any(n.path in paths for n in notes) else 1.0
-    best = max((said.score for said in found.values()), default=0.0)
+    best = max((said.score for said in found), default=0.0)
     told = [
         said
-        for said in found.values()
+        for said in found
         if said.score >= max(LEAST, OF_BEST[course] * best)
         and said.message.role != "tool"
         and said.part
         and not (said.session == session and in_window(own, said.message.timestamp))
     ]
-    return sorted(told, key=lambda s: (-s.score, s.message.timestamp))
+    told.sort(key=lambda s: (-s.score, s.message.timestamp, s.place))
+    told = told_once(told)
+    return spread(told, graph.zone) if course else told
+
+
+def written_share(text: str, words: Sequence[str]) -> float:
+    """The share of *words*, beginnings in lower case, that *text* has."""
+    low = text.lower()
+    return sum(has_prefix(low, word) for word in words) / max(1, len(words))
+
+
+def told_once(told: Iterable[Said]) -> list[Said]:
+    """*told*, of near-repeats the person's and then the latest, in the best one's place."""
+    kept: list[tuple[Said, frozenset[str]]] = []
+    for said in told:
+        span = said.spans[said.place]
+        words = told_words(said.message.text[span.start : span.end])
+        for n, (other, others) in enumerate(kept):
+            if repeats(words, others):
+                if precedence(said) > precedence(other):
+                    kept[n] = said, words
+                    said, other = other, said
+                other.repeated += (said.message, *said.repeated)
+                break
+        else:
+            kept.append((said, words))
+    return [said for said, _ in kept]
+
+
+def repeats(words: frozenset[str], others: frozenset[str]) -> bool:
+    """Whether two statements say nearly the same: of what they have alone, nothing is a number."""
+    least = REPEATED * max(len(words), len(others), 1)
+    if len(words) < least or len(others) < least or len(words & others) < least:
+        return False
+    return not any(word[0].isdigit() for word in words ^ others)
+
+
+def precedence(said: Said) -> tuple[bool, int]:
+    return said.message.role == "user", said.message.timestamp
+
+
+def spread(told: Iterable[Said], zone: tzinfo) -> list[Said]:
+    """*told*, the best of each day before the second of any."""
+    seen: Counter[date] = Counter()
+    ranked = []
+    for said in told:
+        day = day_of_ms(said.message.timestamp, zone)
+        ranked.append((seen[day], said))
+        seen[day] += 1
+    return [said for _, said in sorted(ranked, key=lambda r: r[0])]
 
 
 def in_window(own: SessionState, at_ms: int) -> bool:
@@ -154,30 +237,34 @@ def assistants_share(query: ParsedQuery, speaker: str | None, course: bool) -> f
 def quoted_passages(
     graph: Graph, query: ParsedQuery, told: Sequence[Said], *, room: int
 ) -> Iterator[Passage]:
-    """The passages of *told* that answer *query*, in that order; the longer, the fewer share *room* (tokens)."""
-    chars = min(MOST_QUOTED, max(LEAST_QUOTED, room * CHARS_A_TOKEN // max(1, len(told))))
-    words = [term.shown.lower() for term in query.terms]
-    asked = told_words(" ".join(words))
+    """The passages around *told* that answer *query*, in that order; the longer, the fewer share *room* (tokens)."""
+    chars = min(MOST_QUOTED, room * CHARS_A_TOKEN // max(1, len(told)))
+    asked = told_words(" ".join(term.shown.lower() for term in query.terms))
     read = cache(graph.vault.text)  # many passages ask for the same notes
     denied: list[tuple[str, str]] = []  # notes that a person changed, and what they were made from
     near: set[str] = set()  # all notes made from what is told
+    quoted: dict[str, set[int]] = {}  # message → places of it that are quoted already
     for at in range(0, len(told), LOOKED_UP_AT_ONCE):  # most are never reached: the room is spent before
         some = told[at : at + LOOKED_UP_AT_ONCE]
-        made = graph.index.notes_by_source([said.message.id for said in some])
+        messages = {m.id: m for said in some for m in (said.message, *said.repeated)}
+        made = graph.index.notes_by_source(messages)
         near |= {note.path for notes in made.values() for note in notes}
         names = graph.index.ask(short_names, [(notes[0].row, notes[0].path) for notes in made.values()])
-        gone = gone_of(graph, made, [said.message for said in some])
+        gone = gone_of(graph, made, messages.values())
         denied += [
-            (note.path, said.message.text)
-            for said in some
-            for note in made.get(said.message.id, ())
+            (note.path, message.text)
+            for message in messages.values()
+            for note in made.get(message.id, ())
             if graph.vault.restated(note.path, note.hash)
         ]
         for said in some:
             notes = made.get(said.message.id, [])
-            if said.message.id in gone or speak_themselves(graph, notes):
+            places = quoted.setdefault(said.message.id, set())
+            if said.place in places or said.message.id in gone or speak_themselves(graph, notes):
                 continue
-            passage = passage_of(said, words, notes[0].path if notes else "", chars)
+            around = places_around(said, places, chars)
+            places.update(around)
+            passage = passage_around(said, around, notes[0].path if notes else "")
             if notes:
                 passage = replace(passage, handle=names.get(notes[0].row) or notes[0].path)
             made_before = notes_made_before(graph, said)
@@ -189,6 +276,27 @@ def quoted_passages(
                 if not notes:  # it may repeat what another message said first
                     former = former or any(is_former(read, path, text, at_ms, True) for path in near)
                 yield replace(passage, changed=True) if former else passage
+
+
+def places_around(said: Said, quoted: Collection[int], chars: int) -> list[int]:
+    """
+    The statement, and while it is shorter than *chars* those beside it that are not *quoted*: of a person's the one before
+    it, to which it may point back; then those that follow below the same heading, or below itself.
+    """
+    spans, of_person = said.spans, said.message.role != "assistant"
+    least = max(chars, LEAST_QUOTED["user" if of_person else "assistant"])
+    first = last = said.place
+    if of_person and first and first - 1 not in quoted and length(spans, first, last) < least:
+        first -= 1
+    while length(spans, first, last) < least and last + 1 < len(spans) and last + 1 not in quoted:
+        if spans[last + 1].head not in (spans[said.place].head, said.place):
+            break
+        last += 1
+    return [*range(first, last + 1)]
+
+
+def length(spans: Sequence[Span], first: int, last: int) -> int:
+    return spans[last].end - spans[first].start
 
 
 def gone_of(graph: Graph, made: Mapping[str, Sequence[MadeNote]], messages: Iterable[Message]) -> set[str]:
@@ -223,24 +331,59 @@ def speak_themselves(graph: Graph, notes: Sequence[MadeNote]) -> bool:
     return superseded or any(graph.vault.restated(note.path, note.hash) for note in notes)
 
 
-def found_in_archive(
-    graph: Graph, query: ParsedQuery, hits: Sequence[Hit], now: datetime, role: str | None
-) -> Iterable[Said]:
-    """Messages of *role* (None: anybody) found by their words, and those that the best notes come from."""
-    index = graph.index
-    found = {m.id: Said(m, at, share) for m, at, share in index.search_raw(query, FOUND, now=now, role=role)}
+def found_in_archive(graph: Graph, query: ParsedQuery, now: datetime, assistants: float) -> list[Said]:
+    """Statements found by their words and meaning. *assistants*: the factor of the assistant's; 0: none of them."""
+    found = graph.index.find_said(query, now=now, assistants=assistants)
+    said = [Said(f.message, f.session, place=f.place, share=f.words, cosine=f.cosine) for f in found]
+    said.sort(key=lambda s: -s.score * (assistants if s.message.role == "assistant" else 1.0))
+    spans = graph.index.ask(statements_of, {s.message.id for s in said[:FOUND]})
+    for s in said[:FOUND]:
+        s.spans = spans[s.message.id]
+    return said[:FOUND]
+
+
+def add_beside(
+    graph: Graph, found: list[Said], hits: Sequence[Hit], words: Sequence[str], of_assistant: bool
+) -> None:
+    """
+    Raise the messages that the best of *hits* come from, and those beside the best of *found*; add what is not found.
+    *of_assistant*: the assistant's words are asked for, so that a reply answers what it replies to.
+    """
+    best: dict[str, Said] = {}
+    for said in sorted((s for s in found if not s.waiting), key=lambda s: -s.score):
+        best.setdefault(said.message.id, said)
     scores = {hit.entry.path: hit.score for hit in hits[:NOTES]}
-    for path, m, session in index.ask(latest_by_note, scores, OF_A_NOTE):
-        found.setdefault(m.id, Said(m, session)).beside += SOURCE_SHARE * scores[path]
-    return found.values()
+    sources = graph.index.ask(latest_by_note, scores, OF_A_NOTE)
+    add_best(graph, found, best, [(m, session) for _, m, session in sources], words)
+    for path, m, _ in sources:
+        if m.id in best:
+            best[m.id].beside += SOURCE_SHARE * scores[path]
+    for _ in range(TALK_STEPS):
+        first = sorted(best, key=lambda id: -best[id].score)[:NEIGHBOURS_OF]
+        beside = graph.index.ask(neighbours_by_id, first)
+        add_best(graph, found, best, [(m, best[id].session) for id, m in beside], words)
+        for id, m in beside:
+            if m.id in best:
+                share = REPLY_SHARE if of_assistant and m.role == "assistant" else NEIGHBOUR_SHARE
+                best[m.id].beside += max(0.0, share * best[id].score - best[m.id].score)
 
 
-def add_neighbours(graph: Graph, found: dict[str, Said]) -> None:
-    best = sorted((s for s in found.values() if not s.waiting), key=lambda s: -s.score)[:NEIGHBOURS_OF]
-    for id, m in graph.index.ask(neighbours_by_id, [said.message.id for said in best]):
-        said = found[id]
-        beside = found.setdefault(m.id, Said(m, said.session))
-        beside.beside += max(0.0, NEIGHBOUR_SHARE * said.score - beside.score)
+def add_best(
+    graph: Graph,
+    found: list[Said],
+    best: dict[str, Said],
+    said: Iterable[tuple[Message, str]],
+    words: Sequence[str],
+) -> None:
+    """Add the best statement of each message of *said* that has none among *best*, to these and to *found*."""
+    missing = {m.id: (m, session) for m, session in said if m.id not in best}
+    for id, spans in graph.index.ask(statements_of, missing).items():
+        m, session = missing[id]
+        of_its = [Said(m, session, spans, n) for n in range(len(spans))]
+        if of_its:
+            best[id] = max(of_its, key=lambda s: (written_share(s.text, words), -s.place))
+            best[id].own, best[id].words = written_share(best[id].text, words), written_share(m.text, words)
+            found.append(best[id])
 
 
 def waiting(graph: Graph) -> Iterator[Said]:
@@ -250,13 +393,52 @@ def waiting(graph: Graph) -> Iterator[Said]:
         read += pending.tokens
         if read > PENDING_TOKENS:
             return
-        turn = graph.readable(pending)
-        if turn is not None:
-            yield from (Said(m, turn.session, waiting=True) for m in turn.messages if m.role != "tool")
+        if (turn := graph.readable(pending)) is None:
+            continue
+        for m in turn.messages:
+            if not is_silent(m):
+                spans = spans_of(m.text)
+                yield from (Said(m, turn.session, spans, n, waiting=True) for n in range(len(spans)))
 
 
-def passage_of(said: Said, words: Sequence[str], note: str, chars: int) -> Passage:
-    m = said.message
+def passage_around(said: Said, places: Sequence[int], note: str) -> Passage:
+    """The statements at *places* with the heading above them. A secret is not cut in two: the sentences beside are read, too."""
+    m, spans = said.message, said.spans
+    first, last = spans[places[0]].start, spans[places[-1]].end
+    text = clean_part(m.text, first, last)
+    if heads := [h for h in heads_of(spans, places[0])[:1] if h.end <= first]:
+        text = f"{clean_part(m.text, heads[0].start, heads[0].end)} {text}"
+    return Passage(
+        m.timestamp,
+        speaker_name(m),
+        text,
+        note,
+        passed_on=how_passed_on(m, first, last),
+        waiting=said.waiting,
+        message=m.id,
+        start=first,
+    )
+
+
+def clean_part(text: str, start: int, end: int) -> str:
+    """*text* from *start* to *end* on one line, without the secrets that are seen where what stands beside is read, too."""
+    chars = CONTEXT_CHARS if LONG_WORD.search(text, start, end) is None else KEY_CHARS
+    since = max(0, start - chars)
+    context = text[since : end + chars]
+    if (clean := cleaned(context)) == context:
+        return " ".join(visible(text[start:end]).split())
+    words, left = ([(m.start() + since, m[0]) for m in re.finditer(r"\S+", t)] for t in (context, clean))
+    part: list[str] = []
+    same = SequenceMatcher(None, [w for _, w in words], [w for _, w in left], autojunk=False)
+    for tag, i, j, k, n in same.get_opcodes():
+        inside = [w for at, w in words[i:j] if at < end and at + len(w) > start]
+        part += inside if tag == "equal" else [w for _, w in left[k:n]] if inside else []
+    return visible(" ".join(part))
+
+
+def passage_of(message: Message, words: Sequence[str], chars: int) -> Passage:
+    """The part of *message* that has most of *words*."""
+    m = message
     first, last = answering_span(m.text, words, chars)
     since, until = max(0, first - CONTEXT_CHARS), min(len(m.text), last + CONTEXT_CHARS)
     clean, first, last = m.text[since:until], first - since, last - since
@@ -266,8 +448,9 @@ def passage_of(said: Said, words: Sequence[str], note: str, chars: int) -> Passa
         first, last = answering_span(clean, words, chars)
     part = " ".join(visible(clean[first:last]).split())
     text = f"{'… ' if since + first else ''}{part}{' …' if until < len(m.text) or last < len(clean) else ''}"
-    passed_on = how_passed_on(m, since + first, since + last)
-    return Passage(m.timestamp, speaker_name(m), text, note, passed_on=passed_on, waiting=said.waiting)
+    return Passage(
+        m.timestamp, speaker_name(m), text, passed_on=how_passed_on(m, since + first, since + last)
+    )
 
 
 @lru_cache(maxsize=1024)

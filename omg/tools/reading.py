@@ -280,7 +280,7 @@ def quoted_sources(graph: Graph, note: OpenNote) -> list[str]:
     they are too many, the person's come before the assistant's.
     """
     words = [term.shown.lower() for term in terms_of(note.node.description)]
-    passages = [passage_of(Said(m, ""), words, "", MESSAGE_CHARS) for m in note.messages]
+    passages = [passage_of(m, words, MESSAGE_CHARS) for m in note.messages]
     passages.sort(key=lambda p: p.speaker == "assistant")
     kept, room = list[Passage](), SAID_TOKENS
     for passage in passages:

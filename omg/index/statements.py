@@ -1,0 +1,283 @@
+"""
+The statements of the archive's messages: what is searched of what was said.
+
+    add, remove          the statements of messages, as rows and in the full text
+    find_statements      the statements that answer a question, by words and by meaning
+    put_vectors          their vectors, made in the background; SignMatrix looks through all of them
+
+A statement is a sentence or a list item; lines that are shorter stand together. `head` is the heading or lead above it. Its
+number is its message's row and its place in the message, so that what stands beside it is known without looking.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import regex
+
+from ..message.envelope import MEMORY_NOTES
+from ..message.turn import Message
+from ..text.characters import fold_text
+from ..text.words import sentence_spans
+from .store import STATEMENT_COLUMNS, meta_value, rows_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from .search import Floats
+
+PLACES = 20  # bits of a statement's number that say its place in its message
+LEAST_CHARS, MOST_CHARS = 80, 600  # of a statement: shorter lines stand together, longer ones are cut
+POOL = 300  # statements found by words, and by meaning
+# A heading or a lead: what stands below it says little without it.
+HEADING = regex.compile(r"(?P<level>#{1,6})\s|(?:\*\*|__)[^*_\n]+(?:\*\*|__):?$|.{1,200}[:：](?:\*\*|__)?$")
+LEAD_LEVEL = 7  # below all headings
+
+
+class Span(NamedTuple):
+    """Where a statement is in its message. *head*: the place of the statement that is its heading, or None."""
+
+    start: int
+    end: int
+    head: int | None
+
+
+def spans_of(text: str) -> list[Span]:
+    """The statements of *text*, in order."""
+    found: list[Span] = []
+    open: list[tuple[int, int]] = []  # level and place of the headings above
+    heading = False
+    for part in sentence_spans(text):
+        for start in range(part.start, part.stop, MOST_CHARS):
+            end = min(start + MOST_CHARS, part.stop)
+            m = HEADING.match(text, start, end)
+            last = found[-1] if found else None
+            short = m is None and last and not heading and end - last.start <= LEAST_CHARS
+            if short and last and "\n\n" not in text[last.end : start]:
+                found[-1] = last._replace(end=end)
+                continue
+            level = len(m["level"] or "") or LEAD_LEVEL if m else LEAD_LEVEL + 1
+            while open and open[-1][0] >= level:
+                open.pop()
+            found.append(Span(start, end, open[-1][1] if open else None))
+            if heading := m is not None:
+                open.append((level, len(found) - 1))
+    return found
+
+
+def heads_of(spans: Sequence[Span], place: int) -> list[Span]:
+    """The headings above the statement at *place*, the nearest first."""
+    found = []
+    while (head := spans[place].head) is not None:
+        place = head
+        found.append(spans[place])
+    return found
+
+
+def is_silent(message: Message) -> bool:
+    """Whether nothing of *message* is searched: a tool's text, and the lines that stand for our own."""
+    return message.role == "tool" or not message.text.strip() or message.text.strip() in MEMORY_NOTES
+
+
+def text_rows(row: int, message: Message, spans: Sequence[Span]) -> list[tuple[int, str, str]]:
+    """Number, what stands above, and the text of each statement, as the full text has them."""
+    text, sender = message.text, fold_text(message.sender)
+    rows = []
+    for place, span in enumerate(spans):
+        above = [fold_text(text[h.start : h.end]) for h in heads_of(spans, place)]
+        rows.append(
+            (row << PLACES | place, " ".join([sender, *above]), fold_text(text[span.start : span.end]))
+        )
+    return rows
+
+
+def add(db: sqlite3.Connection, row: int, message: Message) -> None:
+    """The statements of *message*, which is in *row*."""
+    if is_silent(message):
+        return
+    spans = spans_of(message.text)
+    numbered = [(row << PLACES | place, *span) for place, span in enumerate(spans)]
+    db.executemany("insert into statement values (?, ?, ?, ?)", numbered)
+    columns = ", ".join(STATEMENT_COLUMNS)
+    insert = f"insert into statement_fts (rowid, {columns}) values (?, ?, ?)"
+    db.executemany(insert, text_rows(row, message, spans))
+    db.execute("update meta set value = value + ? where key = 'statements'", (len(spans),))
+
+
+def remove(db: sqlite3.Connection, row: int, message: Message) -> None:
+    """The full text of statements keeps no copy of its content: it must be told what it was."""
+    if is_silent(message):
+        return
+    spans = spans_of(message.text)
+    columns = ", ".join(STATEMENT_COLUMNS)
+    delete = f"insert into statement_fts (statement_fts, rowid, {columns}) values ('delete', ?, ?, ?)"
+    db.executemany(delete, text_rows(row, message, spans))
+    for table in ("statement", "statement_vector"):
+        db.execute(f"delete from {table} where id >= ? and id < ?", (row << PLACES, (row + 1) << PLACES))
+    db.execute("update meta set value = value - ? where key = 'statements'", (len(spans),))
+    db.execute(GONE)
+
+
+# --- asking
+
+
+class Found(NamedTuple):
+    """A statement: its number, its message's row, and how much of what was asked it has, by words and by meaning."""
+
+    id: int
+    row: int
+    words: float
+    cosine: float
+
+
+def find_statements(
+    db: sqlite3.Connection,
+    match: str,
+    whole: float,
+    assistants: float,
+    near: Callable[[Iterable[int]], Mapping[int, float]] | None,
+) -> list[Found]:
+    """
+    The statements that have words of *match*, each with its bm25 as a share of *whole*, and those nearest in meaning.
+    *assistants*: factor of the assistant's; 0: only the person's. *near*: the cosines of these and of the nearest.
+    """
+    words: dict[int, float] = {}
+    if match:
+        weights = ", ".join(map(str, STATEMENT_COLUMNS.values()))
+        rows = db.execute(
+            f"""
+            select f.id, score from (
+                select rowid as id, -bm25(statement_fts, {weights}) as score from statement_fts where statement_fts match ?
+            ) f join message on message.id = f.id >> {PLACES}
+            where role <> 'assistant' or ?2 > 0
+            order by score * case role when 'assistant' then ?2 else 1 end desc limit {POOL}
+            """,
+            (match, assistants),
+        )
+        words = {id: score / whole for id, score in rows}
+    cosines = near(words) if near else {}
+    ids = [*words, *(id for id in cosines if id not in words)]
+    if not assistants and len(ids) > len(words):
+        select = "select id from message where role <> 'assistant' and id in"
+        own = {row for (row,) in rows_of(db, select, {id >> PLACES for id in ids[len(words) :]})}
+        ids = [id for id in ids if id in words or id >> PLACES in own]
+    return [Found(id, id >> PLACES, words.get(id, 0.0), cosines.get(id, 0.0)) for id in ids]
+
+
+def spans_by_row(db: sqlite3.Connection, rows: Iterable[int]) -> dict[int, list[Span]]:
+    """Message's row → its statements."""
+    select = "select start, end, head from statement where id >= ? and id < ? order by id"
+    return {
+        row: [Span(*span) for span in db.execute(select, (row << PLACES, (row + 1) << PLACES))]
+        for row in dict.fromkeys(rows)
+    }
+
+
+# --- their vectors: a byte a number, and of each number its sign, which are compared first
+#
+# 256 numbers are 32 bytes of signs: 22 MB for 700,000 statements, and 8 ms to look through.
+
+SCALE = 127
+ROWS_AT_ONCE = 4096
+
+
+GONE = (
+    "update meta set value = value + 1 where key = 'said_gone'"  # vectors that a matrix may have are no more
+)
+
+
+def missing_vectors(db: sqlite3.Connection, limit: int) -> tuple[int, list[int], list[str]]:
+    """Numbers and texts of the first statements that have no vector; first how often any were removed."""
+    last = db.execute("select coalesce(max(id), -1) from statement_vector").fetchone()[0]
+    rows = db.execute(
+        f"""
+        select one.id, coalesce(substr(text, head.start + 1, head.end - head.start) || ' ', '')
+            || substr(text, one.start + 1, one.end - one.start)
+        from (select id, start, end, head from statement where id > ? order by id limit ?) one
+        join (select id, json_extract(line, '$.text') as text from message) said on said.id = one.id >> {PLACES}
+        left join statement head on head.id = (one.id >> {PLACES} << {PLACES}) + one.head
+        """,
+        (last, limit),
+    ).fetchall()
+    return meta_value(db, "said_gone"), [id for id, _ in rows], [text for _, text in rows]
+
+
+def put_vectors(db: sqlite3.Connection, gone: int, ids: Iterable[int], vectors: Floats) -> None:
+    """Keep *vectors* of *ids*; none if something was removed since they were read, for numbers are given again."""
+    import numpy as np
+
+    if meta_value(db, "said_gone") == gone:
+        small = np.round(vectors * SCALE).astype(np.int8)
+        rows = [(id, v.tobytes()) for id, v in zip(ids, small, strict=True)]
+        db.executemany("replace into statement_vector values (?, ?)", rows)
+
+
+def drop_vectors_of_others(db: sqlite3.Connection, embedder: str) -> None:
+    """Remove the vectors of another embedder."""
+    if db.execute("select value from meta where key = 'said_embedder'").fetchone() != (embedder,):
+        db.execute("delete from statement_vector")
+        db.execute("replace into meta values ('said_embedder', ?)", (embedder,))
+        db.execute(GONE)
+
+
+class SignMatrix:
+    """The signs of all vectors, a bit each. Several threads may use it at once."""
+
+    def __init__(self) -> None:
+        self._following = threading.Lock()
+        self._state: tuple[int, int, int] = (
+            -1,
+            -1,
+            -1,
+        )  # the store's generation, removals, the last statement
+        self._ids: NDArray[np.int64] | None = None
+        self._signs: NDArray[np.uint64] | None = None
+
+    def follow(self, db: sqlite3.Connection, generation: int) -> None:
+        """Take in what was added since the last time; all again, after a removal."""
+        import numpy as np
+
+        last = db.execute("select coalesce(max(id), -1) from statement_vector").fetchone()[0]
+        state = (generation, meta_value(db, "said_gone"), last)
+        if self._state == state:
+            return
+        with self._following:
+            since = self._state[2] if self._state[:2] == state[:2] else -1
+            rows = db.execute("select id, data from statement_vector where id > ? order by id", (since,))
+            ids: list[NDArray[np.int64]] = []
+            signs: list[NDArray[np.uint64]] = []
+            if since >= 0 and self._ids is not None and self._signs is not None:
+                ids, signs = [self._ids], [self._signs]
+            while part := rows.fetchmany(ROWS_AT_ONCE):
+                ids.append(np.array([id for id, _ in part]))
+                data = np.frombuffer(b"".join(data for _, data in part), np.int8).reshape(len(part), -1)
+                signs.append(np.packbits(data > 0, axis=1).view(np.uint64))
+            self._ids, self._signs = (np.concatenate(ids), np.concatenate(signs)) if ids else (None, None)
+            self._state = state
+
+    def near(self, db: sqlite3.Connection, vector: Floats, also: Iterable[int]) -> dict[int, float]:
+        """The cosines of the POOL nearest, and of *also*."""
+        import numpy as np
+
+        wanted = set(also)
+        ids, signs = self._ids, self._signs
+        if ids is not None and signs is not None and len(ids) == len(signs):
+            asked = np.frombuffer(np.packbits(vector > 0).tobytes(), np.uint64)
+            if signs.shape[1] == len(asked):
+                apart = np.bitwise_count(signs ^ asked).sum(axis=1, dtype=np.uint16)
+                n = min(POOL, len(ids))
+                wanted.update(ids[np.argpartition(apart, n - 1)[:n]].tolist())
+        rows = rows_of(db, "select id, data from statement_vector where id in", wanted)
+        if not rows:
+            return {}
+        matrix = np.frombuffer(b"".join(data for _, data in rows), np.int8).reshape(len(rows), -1)
+        if matrix.shape[1] != len(vector):
+            return {}
+        floats = matrix.astype(np.float32)
+        lengths = np.linalg.norm(floats, axis=1)
+        cosines = np.einsum("ij,j->i", floats, vector) / np.where(lengths > 0, lengths, 1)
+        return {id: float(cosine) for (id, _), cosine in zip(rows, cosines, strict=True)}
