@@ -75,6 +75,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
                   spool.
                     archives · chatgpt · chats · claude · drops · exports · gemini · histories · look · memories ·
                     openclaw · plain · recognise · stores · taking · transcripts · undoing
+      export      Everything that is remembered, in a form of its own: a folder, or JSON lines.
       tools/      Answers the agent's tools, the /omg command and memory_search.
                     changing · reading · removing · sentences · tools
       memory      `Memory`: an open home, for programs, the command line, the daemon and the doctor.
@@ -116,6 +117,7 @@ Where to change what:
     how a person's deletion is noticed   worker/registry.py, graph/graph.py
     how notes and words are forgotten    forget/erase.py, then forget/places.py
     which old chats can be imported      importers/recognise.py; their forms: its neighbours
+    what an export holds                 export.py
     the tables of many machines          fleet/schema.sql, fleet/store.py
     how an assistant is connected        hosts/hook.py, then hosts/serve.py
     what the doctor checks               openclaw/doctor.py, openclaw/graph_checks.py

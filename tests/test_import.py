@@ -12,7 +12,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
-from exports import at, talk, zipped
+from exports import at, lines, talk, zipped
 from typer.testing import CliRunner
 
 from omg.cli.app import app
@@ -315,3 +315,47 @@ def test_an_import_says_what_it_became_and_what_it_contradicts(memory, tmp_path)
         for title in titles
     )
     assert sum(map(len, found.notes.values())) == len(today(memory))
+
+
+# --- what `omg export` wrote
+
+
+@pytest.mark.parametrize("form", ["folder", "jsonl"])
+def test_what_omg_exports_it_imports_again_with_notes_messages_and_whose_words_they_are(
+    omg, tmp_path, monkeypatch, form
+):
+    omg("import", years(tmp_path / "a.zip"), "--yes")
+    with closing(Memory(Config(home=tmp_path / "home"), embed=None)) as memory:
+        graph = memory.find("agent:main:main")
+        file = graph.vault.file("nodes/identity/sister")
+        file.write_text(file.read_text() + "\nShe has a boat.\n")
+        memory.refresh(graph)
+        before = notes_of(memory)
+    omg("export", "--form", form, "--out", tmp_path / "out")
+    monkeypatch.setenv("OMG_HOME", str(tmp_path / "new"))
+    (tmp_path / "new").mkdir()
+    assert "8 notes and 22 messages came in" in omg("import", tmp_path / "out").stdout
+    assert "0 notes and 0 messages came in" in omg("import", tmp_path / "out").stdout
+    with closing(Memory(Config(home=tmp_path / "new"), embed=None)) as memory:
+        graph = memory.find("agent:main:main")
+        assert notes_of(memory) == before
+        by_hand = [p for p in before if graph.vault.theirs(graph.vault.bytes(p))]
+        assert by_hand == ["nodes/identity/sister"]
+        assert graph.index.messages(["2024-01-10.4-0"])[0].text == "I am allergic to peanuts."
+        assert "Berlin" in memory.inject("Where do I live?").system
+
+
+def test_what_was_forgotten_here_does_not_come_back_from_an_export(omg, tmp_path):
+    omg("import", years(tmp_path / "a.zip"), "--yes")
+    omg("export", "--form", "jsonl", "--out", tmp_path / "out.jsonl")
+    omg("forget", "--matching", "peanuts", "--yes")
+    assert "left out: forgotten here" in omg("import", tmp_path / "out.jsonl").stdout
+    assert "peanuts" not in omg("search", "peanuts", "--raw").stdout
+
+
+def test_a_path_out_of_the_vault_in_an_export_is_skipped(omg, tmp_path):
+    head = {"omg": "export", "v": 1}
+    evil = {"note": "nodes/../../../evil", "text": "---\ntype: fact\ndescription: x\n---\n# x\n\nx\n"}
+    told = omg("import", lines(tmp_path / "out.jsonl", [head, evil, {"what": 1}])).stdout
+    assert "0 notes" in told and "2 skipped" in told
+    assert not list(tmp_path.rglob("evil*"))

@@ -22,7 +22,7 @@ ROWS = {
     "One identity's folder": ["graph"],
     "What is written, and how": ["journal inbox", "plan", "rules", "provenance"],
     "What is done with it": ["inject forget", "observe context", "reflect rebuild"],
-    "Every identity of a home": ["worker", "curate importers", "tools", "memory"],
+    "Every identity of a home": ["worker", "curate importers", "export tools", "memory"],
     "For people, other assistants and the gateway": ["hosts", "openclaw ui demo", "daemon", "fleet", "cli"],
 }
 HEIGHT = {

@@ -133,6 +133,7 @@ def import_command(
     """
     Take in old conversations, after a look at what they are and what observing them costs. Doing it twice adds nothing.
     """
+    from ..export import is_own_export
     from ..importers import import_drops, openclaw_drops, read_drops
     from ..importers.openclaw import import_agents_notes
     from ..importers.taking import known_chats, record_of
@@ -146,6 +147,8 @@ def import_command(
         )
     if agent is not None and not openclaw:
         raise BadInput("--agent is one of OpenClaw's: give it with --openclaw, without files")
+    if files and any(map(is_own_export, files)):
+        return take_own_exports(files, as_json)
     with opened_memory() as memory, stopped_halfway():
         if observe and not dry_run and (theirs := other_model_of_daemon(memory.worker)):
             raise BadInput(
@@ -191,6 +194,27 @@ def import_command(
         print_value(told, as_json, text)
     if (left and not observed) or (result["skipped"] and not result["messages"]):
         raise typer.Exit(1)
+
+
+def take_own_exports(files: list[Path], as_json: bool) -> None:
+    """Take in what `omg export` wrote; the notes come as one cycle, which `omg undo` takes back."""
+    from ..export import is_own_export, take_export
+    from ..memory import MAIN
+
+    if other := [f for f in files if not is_own_export(f)]:
+        raise BadInput(f"{other[0]} is no export of OMG, as the others are; import it by itself")
+    with opened_memory(vectors=False) as memory:
+        owner = memory.registry.identity_of(MAIN)
+        if owner is None:
+            raise BadInput(memory.registry.why_nobodys(MAIN))
+        for file in files:
+            taken = take_export(memory.registry, memory.graph(owner), file)
+            text = f"{how_many(taken.notes, 'note')} and {how_many(taken.messages, 'message')} came in"
+            if taken.forgotten:
+                text += f"\n{taken.forgotten} left out: forgotten here"
+            if taken.skipped:
+                text += f"\n{taken.skipped} skipped: no note or message of this form"
+            print_value(asdict(taken), as_json, text)
 
 
 def list_found(as_json: bool) -> None:

@@ -344,18 +344,30 @@ def history_command(
 
 @app.command("export")
 def export_command(
-    form: Annotated[str, typer.Option("--form", help="md or json.")] = "md",
+    form: Annotated[
+        str,
+        typer.Option(
+            "--form", help="md or json: the notes on one page. folder or jsonl: all, for `omg import`."
+        ),
+    ] = "md",
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="A file instead of standard output.")
     ] = None,
     identity: IdentityOption = None,
 ) -> None:
-    """Everything that is remembered, as one page."""
+    """Everything that is remembered: the notes as one page, or notes, statements and sources as `omg import` reads them."""
     from ..curate import export_graph
+    from ..export import write_folder, write_lines
 
-    if form not in ("md", "json"):
-        raise BadInput(f"--form {form!r} is neither md nor json")
+    if form not in ("md", "json", "folder", "jsonl"):
+        raise BadInput(f"--form {form!r} is none of md, json, folder, jsonl")
+    if form in ("folder", "jsonl") and out is None:
+        raise BadInput(f"--form {form} needs a place: --out PATH")
     with opened_graph(identity) as graph:
+        if out and form in ("folder", "jsonl"):
+            if waiting := len(graph.pending()):
+                warn(f"{how_many(waiting, 'turn')} not observed yet and not in it: run `omg observe` first")
+            return (write_folder if form == "folder" else write_lines)(graph, out)
         text = export_graph(graph, form)
         if out:
             save_private(out, text)
