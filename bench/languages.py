@@ -42,6 +42,7 @@ def read_talks() -> dict[str, dict[str, list[str]]]:
         language: {
             "said": talk["said"].split("\n")[:-1],
             "asks": talk["asks"].split("\n")[:-1],
+            "course": talk["course"].split("\n")[:-1],
             "nothing": talk["nothing"].split("\n")[:-1],
             "remarks": list(remarks(talk)),
         }
