@@ -40,7 +40,7 @@ NODE = $(shell for node in node $(abspath $(BIN))/node; do $$node -e '$(NEW_ENOU
 # The real gateway.
 $(CACHE)/.ready: $(VENV)/.dev
 	mkdir -p $(CACHE)
-	-cd $(CACHE) && PATH="$(abspath $(BIN)):$$PATH" npm install --no-audit --no-fund --loglevel=error openclaw@2026.9.6
+	-cd $(CACHE) && PATH="$(abspath $(BIN)):$$PATH" npm install --no-audit --no-fund --loglevel=error openclaw@2026.9.6 axe-core@4.14.1
 	touch $@
 
 # The real clients of other assistants; where npm cannot be reached, what they test is skipped, and the last line says so.

@@ -1,8 +1,8 @@
 """
 A headless Chromium, driven over a pair of pipes with its DevTools protocol: no driver to install.
 
-For tests of the graph page: open a file, press keys, read what the page says, take its picture. Every address that
-the browser asks for is in `requests`.
+For tests of the page: open an address, press keys, read what the page says, take its picture. Every address that the
+browser asks for is in `requests`.
 """
 
 from __future__ import annotations
@@ -116,8 +116,35 @@ class Browser:
                 self.errors.append(params["entry"]["text"])
         return message
 
-    def open(self, file: Path, fragment: str = "") -> None:
-        self.call("Page.navigate", url=file.as_uri() + fragment)
+    def open(self, url: str) -> None:
+        """Open *url* and wait until it is loaded."""
+        self.js("document.documentElement.dataset.left = 1")
+        self.call("Page.navigate", url=url)
+        self.loaded()
+
+    def loaded(self) -> None:
+        """Wait until a page that is not the one that was marked as left is loaded."""
+        self.until("document.readyState === 'complete' && !document.documentElement.dataset.left")
+
+    def press_button(self, text: str, within: str = "main") -> None:
+        """Press the first button or link in *within* that says *text*, and wait for the page that comes of it."""
+        self.js("document.documentElement.dataset.left = 1")
+        self.js(f"""[...document.querySelectorAll({json.dumps(within + " a, " + within + " button")})]
+            .find(e => e.textContent.trim() === {json.dumps(text)}).click()""")
+        self.loaded()
+
+    def size(self, width: int, height: int = 900) -> None:
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=width < 500,
+        )
+
+    def dark(self, on: bool) -> None:
+        features = [{"name": "prefers-color-scheme", "value": "dark" if on else "light"}]
+        self.call("Emulation.setEmulatedMedia", features=features)
 
     def js(self, expression: str) -> Any:
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)

@@ -253,6 +253,14 @@ def test_a_forgetting_says_first_what_goes_and_then_takes_it(page: Page, graph: 
     ).replace("“peanuts”", "")
 
 
+def test_a_forgetting_reports_what_went_was_looked_through_and_lies_outside(page: Page, graph: Graph) -> None:
+    (graph.vault.root / "shopping.txt").write_text("no peanuts for Jule", encoding="utf-8")
+    shown = page.post("forget", words="peanuts", choice="words")
+    assert "1 notes" in shown and "3 archived messages" in shown
+    outside = shown.partition("What lies outside")[2]
+    assert f"{graph.vault.root}/shopping.txt" in outside
+
+
 def test_only_words_can_be_taken_out(page: Page, graph: Graph) -> None:
     preview = page.get("forget", words="Leipzig")
     assert "Only the words “Leipzig”" in preview and "Everything that holds" in preview

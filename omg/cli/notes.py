@@ -479,6 +479,7 @@ def forget_command(
 ) -> None:
     """Forget notes and the messages they came from, for good, or only a text, or only a note. Says first what would go."""
     from ..curate import forget_selection
+    from ..forget.places import looked_through
     from ..forget.selection import said_again
 
     if not ids and session is None and before is None and not matching:
@@ -506,6 +507,8 @@ def forget_command(
         shown = {chosen: what} if yes or redact or only else choices
         text = "\n".join(choice_lines(graph, shown, said_again(graph, what, memory.clock()), done=yes))
         if yes:
+            looked = ", ".join(f"{n:,} {name}" for n, name in looked_through(graph))
+            text += f"\nlooked through: {looked}"
             forget_selection(memory.intake, graph, what)
         taken = {name: {f: getattr(w, f) for f in SHOWN} for name, w in choices.items()}
         print_value({"done": yes, "choice": chosen, **taken[chosen], "choices": taken}, as_json, text)

@@ -534,6 +534,26 @@ def joined_into(graph: Graph, folder: Path, messages: Collection[str]) -> bool:
     return not ids.isdisjoint(messages) or bool(graph.index.seen(ids))
 
 
+def looked_through(graph: Graph) -> list[tuple[int, str]]:
+    """What a forgetting looks through: how many of each kind, for the report to its person."""
+    home = graph.folder.parents[1]
+    notes, around = len([*graph.vault.paths()]), sum(1 for _ in files_around(graph, ()))
+    archived = graph.index.ask(lambda db: db.execute("select count(*) from message").fetchone()[0])
+    receipts = sum(1 for _ in (graph.folder / "receipts").glob("*.json"))
+    copies = len([*(graph.folder / "replaced").glob("*/")]) + len(joined_folders(graph))
+    logs = len({*home.glob("omg.log*"), *home.glob("events*.jsonl"), *home.glob("writes.jsonl")})
+    found = [
+        (notes, "notes and pages"),
+        (around, "other files in the vault's folder"),
+        (archived, "archived messages"),
+        (len(graph.pending()), "turns that wait"),
+        (receipts, "records of changes"),
+        (copies, "copies of the memory"),
+        (logs, "logs"),
+    ]
+    return [(n, name) for n, name in found if n]
+
+
 def remove_derived(folder: Path) -> None:
     """Nobody but a person reads a copy: what is derived in it goes whole."""
     for name in DERIVED:

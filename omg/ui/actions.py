@@ -20,9 +20,19 @@ from ..curate import (
     undoable,
 )
 from ..errors import BadInput, NotFound, how_many
+from ..forget.places import looked_through
 from ..plan.drafts import PERSONS
-from .notes import selection_for, taken
+from .notes import selection_for
 from .request import Asked
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Of a forgetting, for the person to check: what was looked through, what went, and what lies outside, with paths."""
+
+    looked: list[tuple[int, str]]
+    went: list[tuple[int, str]]
+    outside: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +42,7 @@ class Done:
     text: str
     path: str = ""
     cycle: str = ""
-    report: tuple[str, ...] = ()  # of a forgetting, for the person to check
+    report: Report | None = None  # of a forgetting
 
 
 def told(done: CurationResult, text: str) -> Done:
@@ -95,12 +105,19 @@ def forget_chosen(asked: Asked) -> Done:
     what = selection_for(asked.graph, asked.get("choice"), asked.get("path"), asked.get("words"))
     if not what:
         raise NotFound("nothing of that is remembered any more; nothing was changed")
-    shown = taken(asked, what)
+    looked = looked_through(asked.graph)
     forget_selection(asked.memory.intake, asked.graph, what)
     text = "The words were taken out of" if what.redacts else "Forgotten for good:"
-    counts = f"{how_many(shown['notes'], 'file')} and {how_many(shown['messages'], 'message')}"
+    counts = f"{how_many(len(what.paths), 'file')} and {how_many(len(what.messages), 'message')}"
+    went = [
+        (len(what.paths), "notes"),
+        (len(what.messages), "messages"),
+        (len(what.linking), "links of other notes"),
+        (len(what.trash), "notes in the vault's trash"),
+    ]
     left = [f"{page}: you wrote it there yourself; take it out there" for page in what.left]
-    return Done(f"{text} {counts}.", report=(*left, *what.beyond))
+    report = Report(looked, [(n, name) for n, name in went if n], (*left, *what.beyond))
+    return Done(f"{text} {counts}.", report=report)
 
 
 ACTIONS: dict[str, Callable[[Asked], Done]] = {
