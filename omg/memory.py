@@ -22,7 +22,7 @@ from .client import ask_daemon
 from .config import Config, load_config
 from .curate import OpenNote, forget_selection, open_note, select_to_forget
 from .embed import Embedder, load_embedder
-from .errors import BadInput, Locked, NotFound, error_text, how_many
+from .errors import BadInput, BadNode, Locked, NotFound, error_text, how_many
 from .forget.erase import select_words
 from .forget.selection import Selection
 from .graph.graph import Graph
@@ -44,7 +44,8 @@ log = logging.getLogger(__name__)
 
 MAIN = "agent:main:main"  # the owner's session
 DAY_S = 86_400.0  # deadline of work in the daemon: to observe an archive of years takes many calls of a model
-DISK_FAILS = (OSError, sqlite3.OperationalError, NotFound)  # of a full or failing disk; NotFound: no vault
+# of a full or failing disk; the last two, of a vault or page that cannot be read
+DISK_FAILS = (OSError, sqlite3.OperationalError, NotFound, BadNode)
 MISSING_VECTORS = 100  # made where none does it in the background, before a search
 
 
