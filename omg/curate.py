@@ -314,7 +314,18 @@ def select_to_forget(graph: Graph, *, ids: Sequence[str] = (), **what: Any) -> S
     matching = what.get("matching")
     if matching is not None and len(matching.strip()) < 2:
         raise BadInput(f"{matching!r} would match nearly everything; give a word or more")
-    return select(graph, paths=[find_note(graph, i) for i in ids], **what)
+    return select(graph, paths=[note_to_forget(graph, name) for name in ids], **what)
+
+
+def note_to_forget(graph: Graph, name: str) -> str:
+    """The path that *name* means, also of a note whose file a person deleted, which our own files still name."""
+    path = name.removesuffix(".md")
+    return path if was_deleted(graph, path) else find_note(graph, name)
+
+
+def was_deleted(graph: Graph, path: str) -> bool:
+    """Whether OMG wrote a note at *path*, and its file is gone."""
+    return graph.vault.wrote(path) and graph.vault.bytes(path) is None
 
 
 def is_untouched(graph: Graph, path: str) -> bool:

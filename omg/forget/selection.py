@@ -36,6 +36,7 @@ from .places import (
     every_message,
     former_paths,
     holds_words,
+    ids_in,
     led_to,
     message_holds,
     notes_linking,
@@ -167,7 +168,7 @@ def select(
     """
     named = with_former_notes(graph, paths)
     said = every_message(graph)
-    cited = set() if alone else {s.id for p in named for s in graph.index.sources(p)}
+    cited = set() if alone else {id for p in named for id in sources_of(graph, p)}
     parts = parted_messages(graph, said, cited - {*asked}, named)
     taken = [(of, replace(m, text=parts[m.id].gone) if m.id in parts else m) for of, m in said]
     messages = with_answers({*asked, *cited}, taken) - parts.keys()
@@ -203,6 +204,7 @@ def select(
     gone |= reflecting(graph, gone | former)
     gone |= {p for p in topic_maps(graph) if is_emptied(graph, p, gone) or names_it(p, matching)}
     former |= {p for p in gone if graph.vault.bytes(p) is None}
+    former -= {p for p in gone if graph.vault.wrote(p)}  # deleted by hand: written.jsonl names it
     gone -= former
     again = set() if alone else {s.id for p in gone for s in graph.index.sources(p)} - messages - parts.keys()
     what = Selection(
@@ -220,6 +222,14 @@ def select(
     )
     what = replace(what, trash=tuple(our_trash(graph, what.trace)))
     return replace(what, beyond=beyond_reach(graph, what.trace, skip=what.trash))
+
+
+def sources_of(graph: Graph, path: str) -> set[str]:
+    """The ids of the messages that the note at *path* was made of; of one whose file is gone, as receipts have it."""
+    if graph.vault.bytes(path) is not None:
+        return {s.id for s in graph.index.sources(path)}
+    changes = [c for receipt in receipts_of(graph) for c in receipt.changes if c.path == path]
+    return {id for c in changes for id in ids_in(f"{c.before or ''}{c.after or ''}")}
 
 
 # --- A message that says more than what goes: the sentences of other notes stay, and these notes.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from ..curate import forget_selection, is_untouched, select_to_forget
+from ..curate import forget_selection, is_untouched, select_to_forget, was_deleted
 from ..errors import BadInput, NotFound, how_many
 from ..forget.erase import select_words
 from ..forget.places import BLANK, holds_words
@@ -102,7 +102,8 @@ def forget_tool(
     if not what:
         raise BadInput("omg_forget needs an `id` or a `query`, or the `code` of an earlier call")
     find = graph.index.resolve if params.get("query") else graph.index.find
-    if (note := find(what)) is None:
+    note = find(what) or (what if was_deleted(graph, what) else None)
+    if note is None:
         what = words_meant(graph, what)
         note = graph.index.resolve(what)
     asked = asking(message)

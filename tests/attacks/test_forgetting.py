@@ -74,3 +74,19 @@ def test_a_message_of_which_no_other_note_has_a_sentence_goes_whole(tmp_path: Pa
     first = t.call("omg_forget", "forget that", id=paths["My ring size is 54."])
     t.call("omg_forget", first["details"]["code"], code=first["details"]["code"])
     assert t.agent.notes(ALICE) == [] and not t.agent.home.find(ALICE).index.messages([f"m{t.agent.n}"])
+
+
+def test_a_note_whose_file_was_deleted_by_hand_is_forgotten_by_its_path(tmp_path: Path) -> None:
+    t, paths = told(tmp_path / "home", "My ring size is 54.", ["My ring size is 54."])
+    graph = t.agent.home.find(ALICE)
+    path = paths["My ring size is 54."]
+    graph.vault.file(path).unlink()
+    graph.index.sync(graph.vault)
+    first = t.call("omg_forget", "forget that", id=path)
+    done = t.call("omg_forget", first["details"]["code"], code=first["details"]["code"])
+    assert done["text"].startswith("Forgotten")
+    name = path.rpartition("/")[2]
+    left = [
+        f for f in t.agent.home.folder.rglob("*") if f.is_file() and name in f.read_text(errors="replace")
+    ]
+    assert left == []
