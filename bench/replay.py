@@ -168,7 +168,8 @@ def how_shown(request: str, title: str, home: Path) -> str:
     How much of the note called *title*, as it is now, *request* shows: it "whole", "in part", or "by its line"; "not found"
     if no note is called so.
     """
-    notes = called(read_notes(vault_of(home)), title)
+    made = any(home.glob("graphs/*/vault"))  # not yet, in the first request
+    notes = called(read_notes(vault_of(home)), title) if made else []
     text = [part for part in sentences(notes[0].text) if part not in notes[0].description] if notes else []
     there = [stands_in(part, as_read(request)) for part in text]
     return (

@@ -152,8 +152,8 @@ class Observation(Section):
             "write a share such as 0.2, a number of tokens such as 6000, `turn`, or false",
         ),
     ] = Field(
-        0.2,
-        description="pending tokens that are observed in the background: below 1 a share of message_tokens, else a number of tokens, less than message_tokens; `turn`: after each turn; false: nothing in the background, neither a rest nor an early reflection: only at message_tokens and where a context is cut. Near the threshold half of it; where `omg-context` puts contexts together, of `[context] message_tokens` too, where that is less",
+        0.25,
+        description="pending tokens that are observed in the background: below 1 a share of message_tokens, else a number of tokens, less than message_tokens; `turn`: after each turn; false: nothing in the background, neither a rest nor an early reflection: only at message_tokens and where a context is cut. Where `omg-context` puts contexts together, half of it near the threshold, and of `[context] message_tokens` too, where that is less",
     )
     activate_after_idle: Pause = Field(
         300,
@@ -161,7 +161,20 @@ class Observation(Section):
     )
     quiet_after: Pause = Field(
         240,
-        description="seconds of rest, or a text like `4m`, after which all that is pending is observed; false, or buffer_tokens = false: rest starts nothing",
+        description="seconds of rest, or a text like `4m`, after which all that is pending is observed, if it is at least quiet_tokens; false, or buffer_tokens = false: rest starts nothing",
+    )
+    quiet_tokens: Annotated[
+        int,
+        accepting(
+            lambda v: is_number(v) and v >= 0 and v == int(v), "write a whole number, or 0 for any rest"
+        ),
+    ] = Field(
+        1_500,
+        description="pending tokens from which a rest starts observing, because each observation costs its instructions; fewer wait for more, for longest_wait or for the night. Until then prompts and search find what was said. Rules do not wait for more",
+    )
+    longest_wait: Pause = Field(
+        3_600,
+        description="seconds of rest, or a text like `1h`, after which fewer pending tokens than quiet_tokens are observed, too; if they name a day of the coming week, seconds since that was said; false: they wait for more or for the night",
     )
     max_tokens_per_batch: Count = Field(
         10_000,
@@ -181,7 +194,7 @@ class Observation(Section):
         ),
     ] = Field(
         "auto",
-        description="tokens of notes that exist already and are shown to the Observer; `auto`: 2,000 and half as many as are new, up to a tenth of the model's window; 0: none, false: no limit",
+        description="tokens of notes that exist already and are shown to the Observer; `auto`: 700 and three fifths of what is new, at most 4,500 and a tenth of the model's window; 0: none, false: no limit",
     )
     daily_budget_usd: float | None = Field(
         None,

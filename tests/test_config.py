@@ -86,7 +86,7 @@ def test_omg_is_switched_off_for_all_agents_or_for_some(home):
 @pytest.mark.parametrize(
     ("line", "tokens"),
     [
-        ("", 6_000),
+        ("", 7_500),
         ("buffer_tokens = 0.5", 15_000),
         ("buffer_tokens = 1", 1),  # one token, not the whole
         ("buffer_tokens = 5000", 5_000),

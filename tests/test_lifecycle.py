@@ -149,6 +149,7 @@ def test_nothing_is_asked_below_the_step_and_one_batch_above_it(omg, model):
 def test_the_step_is_halved_near_the_threshold(omg, model, clock):
     graph = say(omg, words(60))
     given(omg)
+    graph.update(lambda state: setattr(state.sessions[MAIN], "asked_ms", 1))  # OMG is its context engine
     for _ in range(4):
         say(omg, words(190))
         omg.work()
@@ -216,7 +217,8 @@ def test_a_full_batch_ends_where_people_paused(omg, clock):
 # --- rest, cuts
 
 
-def test_a_conversation_that_rests_is_observed(omg, clock):
+def test_a_conversation_that_rests_is_observed(make, clock):
+    omg = make(quiet_tokens=20)
     graph = say(omg, words(20))
     clock.pass_(seconds=239)
     assert omg.worker.due(graph) is None
@@ -224,6 +226,63 @@ def test_a_conversation_that_rests_is_observed(omg, clock):
     assert omg.worker.due(graph) == "quiet"
     omg.work()
     assert graph.state().quiet_ms == int(clock.now.timestamp() * 1000)
+
+
+def test_little_waits_for_more_or_for_an_hour_of_rest(make, model, clock):
+    omg = make(message_tokens=10_000, buffer_tokens=5_000)
+    graph = say(omg, words(300))
+    for _ in range(3):
+        clock.pass_(minutes=40)
+        assert omg.work() == [] and model.asked == []
+        say(omg, words(300))
+    clock.pass_(seconds=3_599)
+    assert omg.worker.due(graph) is None
+    clock.pass_(seconds=1)
+    assert omg.worker.due(graph) == "quiet"
+    say(omg, words(400))  # 1,600 by now
+    clock.pass_(seconds=240)
+    assert len(omg.work()) == 1 and len(model.asked) == 1
+
+
+def test_a_plan_for_a_day_soon_is_a_note_within_the_hour_while_talk_goes_on(make, model, clock):
+    omg = make(message_tokens=10_000, buffer_tokens=5_000)
+    graph = say(omg, "I meet Ana on Friday at the mill.")
+    for _ in range(3):
+        clock.pass_(minutes=19)
+        assert omg.work() == []
+        say(omg, words(40))
+    clock.pass_(minutes=4)
+    assert len(omg.work()) == 1
+    assert "nodes/" in "".join(graph.vault.paths()) and not graph.state().near_day_ms
+    say(omg, words(40))
+    clock.pass_(minutes=59)
+    assert omg.work() == []
+
+
+def test_rules_do_not_wait_for_more(make, clock):
+    omg = make(model="offline")
+    graph = say(omg, words(20))
+    clock.pass_(seconds=240)
+    assert omg.worker.due(graph) == "quiet"
+
+
+def test_the_night_observes_what_waits_and_says_so(make, model, clock):
+    omg = make(longest_wait=False)
+    graph = say(omg, words(20))
+    clock.pass_(hours=9)
+    assert omg.work() == []
+    assert "all is observed in the night" in omg.worker.waits(graph)
+    (night,) = omg.reflect()
+    assert graph.pending() == [] and len(model.asked) >= 1
+    assert "1 message that waited" in night["summary"][0]
+
+
+def test_a_night_that_finds_no_model_leaves_what_waits(make, model, clock):
+    omg = make(longest_wait=False)
+    graph = say(omg, words(20))
+    model.error = ModelUnavailable("gateway: nobody is there")
+    (night,) = omg.reflect()
+    assert len(graph.pending()) == 1 and "nobody is there" in " ".join(night["skipped"])
 
 
 def test_a_rest_that_is_switched_off_starts_nothing(make, clock):
@@ -336,7 +395,7 @@ def test_at_the_cap_turns_wait_without_counting_as_failures(make, model, clock):
 
 def test_status_says_what_waits_and_why(omg, model, clock):
     graph = say(omg, words(100))
-    rest = (clock() + timedelta(seconds=240)).astimezone(graph.zone)
+    rest = (clock() + timedelta(hours=1)).astimezone(graph.zone)
     assert f"of 200 tokens have come together; all is observed at {rest:%H:%M:%S} if" in omg.worker.waits(
         graph
     )

@@ -73,7 +73,7 @@ def test_of_the_notes_that_matter_the_text_is_shown_whole_and_not_twice_the_line
         ("Shelf", "The kiln shelf is long.", {"body": "One shelf. " * 100}),
         ("Base", "The kiln base is longer.", {"body": "One base. " * 200}),
     )
-    text = asked(graph, "The kiln, its shelf and its base")
+    text = asked(graph, "The kiln, its shelf and its base", previous_observer_tokens=4_500)
     assert "Kiln: The kiln trips the breaker.\n    Bought in 2019 from Jo.\n" in text
     assert text.count("One shelf.") == 100
     assert 100 < text.count("One base.") < 125
@@ -177,4 +177,4 @@ def test_a_loop_due_within_days_is_bounded(graph):
             for n in range(40)
         ),
     )
-    assert asked(graph, "Hello there").count("\nn") == 12
+    assert asked(graph, "Hello there", previous_observer_tokens=4_500).count("\nn") == 12

@@ -386,7 +386,7 @@ class Home:
         memory, only = self.memory, self.memory.registry.only
         assert only is not None
         graph, now = memory.registry.opened(only), memory.clock()
-        due_at = when_due(graph.state(), graph.pending(), memory.config.observation, now)
+        due_at = when_due(graph.state(), graph.pending(), memory.worker.timing(graph.identity.agent), now)
         if due_at is not None and memory.worker.hindered(graph):
             due_at = now.timestamp() + HINDERED_S
         if is_due(graph, memory.config) == "now":

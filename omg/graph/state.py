@@ -228,6 +228,7 @@ class State:
     observed_ms: Ms = 0  # when an observation was last completed
     quiet_ms: Ms = 0  # when one was that ran because the conversation rested
     urgent_ms: Ms = 0  # when a compaction or reset last asked for everything to be taken in
+    near_day_ms: Ms = 0  # when the first of what waits was said that names a day soon
     failures: int = 0  # in a row
     failed_ms: Ms = 0
     error: str = ""

@@ -29,7 +29,7 @@ from ..config import Config
 from ..errors import BadReply, OverBudget
 from ..text.tokens import count_tokens
 
-# Default cap for `gateway`, because somebody else's key pays for it. At the default step of 6,000 tokens this is about forty
+# Default cap for `gateway`, because somebody else's key pays for it. At the default step of 7,500 tokens this is about thirty
 # observations, a long day of talk.
 GATEWAY_TOKENS_PER_DAY = 500_000
 

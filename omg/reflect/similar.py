@@ -169,7 +169,7 @@ def loop_of(a: Node, b: Node) -> str | None:
 # a LoCoMo conversation, eight were among each other's three nearest with the static table, all ten with MiniLM.
 SIMILAR_SHOWN, HITS = 4, 9
 # Two notes are compared if they share at least ALIKE of their words, weighted by rarity, or score CLOSE by meaning.
-ALIKE, CLOSE = 0.07, 0.1
+ALIKE, CLOSE = 0.1, 0.12
 ALIKE_THOUGH_LINKED = 0.3  # the same share, if one of the two links to the other
 TELLS_SUBJECT = math.log(10)  # a word that more than a tenth of the notes have names no subject
 COUNTED = 2_000  # notes by which the rarity of words is counted

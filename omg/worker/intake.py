@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from ..config import own_memory
+from ..dates.days import day_of_ms
 from ..errors import BadInput, OmgError, error_text
 from ..graph.graph import Graph
 from ..graph.state import State, flock, parsed_object, write_private
@@ -36,7 +37,7 @@ from ..message.drop import Writes, read_drop, writes_of
 from ..message.turn import Message, Turn, turn_from_json, turn_to_json
 from ..secrets import redact
 from .registry import PATIENCE_S, Registry
-from .schedule import note_heard, note_urgent
+from .schedule import names_near_day, note_heard, note_urgent
 
 # --- Reads a drop as a Turn and the files it shows were written; a long drop is read in a process of its own.
 #
@@ -283,7 +284,8 @@ class Intake:
                 messages = told_apart(graph, messages)
             kept = graph.put(name, replace(turn, messages=tuple(messages)))
             last = max(m.timestamp for m in messages)
-            graph.update(partial(note_heard, turn=turn, last_ms=last, tokens=kept.tokens))
+            near = names_near_day(kept.turn(), day_of_ms(last, graph.zone))
+            graph.update(partial(note_heard, turn=turn, last_ms=last, tokens=kept.tokens, near=near))
             redacted, count = sum(m.redacted for m in messages), len(messages)
             whose = {"graph": who.key, "session": turn.session}
             self.registry.tell("taken_in", **whose, messages=count, tokens=kept.tokens, redacted=redacted)

@@ -67,14 +67,15 @@ def reflect_each(
     *,
     since: dt.date | None = None,
     dry_run: bool = False,
+    pending: bool = True,
 ) -> Iterator[NightDone]:
-    """A cycle for each graph, or for those of *whose*; the results come in that order."""
+    """A cycle for each graph, or for those of *whose*; the results come in that order. *pending*: observe what waits first."""
 
     def begin(who: Identity) -> Future[NightDone]:
         # If the rules reflect, the Observer may still read what is unread.
         models = worker.reflecting(who.agent)
         crew = worker.crew(worker.models(who.agent) if models[0] == "offline" else models, night=True)
-        return crew.start(lambda: night_of(worker, who, since, dry_run))
+        return crew.start(lambda: night_of(worker, who, since, dry_run, pending))
 
     begun = [begin(who) for who in (worker.registry.identities() if whose is None else whose)]
     try:
@@ -85,7 +86,7 @@ def reflect_each(
             night.cancel()
 
 
-def night_of(worker: Worker, who: Identity, since: dt.date | None, dry_run: bool) -> NightDone:
+def night_of(worker: Worker, who: Identity, since: dt.date | None, dry_run: bool, pending: bool) -> NightDone:
     """
     A cycle for the graph of *who*, or why there is none. After a failure no cycle begins in the background until more has
     changed; the next night does the work.
@@ -95,7 +96,8 @@ def night_of(worker: Worker, who: Identity, since: dt.date | None, dry_run: bool
     if off := worker.config.switched_off(who.agent):
         return night_done(who, Cycle(skipped=[f"OMG is switched off: {off}"]))
     try:
-        return night_done(who, one_night(worker, worker.registry.graph(who, keep=False), since, dry_run))
+        graph = worker.registry.graph(who, keep=False)
+        return night_done(who, one_night(worker, graph, since, dry_run=dry_run, pending=pending))
     except Locked as e:
         log.info("%s: left to whoever is at it: %s", who.key, e)
         return {"identity": who.key, "error": str(e)}
@@ -124,10 +126,10 @@ def background_reflection(worker: Worker, *, idle: bool) -> list[NightDone]:
             continue
         if wanted == "now" or (wanted and idle):
             due.append(who)
-    return list(reflect_each(worker, due))
+    return list(reflect_each(worker, due, pending=False))
 
 
-def one_night(worker: Worker, graph: Graph, since: dt.date | None, dry_run: bool) -> Cycle:
+def one_night(worker: Worker, graph: Graph, since: dt.date | None, *, dry_run: bool, pending: bool) -> Cycle:
     worker.registry.refresh(graph)
     models = worker.reflecting(graph.identity.agent)
     away = bool(worker.away(models))
@@ -135,6 +137,8 @@ def one_night(worker: Worker, graph: Graph, since: dt.date | None, dry_run: bool
 
     tell = partial(worker.registry.tell, graph=graph.identity.key)
     now, first = worker.clock(), Cycle()
+    if pending and not dry_run:
+        observe_first(worker, graph, first)
     if graph.state().unread and not dry_run:
         read_first(worker, graph, first, tell)
     options = CycleOptions(since, dry_run, tell, refresh=lambda: worker.registry.refresh(graph))
@@ -154,6 +158,18 @@ def one_night(worker: Worker, graph: Graph, since: dt.date | None, dry_run: bool
         said = ", ".join(filter(None, (refusal.place, refusal.op))) or "a reply"
         log.info("%s: refused %s: %s", graph.identity.key, said, refusal.why)
     return cycle
+
+
+def observe_first(worker: Worker, graph: Graph, cycle: Cycle) -> None:
+    """Observe what waits, however little it is; the result goes into *cycle*."""
+    if not graph.pending():
+        return
+    done, error = worker.observe_now(graph.identity)
+    if said := sum(observed.messages for observed in done):
+        notes = how_many(sum(observed.notes for observed in done), "note")
+        cycle.summary.append(f"{how_many(said, 'message')} that waited observed: {notes} written.")
+    if error:
+        cycle.skipped.append(f"what waits to be observed: {error}")
 
 
 def read_first(worker: Worker, graph: Graph, cycle: Cycle, tell: Callable[..., None]) -> None:

@@ -6,16 +6,19 @@ Decides when pending turns are observed.
     when_due          when turns are observed if nothing more is said
     why_waiting       why turns are not observed yet, for a person
     note_…            changes to a graph's state: heard, urgent, edited, failure, capped, completed
+    names_near_day    whether a turn names a day soon, and so waits no longer than `longest_wait`
 
 Pure: state, options and a time in; no file and no clock. With each failure a graph pauses longer, and its turns stay.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
 
 from ..config import Observation
+from ..dates.rules import resolve_dates
 from ..graph.graph import Pending
 from ..graph.state import SessionState, State
 from ..message.turn import Turn
@@ -23,14 +26,21 @@ from ..message.turn import Turn
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 30, 3600  # after a failed observation; doubles in between
 FRESH_MS = 86_400_000  # a conversation with a turn this recent is observed before older ones, as of an import
 PRESSING, FRESH, OLD = range(3)  # ranks: the lowest is observed first
+NEAR_DAYS, READ_CHARS = (
+    7,
+    4_000,
+)  # a plan so near waits for no other talk; characters of a message that are read for it
 NEAR_THRESHOLD = 1.1  # within so many steps of the threshold a step is half as long, as in Mastra's memory
 
 
 def step_tokens(state: State, options: Observation) -> float:
-    """Tokens that make a background step; half of it near the threshold, so that activation finds fresh notes."""
+    """
+    Tokens that make a background step. Half of it near the threshold of a context that OMG puts together: notes stand for
+    what leaves it then. Elsewhere what waits is found at once, and needs no fresh notes.
+    """
     if options.step is None:
         return options.message_tokens
-    widest = max((s.window for s in state.sessions.values()), default=0)
+    widest = max((s.window for s in state.sessions.values() if s.asked_ms), default=0)
     return (
         options.step / 2 if widest >= options.message_tokens - NEAR_THRESHOLD * options.step else options.step
     )
@@ -43,7 +53,7 @@ def observation_due(
     Why *pending* is to be observed now; None: it waits.
 
     urgent  its context is about to be cut, or was        step   enough tokens are pending
-    turn    `buffer_tokens = "turn"`, or effort is low    quiet  nobody has spoken for a while
+    turn    `buffer_tokens = "turn"`, or effort is low    quiet  nobody has spoken for a while; or little has waited long
 
     With `buffer_tokens = false` there is neither turn nor quiet, and a step is the threshold.
     """
@@ -56,9 +66,8 @@ def observation_due(
         return "turn"
     if sum(p.tokens for p in pending) >= step_tokens(state, options):
         return "step"
-    if rests_count(options) and at - last_ms(pending) / 1000 >= options.quiet_after:
-        return "quiet"
-    return None
+    rest = rest_at(state, pending, options)
+    return "quiet" if rest is not None and at >= rest else None
 
 
 def what_is_due(
@@ -86,13 +95,34 @@ def when_due(state: State, pending: Sequence[Pending], options: Observation, now
         return None
     if what_is_due(state, pending, options, now)[0]:
         return now.timestamp()
-    rest = last_ms(pending) / 1000 + options.quiet_after if rests_count(options) else None
+    rest = rest_at(state, pending, options)
     return max(retry_at(state), rest or 0) if state.failures else rest
 
 
-def rests_count(options: Observation) -> bool:
-    """Whether a conversation is observed once nobody has spoken for a while."""
-    return options.quiet_after is not False and options.buffer_tokens is not False
+def rest_at(state: State, pending: Sequence[Pending], options: Observation) -> float | None:
+    """
+    When all of *pending* is observed if nothing more is said, in seconds since the epoch; None: not by rest.
+
+    Each observation costs its instructions, however little was said. So less than `quiet_tokens` waits until nobody has
+    spoken for `longest_wait`; if it names a day soon, no longer than that in all; else until the night.
+    """
+    if options.quiet_after is False or options.buffer_tokens is False:
+        return None
+    last = last_ms(pending) / 1000
+    rest = last + options.quiet_after
+    if state.failures or sum(p.tokens for p in pending) >= options.quiet_tokens:
+        return rest
+    if options.longest_wait is False:
+        return None
+    named = state.near_day_ms / 1000 + options.longest_wait if state.near_day_ms else math.inf
+    return min(max(rest, last + options.longest_wait), named)
+
+
+def names_near_day(turn: Turn, day: date) -> bool:
+    """Whether a person names a day of the coming week in *turn*, said on *day*."""
+    said = (m.spoken[:READ_CHARS] for m in turn.messages if m.role == "user")
+    days = (when for text in said for when in resolve_dates(text, day))
+    return any(when.end >= day and (when.start - day).days <= NEAR_DAYS for when in days)
 
 
 def why_waiting(
@@ -109,10 +139,9 @@ def why_waiting(
         return "it is due, and being observed where a daemon is up"
     tokens, needed = sum(p.tokens for p in pending), step_tokens(state, options)
     text = f"{tokens:,} of {needed:,.0f} tokens have come together"
-    if not rests_count(options):
-        return text
-    rest = clock_text(last_ms(pending) / 1000 + options.quiet_after, now)
-    return f"{text}; all is observed at {rest} if nothing more is said"
+    if (rest := rest_at(state, pending, options)) is None:
+        return text if options.buffer_tokens is False else f"{text}; all is observed in the night"
+    return f"{text}; all is observed at {clock_text(rest, now)} if nothing more is said"
 
 
 def clock_text(seconds: float, now: datetime) -> str:
@@ -136,7 +165,10 @@ def retry_at(state: State) -> float:
 # --- changes to the state
 
 
-def note_heard(state: State, turn: Turn, last_ms: int, tokens: int) -> None:
+def note_heard(state: State, turn: Turn, last_ms: int, tokens: int, near: bool) -> None:
+    """*near*: see `names_near_day`."""
+    if near and not state.near_day_ms:
+        state.near_day_ms = last_ms
     entry = state.sessions.setdefault(turn.session, SessionState())
     entry.last_ms = max(entry.last_ms, last_ms)
     entry.window += tokens
@@ -183,5 +215,7 @@ def note_completed(state: State, reason: str, began_ms: int, at_ms: int) -> None
     state.failures, state.error, state.observed_ms = 0, "", at_ms
     if state.urgent_ms <= began_ms:
         state.urgent_ms = 0
+    if state.near_day_ms <= began_ms:
+        state.near_day_ms = 0
     if reason == "quiet":
         state.quiet_ms = at_ms

@@ -29,6 +29,7 @@ from heapq import heappop, heappush
 from itertools import accumulate, islice
 from typing import Any, TypedDict
 
+from ..config import Observation
 from ..errors import (
     BadReply,
     Locked,
@@ -228,19 +229,24 @@ class Worker:
     def _what_is_due(
         self, graph: Graph, pending: Sequence[Pending], *, asked: bool = False
     ) -> tuple[str, int, Sequence[Pending]]:
-        options = self.config.observation
+        options = self.timing(graph.identity.agent)
         found = what_is_due(graph.state(), pending, options, self.clock(), asked=asked)
         hindered = not asked and self.hindered(graph, old=found[1] == OLD)
         return ("", OLD, ()) if hindered else found
 
     def waits(self, graph: Graph) -> str:
         """Why what is pending is not observed yet, for a person; "" if nothing is."""
-        state, pending, options = self.state_of(graph), graph.pending(), self.config.observation
+        state, pending, options = self.state_of(graph), graph.pending(), self.timing(graph.identity.agent)
         now = self.clock().astimezone(graph.zone)
         old = what_is_due(state, pending, options, now)[1] == OLD
         text = why_waiting(state, pending, options, now, self.hindered(graph, old=old))
         work = self._works.get(graph.identity.key)
         return turn_text(work, graph.zone) if text and work else text
+
+    def timing(self, agent: str) -> Observation:
+        """The options that say when turns are due. For rules, which cost nothing, little needs no more to come together."""
+        options, free = self.config.observation, self.observing(agent) == ["offline"]
+        return options.model_copy(update={"quiet_tokens": 0}) if free else options
 
     def state_of(self, graph: Graph) -> State:
         """The graph's state with the last failure, which a failing disk may not have kept."""
@@ -282,6 +288,14 @@ class Worker:
         if force and troubles:
             raise troubles[0]
         return [observed for work in works for observed in work.observed]
+
+    def observe_now(self, who: Identity) -> tuple[list[Observed], str]:
+        """Observe all that is pending of *who*; returns what was observed, and why the rest still waits."""
+        if why := self.away(self.observing(who.agent)):
+            return [], why
+        work = self._line_up(who, FRESH, True, True)
+        work.ended.result()
+        return work.observed, error_text(work.trouble) if work.trouble else work.failure
 
     def start(self, *, force: bool = False, once: bool = False) -> tuple[list[Work], list[Exception]]:
         """
