@@ -16,7 +16,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from omg.embed import Model
+from omg.index.archived import statements_of
 from omg.index.index import Index
+from omg.index.statements import heads_of
 from omg.index.store import Store
 from omg.inject.prompt import in_order
 from omg.message.envelope import MEMORY_WRITTEN
@@ -351,6 +353,29 @@ def test_an_archive_that_was_rewritten_is_read_again_and_what_it_lost_is_forgott
     file.unlink()
     index.archive(folder)
     assert index.seen(["m1", "m9"]) == set()
+
+
+def test_a_sentence_deep_in_a_reply_is_found_by_its_place_and_gone_with_its_message(index, tmp_path):
+    lines = "\n".join(
+        f"- Tip {n}: something about the garden in its month number {n}, and more of it" for n in range(300)
+    )
+    reply = (
+        f"# Tools\n{lines}\n## Sharpening\nUse the zanzibar stone for every blade that you have in the shed."
+    )
+    folder = archive(tmp_path / "archive", said(1, reply, role="assistant"))
+    index.archive(folder)
+    (found,) = index.find_said("zanzibar stone", now=NOW)
+    spans = index.ask(statements_of, ["m1"])["m1"]
+    span = spans[found.place]
+    assert reply[span.start : span.end].startswith("Use the zanzibar stone")
+    assert [reply[h.start : h.end] for h in heads_of(spans, found.place)] == ["## Sharpening", "# Tools"]
+    (folder / "2026-03.jsonl").unlink()
+    index.archive(folder)
+    assert index.find_said("zanzibar stone", now=NOW) == []
+    for table in ("statement", "statement_vector"):
+        assert index.ask(lambda db, table=table: db.execute(f"select count(*) from {table}").fetchone()) == (
+            0,
+        )
 
 
 @pytest.mark.parametrize("silent", ["", MEMORY_WRITTEN])
