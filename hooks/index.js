@@ -6,6 +6,7 @@
 //   agent_end, before_compaction, before_reset put new messages of the transcript into the spool (spool.js)
 //   a service                                  keeps one daemon running while the gateway runs (daemon.js)
 //   tools, /omg, memory_search, omg.status     pass the question on, with who asks
+//   a tab of the Control UI                    shows the page that the daemon makes, to be read
 import { setTimeout as sleep } from "node:timers/promises";
 import { ask, fleetOf, forgottenMark, homeOf, keeper } from "./daemon.js";
 import { remember, spooler } from "./spool.js";
@@ -20,6 +21,7 @@ const TOOL_MS = 10_000;
 const SEARCH_MS = 2_000;
 const SERVED_FOR_MS = 15 * 60_000; // how long the last `system` part is used while the daemon is away
 const QUIET_MS = 1_000; // after a missed deadline the daemon is not asked, so a prompt that is built twice waits once
+const PAGE = "/plugins/omg/page"; // of the tab in the Control UI
 const LONGEST_PROMPT = 100_000; // characters; less is enough to find the memory for a prompt
 const LONG_TEXT = 24_000, HEAD = 16_000, TAIL = 4_000; // characters of a tool result
 
@@ -196,6 +198,32 @@ export default {
       const status = await asked("/status", {}, SEARCH_MS).catch((err) => ({ error: err.message }));
       respond(true, { home: home(), command, keeper: daemon.report(), slowestMs: slowest, daemon: status });
     }, { scope: "operator.read" });
+
+    // The tab: its frame may only read, and only through a route that the gateway protects. The daemon makes the page.
+    // An older gateway has no tabs.
+    if (api.session?.controls?.registerControlUiDescriptor) {
+      api.registerHttpRoute({ path: PAGE, match: "prefix", auth: "gateway", handler: page });
+      api.session.controls.registerControlUiDescriptor({
+        surface: "tab", id: "memory", label: "OMG", description: "What is remembered, why it was given, and what was done.",
+        icon: "brain", group: "control", path: PAGE, slug: "omg", requiredScopes: ["operator.read"],
+      });
+    }
+    async function page({ method, url }, res) {
+      const { pathname, searchParams } = new URL(url, "http://gateway");
+      const end = pathname.indexOf(PAGE) + PAGE.length;
+      const question = { view: pathname.slice(end + 1), params: Object.fromEntries(searchParams), base: pathname.slice(0, end) };
+      const away = (err) => ({ status: 503, html: `OMG does not answer (${err.code ?? "refused"}).`, policy: "default-src 'none'" });
+      const reads = method === "GET" || method === "HEAD";
+      const { status, html, policy } = reads ? await asked("/page", question, SEARCH_MS).catch(away) : { status: 405, html: "", policy: "default-src 'none'" };
+      res.statusCode = status;
+      res.setHeader("content-type", "text/html; charset=utf-8");
+      res.setHeader("content-security-policy", policy);
+      res.setHeader("cache-control", "no-store");
+      res.setHeader("x-content-type-options", "nosniff");
+      res.setHeader("referrer-policy", "no-referrer");
+      res.end(method === "HEAD" ? "" : html);
+      return true;
+    }
 
     api.registerMemoryPromptSupplement(() => words.guidance);
 

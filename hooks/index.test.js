@@ -49,6 +49,8 @@ async function gateway(t, config = {}, llm) {
     registerService: (service) => (gw.service = service),
     registerTool: (make, { name }) => (tools[name] = make),
     registerCommand: (command) => (gw.command = command),
+    session: { controls: { registerControlUiDescriptor: (tab) => (gw.tab = tab) } },
+    registerHttpRoute: (route) => (gw.route = route),
     registerGatewayMethod: (name, handler) => (methods[name] = handler),
     registerMemoryPromptSupplement: (lines) => (gw.guidance = lines),
     registerMemoryCorpusSupplement: (corpus) => (gw.corpus = corpus),
@@ -512,4 +514,23 @@ test("without the gateway's cursor API the event's own messages are handed over"
   delete sdk.read; // the import itself fails
   await gw.hooks.agent_end({ messages: [{ role: "user", content: "hi" }] }, who);
   assert.deepEqual((await drops(gw.home)).map(({ entries }) => entries), [[{ message: { role: "user", content: "hi" } }]]);
+});
+
+test("the tab's page is the daemon's, by a route that the gateway protects, and can only be read", async (t) => {
+  const gw = await gateway(t);
+  const answers = { "/page": ({ view }) => ({ status: 200, html: `<p>${view}</p>`, policy: "default-src 'none'" }) };
+  const { of } = await daemon(t, gw.home, answers);
+  assert.equal(gw.route.auth, "gateway");
+  assert.equal(gw.tab.path, gw.route.path);
+  assert.deepEqual(gw.tab.requiredScopes, ["operator.read"]);
+  const get = async (method, url) => {
+    const res = { headers: {}, setHeader: (name, value) => (res.headers[name] = value), end: (text) => (res.text = text) };
+    assert.equal(await gw.route.handler({ method, url }, res), true);
+    return res;
+  };
+  const shown = await get("GET", "/base/plugins/omg/page/note?path=nodes/fact/x");
+  assert.equal(shown.text, "<p>note</p>");
+  assert.equal(shown.headers["content-security-policy"], "default-src 'none'");
+  assert.deepEqual(of("/page"), [{ view: "note", params: { path: "nodes/fact/x" }, base: "/base/plugins/omg/page" }]);
+  assert.equal((await get("POST", "/plugins/omg/page/note")).statusCode, 405);
 });

@@ -6,6 +6,7 @@ The daemon: its server, routes, threads, lock, signals and log.
     POST /host      a client's session or prompt -> what it is given (hosts/serve.py)
     POST /mcp       a tool of `omg mcp`          -> what it answers (hosts/serve.py)
     POST /context/assemble                    what leaves a long context, and the text in its place (context.py)
+    POST /page        a view and its parameters -> the owner's page, to be read in the Control UI (ui/pages.py)
     POST /llm/next /llm/done                  the plugin lends us the agent's own model (llm/asker.py)
     POST /status /search /work /rebuild /reflect /stop /health
 
@@ -302,6 +303,7 @@ class Daemon:
             "/work": lambda body: observe_pending(self.memory.worker, body),
             "/rebuild": self.rebuild,
             "/reflect": lambda body: reflect_answer(self.memory.worker, body),
+            "/page": self.page,
             "/stop": self.stop,
         }
 
@@ -429,6 +431,11 @@ class Daemon:
         self.memory.worker.ledger.spend(
             with_token_counts(reply, question), question.purpose, self.memory.clock()
         )
+
+    def page(self, body: dict[str, Any]) -> Mapping[str, Any]:
+        from .ui.pages import framed_page
+
+        return framed_page(self.memory, body)
 
     def stop(self, _: Mapping[str, Any] | None = None) -> dict[str, Any]:
         self.stopping.set()

@@ -21,7 +21,7 @@ from omg.identity import Identity
 from omg.llm.replies import ModelReply
 from omg.memory import Memory
 from omg.plan.edits import Edit
-from omg.ui.pages import VIEWS
+from omg.ui.pages import VIEWS, framed_page
 
 SAID = (
     "I live in Leipzig.",
@@ -143,6 +143,20 @@ def test_the_command_prints_a_link_that_works_and_ends_with_its_process(omg: Mem
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0
     assert not (omg.folder / "page.html").exists()
+
+
+def test_the_tab_shows_the_owners_memory_alone_to_be_read_and_runs_no_script(page: Page, omg: Memory) -> None:
+    omg.capture([{"role": "user", "content": "I live in Porto."}], session="alice")
+    omg.observe()
+    alice = omg.registry.identity_of("alice")
+    assert isinstance(alice, Identity)
+    for view, (name, _) in VIEWS.items():
+        answer = framed_page(omg, {"view": view, "params": {"who": alice.folder}, "base": "/tab"})
+        assert answer["status"] == (200 if name else 404)
+        html = answer["html"]
+        assert "Porto" not in html and "<script" not in html and 'method="post"' not in html
+        assert "script-src" not in answer["policy"] and "unsafe" not in answer["policy"]
+    assert "Leipzig" in framed_page(omg, {"params": {"q": "Leipzig"}, "base": "/tab"})["html"]
 
 
 # --- what is shown

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import base64
+import hashlib
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..errors import NotFound, OmgError
+from ..memory import Memory
 from ..node.markdown import bare_target
 from ..text.characters import WIKILINK
 from .given import given_view
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
 
     from .actions import Done
 
+CHANGING = ("forget",)  # views that only lead to a change
 FOLDER = Path(__file__).parent
 # Address → what it shows, and its template; in the order of the menu, with a name those that stand in it.
 VIEWS: dict[str, tuple[str, Callable[[Asked], dict[str, Any]]]] = {
@@ -41,12 +46,40 @@ def page_of(asked: Asked, view: str, *, flash: Done | None = None, **more: Any) 
     return filled(asked, f"{view or 'memory'}.html", view, **values, flash=flash, **more)
 
 
+def framed_page(memory: Memory, body: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    The owner's page for a frame of the gateway's Control UI, to be read: `{view, params, base}` → `{status, html, policy}`.
+
+    Whose memory it is cannot be chosen. No script runs in it, and all of it is in this answer.
+    """
+    given = body.get("params")
+    params = {str(k): str(v) for k, v in given.items() if k != "who"} if isinstance(given, Mapping) else {}
+    view, status = str(body.get("view") or ""), 200
+    asked = Asked(memory, memory.registry.find(), params, str(body.get("base") or ""), framed=True)
+    try:
+        if view not in VIEWS or view in CHANGING:
+            raise NotFound("there is no such page")
+        html = page_of(asked, view)
+    except OmgError as e:
+        status, html = 404 if isinstance(e, NotFound) else 422, error_page(asked, str(e), flash=None)
+    digest = base64.b64encode(hashlib.sha256(style_text().encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
+    return {"status": status, "html": html, "policy": policy}
+
+
+@lru_cache(maxsize=1)
+def style_text() -> str:
+    return (FOLDER / "static" / "page.css").read_text(encoding="utf-8")
+
+
 def error_page(asked: Asked, text: str, **more: Any) -> str:
     return filled(asked, "error.html", "", title="That did not work", text=text, **more)
 
 
 def filled(asked: Asked, template: str, view: str, **values: Any) -> str:
     menu = [(asked.link(name), title, name == view) for name, (title, _) in VIEWS.items() if title]
+    if asked.framed:
+        values["style"] = style_text()
     fixed = {"asked": asked, "link": asked.link, "menu": menu, "hidden": partial(hidden_fields, asked)}
     return environment().get_template(template).render(**{"people": [], **values}, **fixed)
 

@@ -22,6 +22,7 @@ class Asked:
     params: Mapping[str, str]
     base: str = ""
     token: str = ""
+    framed: bool = False  # in another page's frame: one answer has all, and nothing may be changed
     who: str = ""  # the folder of the graph, if another than the owner's was chosen
 
     def get(self, name: str) -> str:

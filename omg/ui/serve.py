@@ -110,7 +110,7 @@ def make_page(memory: Memory, session: Session, start: str = "") -> Starlette:
             keep_up(graph)
         except (OmgError, OSError) as e:  # shown as last read
             log.info("the vault was not looked at: %s", type(e).__name__)
-        return Asked(memory, graph, params, session.base, session.token, chosen and graph.identity.folder)
+        return Asked(memory, graph, params, session.base, session.token, who=chosen and graph.identity.folder)
 
     def refused(request: Request) -> str:
         """Why *request* is not answered; "" if it is."""
