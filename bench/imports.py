@@ -115,15 +115,19 @@ def main() -> None:
             f" peak memory {used.ru_maxrss / 1000:.0f} MB"
         )
         with closing(Memory(Config(home=home), embed=None)) as memory:
-            found = sum(
-                any(
+            graph = memory.find("agent:main:main")
+            noted = said = 0
+            for n in range(given.chats):
+                noted += any(
                     f"Town{n}." in hit.entry.description
                     for hit in memory.search(f"Where does Person{n} live?")
                 )
-                for n in range(given.chats)
-            )
+                hits = graph.index.search_raw(f"Person{n} lives in", 10, now=memory.clock())
+                said += any(f"Town{n}." in message.text for message, *_ in hits)
             lines = sum(f.read_bytes().count(b"\n") for f in home.glob("graphs/*/archive/*.jsonl"))
-            print(f"found by search: {found} of {given.chats}; messages kept: {lines} of {given.chats * 16}")
+            print(
+                f"found by search: {noted} notes, {said} messages of {given.chats}; messages kept: {lines} of {given.chats * 16}"
+            )
 
 
 def done(home: Path) -> int:

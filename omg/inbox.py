@@ -148,12 +148,18 @@ def unread_files(graph: Graph) -> tuple[list[str], list[str]]:
     return found, undone
 
 
-def put_loose(graph: Graph, messages: Iterable[Message]) -> int:
-    """Put those of *messages* that are new with what is pending; returns how many."""
+def put_loose(
+    graph: Graph,
+    messages: Iterable[Message],
+    tell: Callable[[str, list[str]], object] = lambda name, ids: None,
+) -> int:
+    """Put those of *messages* that are new with what is pending; returns how many. *tell* is told before, under which name."""
     if fresh := graph.unseen(messages):
         what = hashlib.sha256("".join(m.id for m in fresh).encode()).hexdigest()[:16]
         turn = Turn(INBOX_SESSION, INBOX_SESSION, graph.identity.agent, "inbox", "", "", "", tuple(fresh))
-        graph.put(f"{fresh[0].timestamp:015d}-{what}", turn)
+        name = f"{fresh[0].timestamp:015d}-{what}"
+        tell(name, [m.id for m in fresh])
+        graph.put(name, turn)
     return len(fresh)
 
 

@@ -61,6 +61,7 @@ def years(path, said=YEARS):
 def taken_in(memory, path, observe=True):
     record = record_of(memory.folder, [path])
     found = import_drops(memory.intake, read_drops([path]), record=record)
+    record.end("done")
     if observe:
         memory.observe()
     return found, record

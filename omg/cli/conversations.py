@@ -172,11 +172,15 @@ def import_command(
         with progress_bar("importing", reading.reading.total) as advance:
             result = import_drops(memory.intake, reading, dry_run=dry_run, progress=advance, record=record)
         if openclaw:
-            noted = import_agents_notes(memory.intake, agent, start and start.date(), dry_run=dry_run)
+            noted = import_agents_notes(
+                memory.intake, agent, start and start.date(), dry_run=dry_run, record=record
+            )
             result["skipped"] += noted["skipped"]
             result |= {key: result[key] + noted[key] for key in ("messages", "new")} | {
                 "files": noted["files"]
             }
+        if not dry_run:
+            record.end("done")
         observed, left = 0, False
         if observe and not dry_run:
             left = bool(observe_all(memory)["waiting"])

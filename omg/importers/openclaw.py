@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ from .drops import (
 if TYPE_CHECKING:
     from ..config import Config
     from ..worker.intake import Intake
+    from .taking import ImportRecord
 
 
 def read_openclaw(path: Path, since: int, reading: ReadingProgress) -> Sessions:
@@ -214,7 +216,12 @@ def openclaw_drops(config: Config, agent: str | None, since: datetime | None) ->
 
 
 def import_agents_notes(
-    intake: Intake, agent: str | None, since: date | None, *, dry_run: bool = False
+    intake: Intake,
+    agent: str | None,
+    since: date | None,
+    *,
+    dry_run: bool = False,
+    record: ImportRecord | None = None,
 ) -> JsonObject:
     """
     Take the notes in the workspace of OpenClaw's *agent*, or of all its agents (MEMORY.md, memory/*.md), into the owner's
@@ -245,6 +252,8 @@ def import_agents_notes(
             if dry_run:
                 new = len(registry.graph(who).unseen(said) if known else said)
             else:
-                new = put_loose(registry.graph(who), said) if said else 0
+                graph = registry.graph(who)
+                tell = partial(record.add, registry.clock(), who.key) if record else lambda name, ids: None
+                new = put_loose(graph, said, tell) if said else 0
             found.update(files=1, messages=len(said), new=new)
     return {**found, "skipped": skipped}

@@ -117,13 +117,11 @@ def import_drops(
         progress(drops.reading.done - reported)
         reported = drops.reading.done
     progress(drops.reading.total - reported)
-    if record and not dry_run:
-        record.end("done")
-        if drops.reading.newest:
-            (record.home / FOLDER).mkdir(parents=True, exist_ok=True, mode=0o700)
-            known = known_chats(record.home)
-            newest = {k: max(v, known.get(k, 0)) for k, v in drops.reading.newest.items()}
-            write_private(record.home / FOLDER / CHATS, json.dumps({**known, **newest}))
+    if record and not dry_run and drops.reading.newest:
+        (record.home / FOLDER).mkdir(parents=True, exist_ok=True, mode=0o700)
+        known = known_chats(record.home)
+        newest = {k: max(v, known.get(k, 0)) for k, v in drops.reading.newest.items()}
+        write_private(record.home / FOLDER / CHATS, json.dumps({**known, **newest}))
     return {
         "messages": messages,
         "new": new,
