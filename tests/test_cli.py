@@ -108,7 +108,7 @@ def test_days_and_times_on_the_terminal_are_those_of_the_persons_zone(home: Path
     lines = [json.dumps({"role": "user", "content": text, "timestamp": at}) for text, at in said]
     (tmp_path / "chat.jsonl").write_text("\n".join(lines))
     told = run("import", str(tmp_path / "chat.jsonl"), "--since", "2026-03-03").stdout
-    assert told.startswith("1 message, of them 1 new")  # the first was said on the 2nd in Auckland, too
+    assert "\n1 message, of them 1 new" in told  # the first was said on the 2nd in Auckland, too
     assert "> 2026-03-03 user: I prefer" in run("search", "green bikes", "--raw").stdout
     (note,) = json.loads(run("search", "green bikes", "--json", "-k", "1").stdout)
     assert "  2026-03-03 user: I prefer" in run("show", note["path"]).stdout
