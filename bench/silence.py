@@ -2,11 +2,15 @@
 """
 Whether a prompt that nothing fits is given nothing, and one that something fits still is.
 
+    python bench/silence.py --talks [--embedder static|multilingual|none]
     python bench/silence.py --data locomo10.json [BEAM/7 longmemeval.json …] [--prompts 200] [--embedder static|none|minilm-int8]
         [--kept 0.985] [--json]
 
     fits       questions about the conversation that the graph was made of
     nothing    questions about other conversations' people; and general knowledge, coding, small talk (GENERAL)
+
+With --talks: one person's life in five languages (bench/talks.toml), observed by the rules, each prompt as omg/inject/decide.py
+decides it; printed are the half that thresholds were chosen on (0) and the other (1).
 
 The notes are those of the offline Observer, of LoCoMo also the data set's own observations (bench/locomo.py, graph level), with
 the archive beside them. Found is what a prompt is given where no threshold stands in its way. Thresholds are chosen for each
@@ -24,12 +28,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import languages
 import locomo
 from questions.data import Conversation, read_all
 
@@ -39,14 +44,27 @@ from omg.graph.graph import Graph
 from omg.identity import Identity
 from omg.index.index import Index
 from omg.index.search import parse_query
-from omg.inject.decide import FLOOR, SURE, SURE_OF_OWN, asks_of_memory, is_of_own, relevant_hits, sureness
+from omg.inject.decide import (
+    FLOOR,
+    SURE,
+    SURE_OF_OWN,
+    asks_of_memory,
+    is_of_own,
+    preview,
+    relevant_hits,
+    sureness,
+)
 from omg.inject.passages import find_said
 from omg.message.turn import Message, Turn
 from omg.observe.question import Observer
 from omg.observe.run import observe_batch
+from omg.text.words import told_words
 from omg.vault.vault import Vault
 
 ASKER = "agent:main:asks"
+BEGAN = datetime(2026, 1, 5, 9, tzinfo=UTC)  # of the talks
+SESSION_LINES = 8
+SAID_SHARE = 0.6  # of a fact's words, in one line
 GENERAL_SHARE = 0.3  # of the prompts that nothing fits
 GENERAL = """\
 Write a Python function that reverses a linked list|How do I center a div with flexbox?|What is the capital of Mongolia?
@@ -116,7 +134,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, nargs="+", required=True)
+    parser.add_argument("--data", type=Path, nargs="+", default=[])
+    parser.add_argument("--talks", action="store_true", help="own cases in five languages")
     parser.add_argument("--prompts", type=int, default=200, help="of either kind")
     parser.add_argument("--embedder", default="static")
     parser.add_argument("--kept", type=float, default=0.985)
@@ -124,6 +143,9 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
     args = parser.parse_args()
     chance, embedder = random.Random(args.seed), load_embedder(args.embedder)
+    if args.talks:
+        tell_talks(embedder)
+        return
     conversations = read_all(args.data)
     observed = {c.id: c for file in args.data if file.is_file() for c in observations(file)}
     rows = []
@@ -153,6 +175,60 @@ def main() -> None:
         print(f"{name:10}", "  ".join(f"{what} {value:.3f}" for what, value in figure.items()))
     if args.json:
         print(json.dumps({"prompts": len(rows), "embedder": args.embedder, "thresholds": chosen, **told}))
+
+
+def tell_talks(embedder: Embedder | None) -> None:
+    for language, talk in languages.read_talks().items():
+        home = Path(tempfile.mkdtemp(prefix="silence-"))
+        graph = graph_of_talk(talk, home, embedder)
+        given = {
+            kind: [
+                preview(graph, prompt, ASKER, BEGAN + timedelta(days=40), Config(home=home))
+                for prompt in talk[kind]
+            ]
+            for kind in ("asks", "nothing")
+        }
+        tells = [says(fact, s.system + s.prompt) for fact, s in zip(talk["said"], given["asks"], strict=True)]
+        for half in (0, 1):
+            fits = sum(bool(s.prompt) for s in given["asks"][half::2])
+            loud = sum(bool(s.prompt) for s in given["nothing"][half::2])
+            count = len(given["nothing"][half::2])
+            print(
+                f"{language} {half}  given {fits:2} of {len(tells[half::2])}, with the fact {sum(tells[half::2]):2}"
+                f"  silent {count - loud} of {count}  precision {fits / max(1, fits + loud):.2f}",
+                flush=True,
+            )
+        graph.close()
+        shutil.rmtree(home)
+
+
+def graph_of_talk(talk: dict[str, list[str]], home: Path, embedder: Embedder | None) -> Graph:
+    """What the person said, eight remarks after each fact, a session of eight lines a day."""
+    index = Index(home / "index.db", embedder)
+    graph = Graph(
+        Identity("agent:main:main", "dm", "main"), home, Vault(home / "vault", home / "written.jsonl"), index
+    )
+    index.sync(graph.vault)
+    lines = [
+        line for n, fact in enumerate(talk["said"]) for line in (fact, *talk["remarks"][8 * n : 8 * n + 8])
+    ]
+    for n in range(0, len(lines), SESSION_LINES):
+        began = round((BEGAN + timedelta(days=n // SESSION_LINES)).timestamp() * 1000)
+        said = tuple(
+            Message(f"m{n + i}", "user", text, began + 60_000 * i)
+            for i, text in enumerate(lines[n : n + SESSION_LINES])
+        )
+        graph.put(f"{began}-{n:04d}", Turn(f"s{n}", f"s{n}", "main", messages=said))
+        observe_batch(graph, graph.pending(), Observer(), Config(home=home))
+    while index.embed():
+        pass
+    return graph
+
+
+def says(fact: str, text: str) -> bool:
+    """Whether a line of *text* has most words of *fact*."""
+    words = told_words(fact)
+    return any(len(words & told_words(line)) >= SAID_SHARE * len(words) for line in text.split("\n"))
 
 
 def observations(file: Path) -> list[locomo.Conversation]:

@@ -201,13 +201,18 @@ def multilingual() -> Embedder:
     return Model(f"{MULTILINGUAL}/use-{version}+{table_id}", read)
 
 
+def asks_encoder(embedder: Embedder | None, text: str) -> bool:
+    """Whether the question *text* is compared by the encoder alone."""
+    return embedder is not None and embedder.id.startswith(f"{MULTILINGUAL}/") and not is_english(text)
+
+
 def question_vector(embedder: Embedder, text: str) -> Vector:
     """
     The vector to compare with those of kept texts. With `multilingual`, a question in English is compared in both
     parts, one in another language in the encoder's alone; the products of either are cosines.
     """
     vector: Vector = embedder([text])[0]
-    if embedder.id.startswith(f"{MULTILINGUAL}/") and not is_english(text):
+    if asks_encoder(embedder, text):
         vector = vector.copy()
         vector[:TABLE_WIDTH] = 0
         vector *= 2  # each part of a kept vector has half of its length, squared

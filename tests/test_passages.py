@@ -8,14 +8,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from test_forget_everywhere import forget, say
 
-from omg.config import Config, Inject, Observation
-from omg.embed import static
+from omg.config import Config, Embedding, Inject, Observation
+from omg.embed import ENCODER, MULTILINGUAL, static
 from omg.graph.graph import Graph
 from omg.graph.state import SessionState, State
 from omg.inject.passages import answering_span
@@ -809,3 +810,19 @@ def test_of_a_note_with_many_sources_the_persons_are_quoted_first_and_others_cou
     assert count_tokens("\n".join(lines[:-1])) <= SAID_TOKENS
     assert "\nLinked: " in text and "other" in text.partition("Linked: ")[2].splitlines()[0]
     assert "pier" not in text.partition("Linked: ")[2].splitlines()[0]  # its text names it
+
+
+@pytest.mark.skipif(not find_spec(ENCODER), reason="needs the extra `multilingual`")
+def test_a_prompt_in_chinese_is_given_what_means_the_same_and_small_talk_nothing(tmp_path: Path) -> None:
+    with Memory(
+        Config(
+            home=tmp_path, observation=Observation(model="offline"), embedding=Embedding(model=MULTILINGUAL)
+        )
+    ) as memory:
+        graph = graph_of(memory)
+        archive(graph, message("我家的狗皮克斯怕烟花，一放就躲进浴缸里。", "dog"))
+        archive(graph, message("我的护照十月份到期。", "passport"))
+        while graph.index.embed():
+            pass
+        assert "烟花" in told(memory, "皮克斯怕什么？")
+        assert told(memory, "写一个合并两个有序列表的python函数") == ""

@@ -20,6 +20,7 @@ from typing import Any
 from ..config import Config
 from ..dates.days import MS_PER_DAY, event_span, pause_text
 from ..dates.rules import When
+from ..embed import asks_encoder
 from ..errors import OmgError
 from ..graph.given import note_given
 from ..graph.graph import Graph
@@ -78,6 +79,8 @@ def topic_of(text: str) -> str:
 
 # How sure a find is at the least, where the prompt asks of others or of anything, and where it asks in the first person.
 SURE, SURE_OF_OWN = 0.36, 0.19
+# The least cosine by the encoder alone, whoever is asked about (embed.py). Chosen on half of bench/talks.toml.
+SURE_BY_ENCODER = 0.25
 # Factor for a message's score: messages share words with unrelated prompts more often than notes do.
 SAID_SHARE = 0.7
 WRITTEN_ALONE = 0.5  # factor for the share of the prompt's words that a message has: in a small archive all words are common
@@ -149,6 +152,15 @@ def sureness(
     if by_meaning:
         noted += MEANING * (max((hit.cosine or 0.0 for hit in hits), default=0.0) - TYPICAL)
     return max(noted, alone)
+
+
+def is_sure(graph: Graph, query: ParsedQuery, hits: Sequence[Hit], said: Sequence[Said]) -> bool:
+    """Whether *hits* and *said* answer *query* surely enough. In a language that the encoder reads, its cosines tell."""
+    if said and graph.index.by_meaning and asks_encoder(graph.index.embedder, query.text) and not query.days:
+        nearest = max([*((hit.cosine or 0.0) for hit in hits), *(s.cosine for s in said)])
+        return nearest >= SURE_BY_ENCODER
+    sure = sureness(query, hits, said, graph.index.knows, graph.index.by_meaning)
+    return sure >= (SURE_OF_OWN if is_of_own(query) else SURE)
 
 
 def is_of_own(query: ParsedQuery) -> bool:
@@ -515,8 +527,7 @@ def find_for(
     projects = named_in(topic, ((h.entry.path, h.entry.title) for h in hits if h.entry.type == "project"))
     pages = pages_asked_for(graph, query)
     named = [*named_lines(graph, topic, {**maps, **projects}, limit, today), *pages]
-    sure = sureness(query, hits, said, graph.index.knows, graph.index.by_meaning)
-    if sure < (SURE_OF_OWN if is_of_own(query) else SURE):
+    if not is_sure(graph, query, hits, said):
         hits, said = [], []
     hits = [replace(h, entry=with_agents_mark(h.entry, state.by_hand)) for h in surest_first(hits, named)]
     if course:  # it is told by what the person said first, and by notes of the assistant's advice last
