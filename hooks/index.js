@@ -183,7 +183,7 @@ export default {
 
     api.registerCommand({
       name: "omg",
-      description: "What is remembered: /omg status, /omg search <words>, /omg forget <words>",
+      description: "What is remembered: /omg status, today, decide, why, search <words>, forget <words>",
       acceptsArgs: true,
       requireAuth: true,
       async handler({ args = "", ...from }) {

@@ -21,6 +21,8 @@ from omg.identity import Identity
 from omg.llm.replies import ModelReply
 from omg.memory import Memory
 from omg.plan.edits import Edit
+from omg.tools.removing import Codes
+from omg.tools.tools import slash_command
 from omg.ui.pages import VIEWS, framed_page
 
 SAID = (
@@ -369,3 +371,22 @@ def test_every_view_is_there_and_says_what_it_is(page: Page) -> None:
     for view, (name, _) in VIEWS.items():
         if name:
             assert f'aria-current="page">{name}<' in page.get(view) and page.status == 200
+
+
+def test_the_command_tells_today_what_is_unsure_and_why_in_five_lines(
+    page: Page, graph: Graph, omg: Memory
+) -> None:
+    session = graph.identity.key
+
+    def told(verb: str) -> str:
+        body = {"args": verb, "context": {"sessionKey": session, "senderIsOwner": True}}
+        text = str(slash_command(omg.intake, body, Codes())["text"])
+        assert text.count("\n") < 5
+        return text
+
+    assert "open, due 2026-03-20" in told("today")
+    assert "Nothing waits" in told("decide") and "No prompt" in told("why")
+    propose_note(graph, "The user likes tea.", "Tea", None, omg.clock())
+    assert "likes tea" in told("decide")
+    omg.inject("What is my sister Jule allergic to?", session=session)
+    assert "allergic to peanuts" in told("why")

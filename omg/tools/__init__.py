@@ -11,4 +11,5 @@ never was.
                  plainly agreed.
     removing     omg_forget and `/omg forget`: what a forgetting would take, with a code for each choice, and what a
                  code makes real.
+    today        `/omg today`, `/omg decide` and `/omg why`: the memory in five lines, for any channel.
 """

@@ -19,6 +19,7 @@ from ..worker.registry import Registry
 from .changing import correct_tool, remember_tool
 from .reading import HITS, hit_limit, hit_line, hit_value, mapping_in, open_tool, search_tool
 from .removing import ASK_USER, Codes, forget_tool
+from .today import decide_text, today_text, why_text
 
 TO_FORGET = "It cannot be taken back. To do it, send /omg forget with the code of your choice: "
 CHANGING = ("omg_correct", "omg_forget")  # of what is there; they wait for whoever is at the vault
@@ -73,7 +74,7 @@ def search_answer(registry: Registry, body: Mapping[str, Any]) -> dict[str, Any]
 
 
 def slash_command(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict[str, Any]:
-    """`/omg status`, `/omg search WORDS`, `/omg forget WORDS`, `/omg forget CODE`."""
+    """`/omg status`, `/omg today`, `/omg decide`, `/omg why`, `/omg search WORDS`, `/omg forget WORDS`, `/omg forget CODE`."""
     context = mapping_in(body, "context")
     verb, _, rest = str(body.get("args") or "status").strip().partition(" ")
     graph = graph_of(intake.registry, context, write=verb == "forget")
@@ -82,6 +83,12 @@ def slash_command(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict
     try:
         if verb == "status":
             return {"text": status_line(graph)}
+        if verb == "today":
+            return {"text": today_text(graph, intake.registry.clock())}
+        if verb == "decide":
+            return {"text": decide_text(graph)}
+        if verb == "why":
+            return {"text": why_text(graph, str(context.get("sessionKey") or ""))}
         if verb == "search" and rest.strip():  # for a person to read, so without what was said
             hits = graph.index.search(rest, HITS, now=intake.registry.clock())
             return {"text": "\n".join(map(hit_line, hits)) or "Nothing found."}
@@ -97,7 +104,9 @@ def slash_command(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict
             return {"text": text.replace(ASK_USER, TO_FORGET)}
     except OmgError as e:
         return {"text": str(e)}
-    return {"text": "/omg status · /omg search WORDS · /omg forget WORDS"}
+    return {
+        "text": "/omg status · /omg today · /omg decide · /omg why · /omg search WORDS · /omg forget WORDS"
+    }
 
 
 def status_line(graph: Graph) -> str:

@@ -1,0 +1,81 @@
+"""`/omg today`, `/omg decide` and `/omg why`: the memory in five lines, for any channel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime
+from itertools import islice
+
+from ..errors import OmgError, how_many
+from ..graph.given import given_lately
+from ..graph.graph import Graph
+from ..index.store import Entry
+from ..journal import receipts_of
+from ..plan.corrections import proposed_notes
+from ..plan.pages import due_days, standing_loops
+from ..text.words import cut_text
+
+LINES, LINE_CHARS = 5, 160
+
+
+def entry_line(entry: Entry, more: str = "") -> str:
+    text = cut_text(" ".join(entry.description.split()), LINE_CHARS)
+    return f"- {text}{f' ({more})' if more else ''}"
+
+
+def today_text(graph: Graph, now: datetime) -> str:
+    """What was noted today, by how many changes, and what is due next."""
+    today = now.astimezone(graph.zone).date()
+
+    def is_of_today(iso: str) -> bool:
+        return datetime.fromisoformat(iso).astimezone(graph.zone).date() == today
+
+    done = [r for r in receipts_of(graph) if is_of_today(r.done or r.at)]
+    paths = dict.fromkeys(c.path for r in done for c in r.changes if c.path.startswith("nodes/") and c.after)
+    entries = [e for e in map(graph.index.entry, paths) if e and e.status == "active"]
+    head = (
+        f"Today {how_many(len(entries), 'note')} came or changed." if entries else "Nothing was noted today."
+    )
+    loops = standing_loops(graph.index.entries(loop="open"), today)[:2]
+    lines = [entry_line(e) for e in entries[: LINES - 1 - len(loops)]]
+    return "\n".join(
+        [head, *lines, *(entry_line(e, f"open, due {due_days(e) or 'some day'}") for e in loops)]
+    )
+
+
+def decide_text(graph: Graph) -> str:
+    """What the memory is unsure of, and how to settle it."""
+    pairs = [e for e in graph.index.entries() if e.contradicts and e.path < min(e.contradicts)]
+    doubts = [entry_line(e, f"contradicted by {e.contradicts[0]}") for e in pairs]
+    doubts += [
+        entry_line(e, f"the assistant proposes it; omg confirm {e.path}") for e in proposed_notes(graph)
+    ]
+    if not doubts:
+        return "Nothing waits for you: all that is remembered counts."
+    shown = doubts[: LINES - 1]
+    return "\n".join(
+        [f"{how_many(len(doubts), 'thing')} to decide; `omg ui` settles each in one tap:", *shown]
+    )
+
+
+def why_text(graph: Graph, session: str) -> str:
+    """What the last prompt of *session* was given, and why."""
+    record = next((r for r in given_lately(graph.folder) if r.get("session") == session), None)
+    if record is None:
+        return "No prompt of this conversation was given anything yet."
+    given = given_lines(graph, record)
+    quoted = how_many(len(record.get("said") or ()), "quotation")
+    head = f"The last prompt was given {how_many(len(given), 'note')} of its own and {quoted}:"
+    return "\n".join([head, *islice(given, LINES - 1)])
+
+
+def given_lines(graph: Graph, record: Mapping[str, object]) -> list[str]:
+    lines = []
+    notes = record.get("notes")
+    for note in notes if isinstance(notes, list) else ():
+        with suppress(OmgError, ValueError, TypeError):
+            path, _, why, place = note
+            if place and (entry := graph.index.entry(str(path))):
+                lines.append(entry_line(entry, str(why or "it fits by its meaning")))
+    return lines
