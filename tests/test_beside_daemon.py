@@ -126,7 +126,7 @@ class Installed:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
     """With three notes, all by the gateway's model."""
     made = Installed(tmp_path_factory.mktemp("i"))
-    told = made.omg("import", str(made.said("I prefer short checklists.", "My sister Maya lives in Lisbon.", "The house number is 4711.")))  # fmt: skip
+    told = made.omg("import", "--yes", str(made.said("I prefer short checklists.", "My sister Maya lives in Lisbon.", "The house number is 4711.")))  # fmt: skip
     assert "3 messages, of them 3 new, came in; 3 observed" in told
     yield made
     made.end()
@@ -217,7 +217,7 @@ def test_a_model_that_the_gateway_cannot_lend_is_named_everywhere_and_nothing_is
     assert installed.plugin
     before = installed.noted()
     installed.plugin.error = "Plugin inventory has retired; begin a new plugin operation."
-    told = installed.omg("import", str(installed.said("I prefer window seats.")), code=1)
+    told = installed.omg("import", "--yes", str(installed.said("I prefer window seats.")), code=1)
     assert "0 observed" in told
     for text in (
         told,
@@ -235,7 +235,7 @@ def test_a_model_that_the_gateway_cannot_lend_is_named_everywhere_and_nothing_is
 
 def test_a_command_that_was_told_another_model_does_it_itself_and_says_so(installed: Installed) -> None:
     file = installed.said("I prefer aisle seats.", at=datetime.now(UTC))  # the daemon lets it rest
-    installed.omg("import", str(file), "--no-observe")
+    installed.omg("import", "--yes", str(file), "--no-observe")
     told = installed.omg("observe", OMG_OBSERVATION_MODEL="offline")
     assert "the daemon observes with gateway" in told and "1 message observed" in told
     assert installed.observers() == {"gateway", "offline"}
@@ -246,7 +246,11 @@ def test_an_import_with_another_model_than_the_daemons_says_what_to_do_before_an
 ) -> None:
     before = installed.noted()
     told = installed.omg(
-        "import", str(installed.said("I prefer aisle seats.")), code=1, OMG_OBSERVATION_MODEL="offline"
+        "import",
+        "--yes",
+        str(installed.said("I prefer aisle seats.")),
+        code=1,
+        OMG_OBSERVATION_MODEL="offline",
     )
     assert "the daemon observes with gateway" in told and "run `omg down` before it" in told
     assert "0 messages observed" in installed.omg("observe") and installed.noted() == before
@@ -258,7 +262,7 @@ def test_an_import_with_another_model_than_the_daemons_says_what_to_do_before_an
 def test_with_the_gateway_down_what_is_said_waits_nothing_is_rebuilt_and_the_commands_say_so(
     alone: Installed,
 ) -> None:
-    told = alone.omg("import", str(alone.said("I prefer short checklists.")), code=1)
+    told = alone.omg("import", "--yes", str(alone.said("I prefer short checklists.")), code=1)
     assert "1 new, came in; 0 observed" in told
     for text in (told, alone.omg("observe", code=1)):
         assert "1 turn of agent:main:main not observed: the Observer is the agent's own model" in text
@@ -289,7 +293,7 @@ WEEK = (
 def test_from_plain_cron_with_the_gateway_down_the_week_is_written_by_rule_and_the_command_says_so(
     alone: Installed,
 ) -> None:
-    alone.omg("import", str(alone.said(*WEEK)), OMG_OBSERVATION_MODEL="offline")
+    alone.omg("import", "--yes", str(alone.said(*WEEK)), OMG_OBSERVATION_MODEL="offline")
     told = alone.omg("reflect")
     assert "1 reflection" in told and "1 for you to judge" in told
     assert "no gateway lends it now. Weeks and months are written by rule" in told
@@ -300,7 +304,7 @@ def test_from_plain_cron_with_the_gateway_down_the_week_is_written_by_rule_and_t
 
 def test_a_daemon_that_outlives_its_gateway_writes_the_week_by_rule_and_says_so(alone: Installed) -> None:
     """Before, each question of the night waited for a gateway that was gone."""
-    alone.omg("import", str(alone.said(*WEEK)), OMG_OBSERVATION_MODEL="offline")
+    alone.omg("import", "--yes", str(alone.said(*WEEK)), OMG_OBSERVATION_MODEL="offline")
     daemon = Daemon(load_config(alone.home))  # as `omg up` starts it
     daemon.model.poll_s = 0.0
     daemon.lend({})
@@ -318,7 +322,7 @@ def test_a_daemon_that_outlives_its_gateway_writes_the_week_by_rule_and_says_so(
 
 
 def test_a_gateway_that_comes_later_is_asked_what_waits(alone: Installed) -> None:
-    alone.omg("import", str(alone.said("I prefer short checklists.")), code=1)
+    alone.omg("import", "--yes", str(alone.said("I prefer short checklists.")), code=1)
     alone.daemon = Running(alone.home, BARE).ready()  # as `omg up` starts it
     alone.omg("observe", code=1)
     alone.plugin = Plugin(alone.home)
@@ -360,12 +364,12 @@ def test_accounts_are_joined_and_a_vault_moves_though_a_daemon_is_up_and_afterwa
         pids.append(pid())
         assert "give a name and accounts" in omg("identity", "join", "ada", "telegram")
         pids.append(pid())
-        assert "1 observed" in omg("import", str(alone.said("I prefer window seats.")))
+        assert "1 observed" in omg("import", "--yes", str(alone.said("I prefer window seats.")))
         moved = alone.folder / "notes"
         assert f"vault   {moved}\n" in omg("init", "x/../notes")
         pids.append(pid())
         assert len({*pids}) == 4
-        assert "1 observed" in omg("import", str(alone.said("My sister Maya lives in Lisbon.")))
+        assert "1 observed" in omg("import", "--yes", str(alone.said("My sister Maya lives in Lisbon.")))
         assert len(list(moved.glob("nodes/*/*.md"))) == 2
     finally:
         assert omg("down") == "stopped\n"
