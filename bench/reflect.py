@@ -26,7 +26,8 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from planted import NOW, Planted, Scripted, graph_of, home_at, note, plant, put  # from the tests
+from openai_server import believing  # from the tests
+from planted import NOW, Planted, Scripted, graph_of, home_at, note, plant, put
 
 from omg.graph.graph import Graph
 from omg.memory import Memory
@@ -111,7 +112,7 @@ def measure(count: int) -> list[dict[str, Any]]:
         graph = graph_of(home)
         put(graph, *nodes(count, subjects, rnd))
         home.refresh(graph)
-        offline, model = Observer(), Observer(Scripted(), "scripted", 128_000)
+        offline, model = Observer(), Observer(believing(Scripted()), "scripted", 128_000)
         row("first night, offline", *night(home, graph, NOW, offline))
         row("0, offline", *night(home, graph, NOW + dt.timedelta(hours=1), offline))
         row("first night with a model", *night(home, graph, NOW + dt.timedelta(hours=2), model))
@@ -145,7 +146,7 @@ def measure_planted(pairs: int) -> dict[str, Any]:
         graph = graph_of(home)
         planted = plant(graph, pairs=pairs, loops=pairs // 2)
         model = Scripted()
-        cpu, wall, cycle = night(home, graph, NOW, Observer(model, "scripted", 128_000))
+        cpu, wall, cycle = night(home, graph, NOW, Observer(model and believing(model), "scripted", 128_000))
         weeks = sum("# Length" in q.user for q in model.history)
         row = {
             "notes": len(graph.index.entries()),

@@ -52,8 +52,10 @@ Each line is the first sentence of the room's docstring, then come the names of 
                     corrections · drafts · edits · mentions · pages
       rules/      The Observer without a model: rules that note what people assert, decide, prefer and plan.
                     assertions · corrections · drafts · observer · wording
-      provenance  Decides whose words a note holds (the user's, the assistant's or a tool's), and checks doubtful
-                  ones.
+      check       Asks a model whether a person's words bear out what would be noted as theirs, and examines models
+                  for it.
+      provenance  Decides whose words a note holds (the user's, the assistant's or a tool's), and checks what would be
+                  a person's.
     What is done with it
       inject/     The slice of memory that a prompt is given: `system`, stable between activations, and `prompt`, new
                   each time.
@@ -65,7 +67,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
       context     Long conversations, for OpenClaw's slot `contextEngine`: observed turns leave the context, their
                   notes take their place.
       reflect/    The Reflector, at night: repetitions, contradictions, maps, weeks and months.
-                    periods · run · similar · topics · verdicts
+                    checking · periods · run · similar · topics · verdicts
       rebuild     Makes the notes of a graph again from its archive, for example with a better model.
     Every identity of a home
       worker/     All graphs of one home: takes turns in, observes them on time, reflects at night, reports.
@@ -105,7 +107,7 @@ Where to change what:
     what leaves a long context           context.py
     which secrets are redacted           secrets/labels.py, secrets/tokens.py
     what a call of a model costs         llm/replies.py (the ledger); the gateway's own model: llm/asker.py
-    what the Observer is asked           observe/question.py and prompts/; what is believed: provenance.py
+    what the Observer is asked           observe/question.py and prompts/; what is believed: provenance.py, check.py
     the dates that are understood        dates/rules.py
     what merges at night                 reflect/verdicts.py (by a model), reflect/similar.py (by rule)
     what a model is asked at night       reflect/verdicts.py and prompts/

@@ -1,30 +1,25 @@
 """
-Decides whose words a note holds (the user's, the assistant's or a tool's), and checks doubtful ones.
+Decides whose words a note holds (the user's, the assistant's or a tool's), and checks what would be a person's.
 
-What the person's words support stays theirs. The rest becomes a note of the assistant's beside it, or the whole
-edit does. Only what the person denies is dropped. `refused` names every change, without its words.
+Every field of a note that would be a person's is a claim: what stands in their own words needs no check, and of the
+rest only what the check bears out enters the note. What is refused stays in the archive, or becomes a note of the
+assistant's beside it where the assistant did say it. `Refused` names all of it.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, tzinfo
-from functools import cache
-from pathlib import Path
-from typing import Any, Literal
+from datetime import date
 
-from .errors import BadReply
-from .graph.state import read_object, write_private
-from .index.store import Entry
-from .llm.replies import Ask, ModelQuestion, cut_out, instructions, object_schema, prompt_text
-from .message.envelope import MEMORY_NOTES, cut_middle
+from .check import Claim, Verdict
+from .message.statements import statements_of
 from .message.turn import Message
+from .node.note import Source
 from .plan.drafts import NEEDS_USER, PERSONS
 from .plan.edits import Edit, one_line, short_title
-from .text.words import split_sentences, told_words
+from .text.words import cut_text, split_sentences, stem_of, told_words, words_in
 
 # --- Who an edit comes from, by the messages that it cites, and what it may become then.
 #
@@ -49,10 +44,19 @@ class Target:
 
 
 def author(message: Message) -> str:
-    """Who wrote the words of *message*. A person's message that only passes something on counts as a tool's."""
-    if message.role == "user" and not message.spoken:
-        return "tool"
-    return message.role
+    """Who wrote the words of *message*. A person's message that only quotes counts as a tool's."""
+    if message.role != "user" or message.spoken:
+        return message.role
+    return "tool" if all(is_quote(message.text[s.start : s.end]) for s in message.material) else "user"
+
+
+# Quoted lines, code, tags and comments. All other material (a chat, a mail, a calendar) may be a list or a form of the
+# person's own: the check decides.
+QUOTE_MARK = re.compile(r"\s*(?:(?:[-*•–]|\d{1,2}[.)])?\s{0,4}(?:[>＞»│┃▌▏❯]|&gt;)|[<`~]|\"{3}|'{3}|!\[)")
+
+
+def is_quote(material: str) -> bool:
+    return QUOTE_MARK.match(material) is not None
 
 
 def origin_of(edit: Edit, cited: Sequence[Message], by_hand: Collection[Message]) -> str:
@@ -61,19 +65,6 @@ def origin_of(edit: Edit, cited: Sequence[Message], by_hand: Collection[Message]
     if "user" in authors and not ("assistant" in authors and edit.description.startswith(ASSISTANT)):
         return "human" if all(m in by_hand for m in cited) else "user"
     return "assistant" if authors <= {"user", "assistant"} else "tool"
-
-
-def is_protected(edit: Edit, target: Target | None) -> bool:
-    """Whether *edit* notes a trait, wish, decision or project as the user's, or changes a note of theirs."""
-    changes = edit.op != "create" and target is not None and target.origin in PERSONS
-    return changes or edit.type in NEEDS_USER or edit.standing
-
-
-def foreign_in_sight(messages: Sequence[Message], notes: Sequence[Entry]) -> bool:
-    """Whether *messages* or *notes* contain words of a tool, a page or a third person."""
-    return any(m.material and m.text not in MEMORY_NOTES for m in messages) or any(
-        n.origin == "tool" for n in notes
-    )
 
 
 def as_others(edit: Edit, origin: str) -> Edit:
@@ -89,195 +80,119 @@ def origin_mark(origin: str | None) -> str:
     return "said by the assistant" if origin == "assistant" else ""
 
 
-# --- Twenty fixed claims that tell whether the check can be put to a model; `omg doctor` asks each model once.
-#
-# A model that gets fewer than ENOUGH right is not asked to check; the person's own sentences are quoted instead.
+def source_name(message: Message, messages: Sequence[Message]) -> str:
+    """What *message* of a tool's or of passed-on text is called where its claim is told: "A page (example.org)"."""
+    if message.role == "user":
+        return f"A text that {message.sender or 'the user'} passed on"
+    calls = (c for m in messages for c in m.calls if c.id and c.id == message.call_id)
+    address = next((found[1] for c in calls if (found := ADDRESS.search(c.arguments))), "")
+    return f"A page ({address})" if address else f"The tool {message.tool or 'that was called'}"
 
 
-ENOUGH = 19
-FILE = "models.json"  # in the home: a model and the cases it was asked → how many it got right
+ADDRESS = re.compile(r"https?://(?:www\.)?([\w.-]{3,80})")
 
 
-def examine(ask: Ask) -> int:
-    """Ask the model the twenty claims in four questions; returns how many it gets right. Raises ModelError."""
-    right = 0
-    for case in fixed_cases():
-        given = [dict(c) for c in case["claims"].values()]
-        expected = [c.pop("expect").split(" or ") for c in given]
-        claims = [Claim(0, "head", c.pop("text"), c) for c in given]
-        verdicts = verdicts_on(claims, case["said"], known=case.get("known", {}), ask=ask, agent="")
-        right += sum(v in wanted for v, wanted in zip(verdicts, expected, strict=True))
-    return right
+def as_claim_of(source: str, text: str) -> str:
+    """*text* told as what *source* says, unless it names the source itself."""
+    named = re.search(r"\(([^()]+)\)", source)
+    return text if text.startswith(source) or (named and named[1] in text) else f"{source} says: {text}"
 
 
-@cache
-def fixed_cases() -> list[dict[str, Any]]:
-    file = Path(__file__).parent / "prompts" / "check-cases.json"
-    return list(json.loads(file.read_text(encoding="utf-8")))
+# --- What a person said in their own words needs no check.
 
 
-def examined(home: Path, model: str) -> int | None:
-    """How many of the claims *model* got right when it was last asked; None if it never was."""
-    return known_results(home).get(key_of(model))
+USER = re.compile(r"\b(?:the user|I)(['’]s\b)?|\b(?:(me)|(my|mine))\b", re.I)
+SAME_FORMS = {"am": "is", "m": "is", "have": "has", "ve": "has"}
+NEAR = (
+    0.6  # of a statement's words: a sentence that is quoted for it, or that the assistant said, has as many
+)
+QUOTE_CHARS = 400  # of a sentence that is quoted
+QUOTE_END = "”"
 
 
-def note_result(home: Path, model: str, right: int) -> None:
-    results = known_results(home) | {key_of(model): right}
-    write_private(home / FILE, json.dumps(results, indent=1))
+def as_worded(text: str, sender: str = "") -> tuple[str, ...]:
+    """The stems of *text* in order; "the user", *sender* and "I" are one, and so are "the user's" and "my"."""
+    if sender:
+        text = re.sub(rf"\b{re.escape(sender)}\b", "the user", text)
+    text = USER.sub(lambda m: " users " if m[1] or m[3] else " user ", text)
+    words = words_in(text.lower())
+    return tuple(w if w[0].isdigit() else SAME_FORMS.get(w, stem_of(w).removesuffix("e")) for w in words)
 
 
-def is_able(home: Path, model: str) -> bool:
-    """Whether *model* can answer the check. A model that was never examined is trusted with it."""
-    right = examined(home, model)
-    return right is None or right >= ENOUGH
-
-
-def known_results(home: Path) -> dict[str, int]:
-    return {model: right for model, right in read_object(home / FILE).items() if isinstance(right, int)}
-
-
-def key_of(model: str) -> str:
-    asked = prompt_text("check") + json.dumps(fixed_cases())
-    return f"{model} {hashlib.blake2b(asked.encode(), digest_size=4).hexdigest()}"
-
-
-# --- The check: do a person's own words bear out what an edit would have them say?
-#
-# The model that is asked sees no material, nothing the assistant said but the proposal that a message answers, and nothing
-# of the first model's reasons: only numbered texts, as JSON strings of limited length. Which message answers which is found
-# here, never by a model. An answer that is missing, or any other word, means: not supported.
-
-
-Verdict = Literal["supported", "not supported", "contradicted"]
-VERDICTS = ("supported", "not supported", "contradicted")
-SCHEMA = object_schema("verdicts", verdicts={"type": "object", "additionalProperties": {"type": "string"}})
-# Characters of a message that is cited, of another one, of a proposal, and of a claim.
-CITED_CHARS, OTHER_CHARS, PROPOSAL_CHARS, CLAIM_CHARS = 1_500, 120, 700, 700
-CODE_CHARS = 400  # of each pasted piece of code
-# A message longer than ANSWER_CHARS is shown without the proposal that it answers; one longer than ASSENT_CHARS with the
-# end of the proposal alone, because it names what it takes up. Proposals were half of what the check is asked.
-ANSWER_CHARS, ASSENT_CHARS, END_CHARS = 400, 120, 240
+def own_statements(cited: Sequence[Message]) -> list[tuple[Message, str]]:
+    """The statements of persons in *cited* that nothing governs: no quotation, question, condition or refusal."""
+    return [(m, s.text) for m in cited if m.role == "user" for s in statements_of(m) if s.own]
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """
-    A text that is held against what the person said. *of*: the place of its edit in the reply, or of its proposal; -1 for
-    how the conversation stands. *part*: "head" is title and description with what they set; else a sentence of the body,
-    one that is to go, one of Task, State and Next, or a proposal.
-    """
+class OwnWords:
+    """What the persons of some messages said, to be compared whole."""
 
-    of: int
-    part: Literal["head", "sentence", "drop", "hint", "proposal"]
-    text: str
-    says: Mapping[str, Any] = field(default_factory=dict)  # what else is claimed: type, event, replaces, …
+    worded: frozenset[tuple[str, ...]]
+    telling: frozenset[str]
+    sender: str
 
+    @classmethod
+    def of(cls, cited: Sequence[Message]) -> OwnWords:
+        said = own_statements(cited)
+        names = {m.sender for m, _ in said}
+        # In a message of several lines something may be pasted that shows no sign of it.
+        worded = frozenset(as_worded(text, m.sender) for m, text in said if "\n" not in m.text.strip())
+        telling = frozenset(word for _, text in said for word in told_words(text))
+        return cls(worded, telling, names.pop() if len(names) == 1 else "")
 
-def verdicts_on(
-    claims: Sequence[Claim],
-    said: Sequence[Mapping[str, Any]],
-    *,
-    known: Mapping[str, str],
-    ask: Ask,
-    agent: str,
-) -> list[Verdict]:
-    """
-    One verdict a claim; a claim of more than CLAIM_CHARS, which the model would not see whole, is not supported. *said*: as `said_by_people` has it. *known*: what the notes that change say now, by title.
-    Raises BadReply where the answer is none, and ModelError.
-    """
-    asked: dict[str, Any] = {"said": said}
-    if known:
-        asked["known"] = {cut_middle(t, 200): cut_middle(n, CLAIM_CHARS) for t, n in known.items()}
-    texts = [{"text": cut_middle(claim.text, CLAIM_CHARS), **claim.says} for claim in claims]
-    asked["claims"] = {str(n): text for n, text in enumerate(texts, 1)}
-    question = ModelQuestion(
-        instructions("check", ""), json.dumps(asked, ensure_ascii=False, indent=0), SCHEMA, "check", agent
-    )
-    reply = ask(question)
-    given = cut_out(reply.text, "verdicts", "verdicts")["verdicts"]
-    if not isinstance(given, Mapping):
-        raise BadReply("the answer to the check holds no `verdicts`; nothing was marked observed")
-    missing, more = asked["claims"].keys() - given.keys(), given.keys() - asked["claims"].keys()
-    if (missing and more) or "0" in more:  # numbered otherwise: nothing tells which is which
-        return ["not supported" for _ in claims]
-    return [
-        given[str(n)] if given.get(str(n)) in VERDICTS and len(claim.text) <= CLAIM_CHARS else "not supported"
-        for n, claim in enumerate(claims, 1)
-    ]
+    def hold(self, text: str) -> bool:
+        """Whether *text* is one of their statements, word for word but for who speaks."""
+        return as_worded(text, self.sender) in self.worded
 
 
-def said_by_people(
-    messages: Sequence[Message], cited: Collection[Message], zone: tzinfo
-) -> list[dict[str, Any]]:
-    """What people said, in order and with its day; a cited message comes with the proposal that it may answer."""
-    told = []
-    proposal = ""
-    for m in messages:
-        if m.role == "assistant" and m.text:
-            proposal = m.text
-        if m.role != "user":
-            continue
-        words = m.spoken
-        if m in cited:
-            assent = len(words) <= ASSENT_CHARS
-            answered = cut_middle(proposal, PROPOSAL_CHARS) if assent else proposal[-END_CHARS:]
-            answers = {"answers": answered} if proposal and len(words) <= ANSWER_CHARS else {}
-            quoted = "\n".join(m.text[s.start : s.end] for s in m.material if s.kind == "quote")
-            about = {"about": cut_middle(quoted, PROPOSAL_CHARS)} if quoted else {}
-            code = [m.text[s.start : s.end][:CODE_CHARS] for s in m.material if s.kind == "code"]
-            pasted = {"pasted": code} if code else {}
-            said = cut_middle(words, CITED_CHARS)
-            told.append({"cited": True, **told_of(m, zone), **answers, **about, **pasted, "words": said})
-        elif words:
-            told.append({**told_of(m, zone), "words": cut_middle(words, OTHER_CHARS)})
-        proposal = ""
-    return told
-
-
-def told_of(message: Message, zone: tzinfo) -> dict[str, str]:
-    """The day and the speaker of *message*."""
-    by = {"by": message.sender} if message.sender else {}
-    return {"on": f"{datetime.fromtimestamp(message.timestamp / 1000, zone):%A %Y-%m-%d}", **by}
+# --- The claims of an edit that would be a person's.
 
 
 CLEARED = frozenset(("body", "tags", "event", "loop", "standing"))  # what an update may set to nothing
-OF_EDIT = ("head", "sentence", "drop")  # parts of a claim
-QUOTE_END = "”"
-UNSAID = "the user's words do not bear it out"
-NEAR = 0.6  # of a statement's words: a sentence that is quoted for it has as many
-QUOTE_CHARS = 400  # of a sentence that is quoted
+PLAIN = frozenset(("type",))  # what a head may add that is in the person's own words
 
 
-Settled = tuple[list[Edit], list[str]]  # the edits, and why they were changed, a line for each that was
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """Edits of one reply, by place: the messages that each cites, and the notes that they change or contradict."""
+
+    edits: Sequence[Edit]
+    cited: Sequence[Sequence[Message]]
+    targets: Mapping[int, Target]
+    notes: Mapping[str, str] = field(default_factory=dict)  # path → what the note says
+    said: Sequence[tuple[Source, str]] = ()  # what the assistant said
 
 
-def claims_of(edits: Sequence[Edit], targets: Mapping[int, Target], *, foreign: bool) -> list[Claim]:
-    """
-    What has to be borne out of *edits* that would be a person's: title and description with what they set, and what they
-    take out; the sentences of a body too, where anything *foreign* is in sight that they may come from. *targets*: the
-    notes that edits change, by the place of the edit.
-    """
+def claims_of(proposed: Proposed) -> list[Claim]:
+    """What has to be borne out of edits that would be a person's. What is in their own words, word for word, is not asked."""
     claims: list[Claim] = []
-    for place, edit in enumerate(edits):
-        target = targets.get(place)
+    for place, edit in enumerate(proposed.edits):
         if edit.origin not in PERSONS:
             continue
-        if edit.description or edit.sets:
-            claims.append(Claim(place, "head", *head_of_edit(edit, target)))
-        if foreign:
-            claims += [Claim(place, "sentence", one_line(s)) for s in split_sentences(edit.body) if s.strip()]
-        claims += [Claim(place, "drop", sentence, {"goes": True}) for sentence in edit.drop]
+        own, target = OwnWords.of(proposed.cited[place]), proposed.targets.get(place)
+        title = edit.title or (target.title if target else "")
+        text, says = head_of_edit(edit, target)
+        if (edit.description or says) and not (says.keys() <= PLAIN and own.hold(text)):
+            claims.append(Claim(place, "head", text, says, title))
+        sentences = [one_line(s) for s in split_sentences(edit.body) if s.strip()]
+        claims += [Claim(place, "sentence", s, note=title) for s in sentences if not own.hold(s)]
+        claims += [Claim(place, "drop", s, {"goes": True}) for s in edit.drop]
+        claims += [
+            Claim(place, "doubt", proposed.notes.get(p, p), {"doubted": True}) for p in edit.contradicts
+        ]
+        if not titled_by(edit, target, f"{edit.description} {edit.body}", own):
+            claims.append(Claim(place, "title", edit.title, {"title": True}))
     return claims
 
 
 def head_of_edit(edit: Edit, target: Target | None) -> tuple[str, dict[str, str | bool | list[str]]]:
-    """Title and description of *edit*, and its other claims."""
-    title = edit.title or (target.title if target else "")
-    text = f"{title}: {edit.description}" if edit.description else title
+    """The description of *edit*, or the title of the note that it changes, and the other claims of its head."""
+    text = edit.description or (target.title if target else edit.title)
     says: dict[str, str | bool | list[str]] = {}
     if edit.op == "create" or "type" in edit.sets:
         says["type"] = edit.type
-    if edit.event:
+    if edit.event and (edit.op == "create" or "event" in edit.sets):
         says["event"] = edit.event
     if edit.standing:
         says["standing"] = True
@@ -287,130 +202,207 @@ def head_of_edit(edit: Edit, target: Target | None) -> tuple[str, dict[str, str 
         says["replaces"] = target.description
     if target and edit.loop == "done":
         says["ends"] = target.title
+    elif edit.op == "update" and "loop" in edit.sets and edit.loop:
+        says["loop"] = edit.loop
+    if edit.op == "update" and "priority" in edit.sets and edit.priority != "high":
+        says["priority"] = edit.priority
     given = {name for name in ("event", "loop", "standing") if getattr(edit, name)}
     if edit.op == "update" and (cleared := sorted((edit.sets & CLEARED) - given)):
         says["clears"] = cleared
     return text, says
 
 
-def in_their_words(
-    edits: Sequence[Edit], targets: Mapping[int, Target], cited: Sequence[Sequence[Message]], *, foreign: bool
-) -> Settled:
+def titled_by(edit: Edit, target: Target | None, text: str, own: OwnWords) -> bool:
+    """Whether the title that *edit* sets is made of words of *text*, of the note that it had, or of the person."""
+    if edit.op == "update" and "title" not in edit.sets:
+        return True
+    known = f"{target.title} {target.description} {target.body}" if target else ""
+    return told_words(edit.title) <= told_words(f"{text} {known} {edit.type}") | own.telling | {*edit.tags}
+
+
+# --- After the check: what is borne out goes into the person's note. What is refused enters no note of theirs.
+
+
+UNSAID = "the user's words do not bear it out"
+SHOWN_CHARS = 160  # of what was refused, in the history of what was written
+
+
+@dataclass(slots=True)
+class Settled:
+    """The edits after the check; why they were changed, a line for each; and what was refused, in its words."""
+
+    edits: list[Edit] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+    def refuse(self, place: int, why: str, texts: Sequence[str]) -> None:
+        self.dropped.append(f"edit {place + 1}: {why}")
+        self.refused += [f"refused “{cut_text(one_line(t), SHOWN_CHARS)}”: {why}" for t in texts if t]
+
+
+Parts = tuple[Edit | None, Edit | None]  # the person's part of an edit, and a note beside it
+
+
+def settle_edits(proposed: Proposed, verdicts: Sequence[tuple[Claim, Verdict]]) -> Settled:
+    """The edits of *proposed* after the *verdicts*. What was not asked about stands."""
+    of_edit: dict[int, list[tuple[Claim, Verdict]]] = {}
+    for claim, verdict in verdicts:
+        if claim.part not in ("hint", "proposal"):
+            of_edit.setdefault(claim.of, []).append((claim, verdict))
+    return put_together(proposed, lambda place, done: parted(proposed, place, of_edit.get(place, ()), done))
+
+
+def in_their_words(proposed: Proposed) -> Settled:
     """
-    *edits* of a model that cannot answer the check: protected edits (all edits if anything *foreign* is in sight)
-    get a whole sentence of the person's as their text. *cited*: the messages that each edit cites.
+    The edits of a model that cannot answer the check: what would be a person's becomes a note of a sentence of theirs,
+    word for word, and changes no other note.
     """
-    guarded = [foreign or is_protected(e, targets.get(n)) for n, e in enumerate(edits)]
-    needed = [e.origin in PERSONS and g for e, g in zip(edits, guarded, strict=True)]
-    found = [quoted(e, cited[n]) if needed[n] else None for n, e in enumerate(edits)]
-    made = [e if q is None else quotation_alone(q) for e, q in zip(edits, found, strict=True)]
-    unsaid = {n for n, e in enumerate(found) if needed[n] and e is None}
-    claims = claims_of(made, targets, foreign=foreign)
-    verdicts: list[Verdict] = ["not supported" if c.of in unsaid else "supported" for c in claims]
-    return settle_edits(made, targets, list(zip(claims, verdicts, strict=True)), foreign=foreign)
+    return put_together(proposed, lambda place, done: quoted_alone(proposed, place, done))
 
 
-def quotation_alone(edit: Edit) -> Edit:
-    """*edit*, whose description is a quotation, without all that its model worded itself."""
-    title = short_title(edit.description.partition("“")[2].rstrip(QUOTE_END)) if edit.op == "create" else ""
-    return replace(edit, title=title, body="", tags=(), drop=(), sets=edit.sets - {"title"})
-
-
-def quoted(edit: Edit, cited: Sequence[Message]) -> Edit | None:
-    """*edit* with the most similar sentence of a person in *cited* as its description; None if none is similar."""
-    said = [(m, s) for m in cited if m.role == "user" for s in split_sentences(m.spoken)]
-    words = told_words(edit.description or edit.body)
-    if not words or not said:
-        return None
-    near, sentence = max(said, key=lambda found: len(words & told_words(found[1])))
-    if len(words & told_words(sentence)) < NEAR * len(words) or len(sentence) > QUOTE_CHARS:
-        return None
-    who = near.sender or "The user"
-    return replace(edit, description=f"{who}: “{one_line(sentence)}{QUOTE_END}")
-
-
-def second_try(
-    edits: Sequence[Edit], cited: Sequence[Sequence[Message]], answers: Sequence[tuple[Claim, Verdict]]
-) -> dict[int, Edit]:
+def second_try(proposed: Proposed, answers: Sequence[tuple[Claim, Verdict]]) -> list[Claim]:
     """
-    New notes whose title or description was not supported, by their place, reworded as a sentence of the person's,
-    so that one foreign word does not lose what the person said.
+    New notes whose head was not supported, as claims of the person's own nearest statement, so that one foreign word
+    does not lose what the person said.
     """
     failed = [c.of for c, v in answers if c.part == "head" and v == "not supported"]
-    tried = {n: quoted(edits[n], cited[n]) for n in failed if edits[n].op == "create"}
-    return {n: replace(e, tags=()) for n, e in tried.items() if e is not None}
+    found = [
+        (n, nearest_statement(edit, proposed.cited[n]))
+        for n in failed
+        if (edit := proposed.edits[n]).op == "create" and edit.origin in PERSONS
+    ]
+    return [Claim(n, "quote", near, {"type": proposed.edits[n].type}) for n, near in found if near]
 
 
-def settle_edits(
-    edits: Sequence[Edit],
-    targets: Mapping[int, Target],
-    verdicts: Sequence[tuple[Claim, Verdict]],
-    *,
-    foreign: bool,
-) -> Settled:
-    """*edits* after the *verdicts* were applied."""
-    settled: list[Edit] = []
-    refused: list[str] = []
-    beside: list[Edit] = []
+def put_together(proposed: Proposed, part: Callable[[int, Settled], Parts]) -> Settled:
+    done, beside = Settled(), list[Edit]()
     new_place: dict[int, int] = {}  # of an edit, where it stands now
-    for place, edit in enumerate(edits):
-        target = targets.get(place)
-        own = [(c, verdict) for c, verdict in verdicts if c.of == place and c.part in OF_EDIT]
-        kept, other, why = parted(edit, target, own, foreign=foreign)
-        refused += [f"edit {place + 1}: {why}"] * bool(why)
+    for place, edit in enumerate(proposed.edits):
+        kept, other = part(place, done)
         about = new_place.get(edit.about) if edit.about is not None else None
         if kept is not None and edit.about is not None and about is None:
             kept = replace(kept, op="create", about=None) if kept.description else None
         if kept is not None:
-            new_place[place] = len(settled)
-            settled.append(replace(kept, about=about if kept.op != "create" else None))
+            new_place[place] = len(done.edits)
+            done.edits.append(replace(kept, about=about if kept.op != "create" else None))
         if other is not None:
             near = new_place.get(place, about)
             beside.append(replace(other, beside=() if near is None else (near,)))
-    count = len(settled)
-    settled = [replace(e, beside=tuple(new_place[n] for n in e.beside if n in new_place)) for e in settled]
-    settled += [replace(e, beside=tuple(n for n in e.beside if n < count)) for e in beside]
-    return settled, refused
+    count = len(done.edits)
+    edits = [replace(e, beside=tuple(new_place[n] for n in e.beside if n in new_place)) for e in done.edits]
+    done.edits = edits + [replace(e, beside=tuple(n for n in e.beside if n < count)) for e in beside]
+    return done
 
 
-def parted(
-    edit: Edit, target: Target | None, own: Sequence[tuple[Claim, Verdict]], *, foreign: bool
-) -> tuple[Edit | None, Edit | None, str]:
-    """The supported part of *edit*, the part noted as the assistant's, and why it was split ("" if it was not)."""
+def parted(proposed: Proposed, place: int, own: Sequence[tuple[Claim, Verdict]], done: Settled) -> Parts:
+    """The part of the edit at *place* that its verdicts support, and a note of the assistant's of what it said itself."""
+    edit, target = proposed.edits[place], proposed.targets.get(place)
     if edit.origin not in PERSONS:
-        return others_edit(edit, target, foreign=foreign)
-    if all(verdict == "supported" for _, verdict in own):
-        return of_their_own(edit, target), None, ""
-    head = next((verdict for claim, verdict in own if claim.part == "head"), "supported")
-    unsaid = {claim.text for claim, verdict in own if claim.part == "sentence" and verdict != "supported"}
-    denied = {claim.text for claim, verdict in own if verdict == "contradicted"}
-    goes = tuple(c.text for c, verdict in own if c.part == "drop" and verdict == "supported")
-    body = without_sentences(edit.body, unsaid)
-    rest = [s for s in map(one_line, split_sentences(edit.body)) if s in unsaid - denied]
-    if edit.op == "create" and head == "contradicted":
-        return None, None, "the user says that it is not so"
-    if edit.op == "create" and head != "supported":
-        return as_others(edit, "assistant"), None, f"{UNSAID}: noted as the assistant's"
-    if head == "supported":
-        kept = replace(edit, body=body, drop=goes)
-        why = f"{UNSAID} in part: that is noted as the assistant's" if rest else f"{UNSAID} in part"
-        return (kept if says_anything(kept) else None), beside_note(edit, target, rest), why
-    if target is not None and target.origin == "assistant":
-        return as_others(edit, "assistant"), None, f"{UNSAID}: noted as the assistant's"
-    said = [edit.description] if edit.description and head != "contradicted" else []
-    kept = replace(
+        return others_edit(edit, target, place, done)
+    failed = {(c.part, c.text): verdict for c, verdict in own if verdict != "supported"}
+    if not failed:
+        return of_their_own(edit, target), None
+    head = next((verdict for (part, _), verdict in failed.items() if part == "head"), "supported")
+    quote = next((c.text for c, verdict in own if c.part == "quote" and verdict == "supported"), "")
+    failed = {(part, text): verdict for (part, text), verdict in failed.items() if part != "quote"}
+    unsaid = {text for part, text in failed if part == "sentence"}
+    refused = [edit.description or edit.title] * (head != "supported") + [
+        t for part, t in failed if part != "head"
+    ]
+    done.refuse(place, UNSAID if "contradicted" not in failed.values() else DENIED, refused)
+    doubted = {text for part, text in failed if part == "doubt"}
+    contradicts = tuple(p for p in edit.contradicts if proposed.notes.get(p, p) not in doubted)
+    goes = tuple(s for s in edit.drop if ("drop", s) not in failed)
+    kept = replace(edit, body=without_sentences(edit.body, unsaid), drop=goes, contradicts=contradicts)
+    told = OwnWords.of(proposed.cited[place])
+    if head != "supported":
+        kept = without_head(kept, target, quote, told)
+    if any(part == "title" for part, _ in failed) or not titled_by(kept, target, says_of(kept), told):
+        kept = retitled(kept, target)
+    said = [t for (p, t), v in failed.items() if p == "sentence" and v != "contradicted"]
+    said = [edit.description] * (head == "not supported") + said
+    asked = {w for m in proposed.cited[place] if m.role == "user" for w in told_words(m.spoken)}
+    other = beside_note(edit, target, said, proposed.said, asked)
+    return (of_their_own(kept, target) if says_anything(kept) else None), other
+
+
+DENIED = "the user says that it is not so"
+
+
+def says_of(edit: Edit) -> str:
+    return f"{edit.description} {edit.body}"
+
+
+def retitled(edit: Edit, target: Target | None) -> Edit:
+    """*edit* without the title that its model gave it."""
+    if edit.op == "update":
+        return replace(edit, title=target.title if target else edit.title, sets=edit.sets - {"title"})
+    return replace(edit, title=short_title(edit.description))
+
+
+def without_head(edit: Edit, target: Target | None, quote: str, own: OwnWords) -> Edit:
+    """
+    *edit* without its description and what it sets, which nobody bears out. A new note begins with the *quote*, or with
+    the first sentence that is left; one that changes a note only adds to it. What is the person's own word for word
+    becomes a note of its own.
+    """
+    plain = replace(edit, sets=frozenset(), loop=None, event=None, tags=(), standing=False, contradicts=())
+    if edit.description and own.hold(edit.description):
+        return replace(plain, op="create", target=None, about=None, drop=(), priority="medium")
+    plain = replace(plain, description="")
+    if edit.op != "create" and target is not None:
+        return replace(plain, op="update") if target.origin in PERSONS else replace(plain, body="", drop=())
+    if quote:
+        return replace(plain, description=quote)
+    first, *rest = [*map(one_line, split_sentences(edit.body)), ""]
+    kind = "fact" if edit.type in NEEDS_USER else edit.type
+    return replace(plain, type=kind, priority="medium", description=first, body="\n".join(filter(None, rest)))
+
+
+def quoted_alone(proposed: Proposed, place: int, done: Settled) -> Parts:
+    """The edit at *place* as a new note of the person's nearest sentence; None if none is near."""
+    edit, target = proposed.edits[place], proposed.targets.get(place)
+    if edit.origin not in PERSONS:
+        return others_edit(edit, target, place, done)
+    near = nearest_statement(edit, proposed.cited[place])
+    if near is None:
+        done.refuse(place, f"{UNSAID}, word for word", [edit.description or edit.body])
+        return None, None
+    links = (*edit.links, *([target.path] if target and target.path else []))
+    if any("\n" in m.text.strip() for m in proposed.cited[place]):  # something may be pasted in it
+        edit = replace(edit, standing=False, type="fact" if edit.type in NEEDS_USER else edit.type)
+    made = replace(
         edit,
-        op="update",
-        description="",
-        body=body,
-        drop=goes,
-        sets=frozenset(),
-        loop=None,
+        op="create",
+        target=None,
+        about=None,
+        title=short_title(near.partition("“")[2].rstrip(QUOTE_END)),
+        description=near,
+        body="",
         event=None,
+        loop=None,
         tags=(),
+        drop=(),
+        links=links,
+        contradicts=(),
+        sets=frozenset(),
     )
-    other = beside_note(edit, target, [*said, *rest])
-    return (kept if body or goes else None), other, f"{UNSAID}: the note stays, that is noted beside it"
+    if (made.description, made.type) != (edit.description, edit.type) or edit.op != "create":
+        done.dropped.append(
+            f"edit {place + 1}: quoted, as the model does not tell the user's words from others'"
+        )
+    return made, None
+
+
+def nearest_statement(edit: Edit, cited: Sequence[Message]) -> str | None:
+    """The person's own statement that is most like *edit*, as a quotation; None if none is."""
+    words, said = told_words(edit.description or edit.body), own_statements(cited)
+    if not words or not said:
+        return None
+    near, statement = max(said, key=lambda found: len(words & told_words(found[1])))
+    if len(words & told_words(statement)) < NEAR * len(words) or len(statement) > QUOTE_CHARS:
+        return None
+    return f"{near.sender or 'The user'}: “{one_line(statement)}{QUOTE_END}"
 
 
 def of_their_own(edit: Edit, target: Target | None) -> Edit:
@@ -424,30 +416,56 @@ def of_their_own(edit: Edit, target: Target | None) -> Edit:
 
 
 def says_anything(edit: Edit) -> bool:
-    return bool(edit.description or edit.body or edit.drop or edit.sets or edit.links)
+    if edit.op == "create":
+        return bool(edit.description)
+    return bool(edit.description or edit.body or edit.drop or edit.sets or edit.contradicts)
 
 
-def others_edit(edit: Edit, target: Target | None, *, foreign: bool) -> tuple[Edit | None, Edit | None, str]:
+def others_edit(edit: Edit, target: Target | None, place: int, done: Settled) -> Parts:
     """*edit* as the assistant's or a tool's; it may not change a note of a person's."""
     assert edit.origin is not None
     edit = as_others(edit, edit.origin)
     if edit.op == "create" or target is None or target.origin not in PERSONS:
-        return edit, None, ""
-    if edit.origin == "assistant" and not foreign and edit.body and not edit.description:
-        # It is marked as theirs in the note, and changes nothing else there.
-        marked = edit.body if edit.body.startswith(ASSISTANT) else f"{ASSISTANT}: {edit.body}"
-        return replace(edit, body=marked, drop=(), sets=frozenset(), origin=target.origin), None, ""
-    said = [edit.description] if edit.description else []
-    other = beside_note(edit, target, [*said, *split_sentences(edit.body)])
-    return None, other, f"a change of the user's note by the {edit.origin}: noted beside it"
+        return edit, None
+    done.dropped.append(
+        f"edit {place + 1}: a change of the user's note by the {edit.origin}: noted beside it"
+    )
+    said = [edit.description] * bool(edit.description) + split_sentences(edit.body)
+    return None, note_beside(edit, target, said, edit.origin or "tool")
 
 
-def beside_note(edit: Edit, target: Target | None, sentences: Sequence[str]) -> Edit | None:
-    """A second note, of the assistant's or the tool's, with the *sentences* of *edit*; None if there are none."""
+def beside_note(
+    edit: Edit,
+    target: Target | None,
+    sentences: Sequence[str],
+    said: Sequence[tuple[Source, str]],
+    asked: Collection[str],
+) -> Edit | None:
+    """
+    A note of the assistant's of those *sentences* of the user's *edit* that the assistant *said*; None if it said none.
+    *asked*: the words of the person, which an answer ("Booked: Friday 9:00.") takes up.
+    """
+    told: list[str] = []
+    sources: list[Source] = []
+    for sentence in sentences:
+        words = told_words(sentence)
+        source = max(said, key=lambda found: len(words & told_words(found[1])), default=None)
+        theirs = told_words(source[1]) if source else frozenset()
+        if source and words & theirs - {*asked} and len(words & (theirs | {*asked})) >= NEAR * len(words):
+            told.append(sentence)
+            sources.append(source[0])
+    if not told:
+        return None
+    return note_beside(replace(edit, sources=tuple(dict.fromkeys(sources))), target, told, "assistant")
+
+
+def note_beside(edit: Edit, target: Target | None, sentences: Sequence[str], origin: str) -> Edit | None:
+    """A note of its own of what the assistant or a tool says about the *target* of *edit*, linked to it."""
     texts = [one_line(s) for s in sentences if s.strip()]
     if not texts:
         return None
-    origin = "assistant" if edit.origin in PERSONS else edit.origin or "tool"
+    if origin == "assistant" and ASSISTANT not in texts[0]:
+        texts[0] = f"{ASSISTANT} said: {texts[0]}"
     title = target.title if target else edit.title
     links = (*edit.links, *([target.path] if target and target.path else []))
     other = replace(
@@ -460,6 +478,8 @@ def beside_note(edit: Edit, target: Target | None, sentences: Sequence[str]) -> 
         body="\n".join(texts[1:]),
         drop=(),
         loop=None,
+        event=None if edit.origin in PERSONS else edit.event,
+        contradicts=(),
         sets=frozenset(),
         links=tuple(dict.fromkeys(links)),
         joins=True,

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from openai_server import believing
 from planted import MONDAY, NOW, OWNER, graph_of, home_at, note, put
 from test_forget_everywhere import SECRET, traces
 
@@ -77,7 +78,7 @@ def telling(question: ModelQuestion) -> ModelReply:
 def night(home: Memory, ask: Ask | None = telling, now: dt.datetime = NOW) -> Cycle:
     graph = graph_of(home)
     home.refresh(graph)
-    observer = Observer(ask, "scripted", 128_000) if ask else Observer()
+    observer = Observer(believing(ask), "scripted", 128_000) if ask else Observer()
     return reflect_graph(graph, observer, home.config, now, CycleOptions(refresh=lambda: home.refresh(graph)))
 
 

@@ -20,7 +20,7 @@ ROWS = {
     "Files, and the outside world": ["vault llm embed"],
     "What is in a vault": ["index"],
     "One identity's folder": ["graph"],
-    "What is written, and how": ["journal inbox", "plan", "rules", "provenance"],
+    "What is written, and how": ["journal inbox", "plan", "rules", "check", "provenance"],
     "What is done with it": ["inject forget", "observe context", "reflect rebuild"],
     "Every identity of a home": ["worker", "curate importers", "export tools", "memory"],
     "For people, other assistants and the gateway": ["hosts", "openclaw ui demo", "daemon", "fleet", "cli"],

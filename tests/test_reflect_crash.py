@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from killed import in_child
+from openai_server import believing
 from planted import NOW, Scripted, graph_of, home_at, plant, snapshot
 
 from omg.journal import receipts_of
@@ -41,7 +42,7 @@ def night(folder: Path) -> int:
     home = home_at(folder)
     graph, model = graph_of(home), Scripted()
     home.refresh(graph)
-    reflect_graph(graph, Observer(model, "scripted", 128_000), home.config, NOW)
+    reflect_graph(graph, Observer(believing(model), "scripted", 128_000), home.config, NOW)
     home.close()
     return len(model.history)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from corpora.grounded import rows
-from openai_server import claims_of
+from openai_server import claims_of, exam_answer
 from spooled import entry, hand_over
 from test_provenance import holds
 from test_tools import ALICE, Agent
@@ -42,7 +42,9 @@ class Obeying:
     def __call__(self, question: ModelQuestion) -> ModelReply:
         answer: dict[str, Any] = {"edits": []}
         if question.purpose == "check":
-            answer = {"verdicts": dict.fromkeys(claims_of(question.user), "not supported")}
+            answer = exam_answer(question.user) or {
+                "verdicts": dict.fromkeys(claims_of(question.user), "not supported")
+            }
         elif any(planted in question.user for planted in self.plant):
             answer = {"edits": self.edits, "now": self.now}
         return ModelReply(json.dumps(answer), "obeying", 1, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
+from openai_server import believing
 from planted import MONDAY, NOW, OWNER, graph_of, ms, note, put
 from test_forget_everywhere import traces
 from test_forget_reflections import home as home
@@ -80,7 +81,7 @@ def moved(graph: Graph) -> None:
 def night(home: Memory, ask: object = None, now: dt.datetime = NOW) -> Cycle:
     graph = graph_of(home)
     home.refresh(graph)
-    observer = Observer(ask, "scripted", 128_000) if ask else Observer()  # type: ignore[arg-type]
+    observer = Observer(believing(ask), "scripted", 128_000) if ask else Observer()  # type: ignore[arg-type]
     return reflect_graph(graph, observer, home.config, now, CycleOptions(refresh=lambda: home.refresh(graph)))
 
 

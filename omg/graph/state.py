@@ -193,7 +193,6 @@ class SessionState:
     next: str = ""
     shared: list[str] = field(default_factory=list)  # names of those hints that other sessions may see
     at_ms: Ms = 0  # when what the hints say was said
-    foreign: bool = False  # text of tools, pages or third persons was in sight: the assistant may repeat it
     system: str = ""  # the `system` slice as served until the next activation
     activated_ms: Ms = 0
     reason: str = ""

@@ -26,7 +26,6 @@ from ..node.note import GENERATED, TYPES
 from ..plan.corrections import is_proposal
 from ..plan.drafts import Plan
 from ..plan.edits import split_history, without_part
-from ..provenance import foreign_in_sight
 from ..rules.observer import derive_edit, speaker
 from ..text.tokens import clip_text, count_tokens
 from ..text.words import told_words
@@ -45,8 +44,8 @@ NEAR_LOOP_DAYS, LOOPS = 10, 12  # open loops due within so many days, and at mos
 # Earlier messages that these may answer, and the hits for all of them. If the graph has at most FEW notes, all are shown:
 # "It's a 2018, I looked in the papers" shares no word with the note on the car.
 ANSWERED, ANSWERED_HITS, FEW = 4, 6, 12
-# Characters of pasted code, and of a tool's call, that are shown in place.
-EXCERPT_CHARS, CALL_CHARS = 400, 300
+# Characters of pasted code, of what looks passed on, and of a tool's call, that are shown in place.
+EXCERPT_CHARS, PASSED_CHARS, CALL_CHARS = 400, 800, 300
 # Characters of material: the least that is asked about, of one piece, of all; and of what was said around it.
 LEAST_MATERIAL, PIECE_CHARS, MATERIAL_CHARS, TOPIC_CHARS = 200, 1_500, 16_000, 160
 WINDOW_SHARE = 0.5  # of a model's window for the turns; the rest is prompt, known notes and the reply
@@ -68,7 +67,7 @@ class Observer:
     ask: Ask | None = None
     model: str = "offline"
     window: int = 128_000
-    able: bool = True
+    able: Callable[[str], bool] = lambda model: True
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,6 @@ def shown_notes(
     notes = [*made.values(), *notes]
     handles = {e.path: f"n{n}" for n, e in enumerate(by_subject(notes), 1)}
     shown = {e.path: e for e in notes}
-    state = graph.state().sessions.get(session)
     return ShownToObserver(
         {f"m{n}": (session, m) for n, m in enumerate(messages, 1)},
         {handle: shown[path] for path, handle in handles.items()},
@@ -111,9 +109,15 @@ def shown_notes(
         {handles[path]: body for path, body in bodies.items()},
         max(0, count_known(graph) - len(notes)),
         before,
-        bool(state and state.foreign) or foreign_in_sight([*before, *messages], notes),
+        notes_of_pages(graph, messages),
         made=frozenset(handles[path] for path in made),
     )
+
+
+def notes_of_pages(graph: Graph, messages: Sequence[Message]) -> dict[str, int]:
+    """How many notes there are of each of *messages* that a tool returned or a person passed on."""
+    made = graph.index.notes_by_source([m.id for m in messages if m.material])
+    return {id: len({note.path for note in notes}) for id, notes in made.items()}
 
 
 def notes_made_of(plan: Plan, messages: Sequence[Message]) -> dict[str, Entry]:
@@ -293,7 +297,7 @@ def render_question(shown: ShownToObserver) -> str:
 
 def render_material(shown: ShownToObserver) -> str:
     """The user part of the question about what tools returned and people passed on; "" if that is too little."""
-    pieces = sum(len(part) for _, m in shown.messages.values() for part in passed_on(m))
+    pieces = sum(len(part) for _, m in shown.messages.values() for part in long_passed_on(m))
     if pieces < LEAST_MATERIAL:
         return ""
     chars = max(LEAST_MATERIAL, min(PIECE_CHARS, MATERIAL_CHARS // len(shown.messages)))
@@ -320,7 +324,10 @@ def message_lines(shown: ShownToObserver, text: Callable[[Message], str]) -> lis
 
 
 def message_text(m: Message) -> str:
-    """What person and assistant said. Tool results and passed-on text are only named; of pasted code the beginning is shown."""
+    """
+    What person and assistant said. Tool results are only named. What looks passed on is marked; of a long piece, and of
+    pasted code, the beginning is shown.
+    """
     if m.role == "tool":
         return m.text if m.text in MEMORY_NOTES else f"[{len(m.text):,} characters, not shown]"
     calls = "".join(f"\n    calls {c.name}({cut_middle(c.arguments, CALL_CHARS)})" for c in m.calls)
@@ -328,24 +335,25 @@ def message_text(m: Message) -> str:
 
 
 def in_place_of_material(kind: str, text: str) -> str:
-    if kind != "code":
-        return f"[passed on, {len(text):,} characters, not shown]"
-    if len(text) <= EXCERPT_CHARS:
-        return f"[pasted to work on:\n{text}\n]"
-    return f"[pasted to work on, {len(text):,} characters, which begin:\n{text[:EXCERPT_CHARS]}\n…]"
+    what, most = ("pasted to work on", EXCERPT_CHARS) if kind == "code" else ("looks passed on", PASSED_CHARS)
+    if len(text) <= most:
+        return f"[{what}:\n{text}\n]"
+    return f"[{what}, {len(text):,} characters, which begin:\n{text[:most]}\n…]"
 
 
 def material_text(m: Message, chars: int) -> str:
     """What a tool returned or a person passed on, at most *chars* of each part; else the beginning of what was said."""
-    if parts := passed_on(m):
+    if parts := long_passed_on(m):
         return "\n".join(cut_middle(part, chars) for part in parts)
     return " ".join(m.spoken.split())[:TOPIC_CHARS]
 
 
-def passed_on(m: Message) -> list[str]:
+def long_passed_on(m: Message) -> list[str]:
+    """What a tool returned, and what is passed on in *m* and not shown whole in its place."""
     if m.text in MEMORY_NOTES:
         return []
-    return [m.text[s.start : s.end] for s in m.material if s.kind != "code"]
+    parts = [m.text[s.start : s.end] for s in m.material if s.kind != "code"]
+    return [part for part in parts if m.role == "tool" or len(part) > PASSED_CHARS]
 
 
 def message_label(m: Message) -> str:
@@ -410,7 +418,7 @@ def message_by_message(shown: ShownToObserver, ask: Ask, config: Config, agent: 
             if isinstance(f, dict)
             and (edit := derive_edit(f, handle, message, notes=shown.notes, zone=shown.zone))
         ]
-        parsed = quoted_reply(parse_value({"edits": edits}, shown), shown)
+        parsed = quoted_reply(parse_value({"edits": edits}, shown))
         parsed.cut = int(reply.cut)
         yield parsed
     if failed and not read:

@@ -8,26 +8,39 @@ handles they were shown under. Who said a thing is computed from the messages ci
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, tzinfo
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
+from ..check import Claim, Evidence, Verdict
 from ..dates.days import day_of_ms, span_text
 from ..dates.rules import month_span
 from ..errors import BadReply
 from ..inbox import PREFIX, is_by_hand
 from ..index.store import Entry
-from ..llm.replies import TEXTS, ModelReply, cut_out, object_schema, one_of
+from ..llm.replies import TEXTS, ModelReply, cut_out, object_schema
 from ..message.turn import Message
 from ..node.markdown import slugify
 from ..node.note import PRIORITIES, TYPES, Node, Source
 from ..plan.corrections import corrected_by
+from ..plan.drafts import PERSONS
 from ..plan.edits import Edit, short_title
-from ..provenance import Claim, Target, Verdict, claims_of, in_their_words, origin_of, settle_edits
+from ..provenance import (
+    Proposed,
+    Settled,
+    Target,
+    as_claim_of,
+    claims_of,
+    in_their_words,
+    origin_of,
+    settle_edits,
+    source_name,
+)
 from ..text.characters import visible
+from ..text.words import cut_text, split_sentences
 
 CLEAR = "clear"  # what a model writes in an update to empty a field; null leaves it as it is
 LINE = {"type": ["string", "null"]}
@@ -54,7 +67,7 @@ OBSERVER_SCHEMA = object_schema(
 )
 EVENT = re.compile(r"(\d{4}(?:-\d\d(?:-\d\d)?)?)(?:(?:\.\.|/)(\d{4}(?:-\d\d(?:-\d\d)?)?))?(?![\d-])")
 HINTS = ("task", "state", "next")  # what a conversation is about now
-LONGEST_DESCRIPTION = 600  # characters; a longer description is a model that does not stop
+LONGEST_DESCRIPTION = 600  # characters; what is longer goes on in the body
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +82,8 @@ class ShownToObserver:
     bodies: Mapping[str, str] = field(default_factory=dict)
     more: int = 0  # notes that exist and are not shown
     before: Sequence[Message] = ()  # the last messages before these; not shown, but these may answer them
-    # Text of tools, pages or third persons is or was in sight: the assistant may repeat it.
-    foreign: bool = False
+    # Notes made of each message of a page or a tool before, by the message's id.
+    noted: Mapping[str, int] = field(default_factory=dict)
     # Notes that the assistant proposed from these messages (plan/corrections.py).
     proposals: Sequence[Node] = ()
     made: frozenset[str] = frozenset()  # handles of notes made of these very messages, which are read again
@@ -88,16 +101,61 @@ class ParsedReply:
     taken: list[str] = field(default_factory=list)  # paths of proposals that the person's words confirm
     cut: int = 0  # replies whose end is missing
     dropped: list[str] = field(default_factory=list)  # why, one line per item; no conversation text
+    refused: list[str] = field(
+        default_factory=list
+    )  # what was not noted, in its words, and why; for `omg history`
+    notes: Mapping[str, str] = field(
+        default_factory=dict
+    )  # path → what the note says, of those that were shown
+    said: list[tuple[Source, str]] = field(default_factory=list)  # what the assistant said in these messages
 
 
-def among(words: Collection[str]) -> BeforeValidator:
-    """Mends a value to the one of *words* that it means, whatever its case and number; None for any other."""
+# --- Usual slips of format: what models write, and what they mean by it.
+
+
+FORMS: Mapping[str, Mapping[str, str]] = {
+    "op": {
+        **dict.fromkeys(("add", "new", "insert", "note", "record"), "create"),
+        **dict.fromkeys(("edit", "modify", "change", "amend", "append", "revise"), "update"),
+        **dict.fromkeys(("replace", "supersedes", "supercede"), "supersede"),
+    },
+    "type": dict.fromkeys(("trait", "person"), "identity") | {"event": "episode", "plan": "episode"},
+    "priority": {"normal": "medium", "urgent": "high", "critical": "high", "minor": "low"},
+    "loop": {"closed": "done", "complete": "done", "completed": "done"},
+    "standing": dict.fromkeys(("true", "yes", "1"), "yes") | dict.fromkeys(("false", "no", "0"), "no"),
+}
+HANDLE = re.compile(r"[\s\[(#]*([mn]?)(?:sg|essage|ote)?[\s_.-]*(\d{1,5})[\s\])]*", re.I)
+
+
+def meant(name: str, words: Sequence[str]) -> BeforeValidator:
+    """Mends a value of the field *name* to the one of *words* that it means, whatever its case and number; None for any other."""
 
     def mend(value: Any) -> str | None:
-        word = str(value).strip().lower()
-        return next((form for form in (word, word.removesuffix("s")) if form in words), None)
+        word = str(value).strip().strip("`\"'").lower()
+        word = FORMS.get(name, {}).get(word, word)
+        return next(
+            (form for form in (word, word.removesuffix("s"), word.removesuffix("d")) if form in words), None
+        )
 
     return BeforeValidator(mend)
+
+
+def handle(value: Any, letter: str) -> str:
+    """*value* as a handle where it means one: 1, "[m1]" and "M1" are m1. Any other text as it is."""
+    found = HANDLE.fullmatch(str(value))
+    return f"{found[1].lower() or letter}{int(found[2])}" if found else str(value).strip()
+
+
+def each(value: Any, separator: str) -> list[str]:
+    """The items of a list, of a text with *separator* between them, or of a single value."""
+    if isinstance(value, str):
+        value = re.split(separator, value)
+    items = value if isinstance(value, list) else [] if value is None or isinstance(value, dict) else [value]
+    return [str(v).strip() for v in items if isinstance(v, str | int) and str(v).strip()]
+
+
+def handles(letter: str) -> BeforeValidator:
+    return BeforeValidator(lambda value: [handle(v, letter) for v in each(value, r"[,;\s]+")])
 
 
 def mended_event(value: Any) -> str | None:
@@ -105,19 +163,9 @@ def mended_event(value: Any) -> str | None:
     return CLEAR if text == CLEAR else whole_days(text)
 
 
-def mended_sentences(value: Any) -> list[str]:
-    value = [value] if isinstance(value, str) else value
-    return [v for v in value if isinstance(v, str)] if isinstance(value, list) else []
-
-
-def mended_names(value: Any) -> list[str]:
-    if isinstance(value, str):
-        value = re.split(r"[,\s]+", value)
-    return [str(v).strip() for v in value if str(v).strip()] if isinstance(value, list) else []
-
-
 Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else str(value).strip())]
-Names = Annotated[list[str], BeforeValidator(mended_names)]
+# A link may also be the title of another new note, which has spaces.
+Links = Annotated[list[str], BeforeValidator(lambda value: [handle(v, "n") for v in each(value, r"[,;]\s*")])]
 
 
 class ReplyItem(BaseModel):
@@ -128,21 +176,24 @@ class ReplyItem(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    op: Annotated[str, BeforeValidator(lambda value: one_of(value, "create", "update", "supersede"))]
-    node: Annotated[str | None, BeforeValidator(lambda value: str(value).strip() if value else None)] = None
-    type: Annotated[str | None, among(TYPES)] = None
+    op: Annotated[Literal["create", "update", "supersede"], meant("op", ("create", "update", "supersede"))]
+    node: Annotated[str | None, BeforeValidator(lambda value: handle(value, "n") if value else None)] = None
+    type: Annotated[str | None, meant("type", TYPES)] = None
     title: Text = ""
     description: Text = ""
-    body: Text = ""
-    drop: Annotated[list[str], BeforeValidator(mended_sentences)] = []
-    priority: Annotated[str | None, among(PRIORITIES)] = None
+    body: Annotated[
+        str,
+        BeforeValidator(lambda v: "\n".join(each(v, "\0")) if isinstance(v, list) else str(v or "").strip()),
+    ] = ""
+    drop: Annotated[list[str], BeforeValidator(lambda value: each(value, "\0"))] = []
+    priority: Annotated[str | None, meant("priority", PRIORITIES)] = None
     event: Annotated[str | None, BeforeValidator(mended_event)] = None
-    loop: Annotated[str | None, among(("open", "done", CLEAR))] = None
-    standing: Annotated[bool | None, BeforeValidator(lambda v: v if isinstance(v, bool) else None)] = None
-    tags: Names = []
-    links: Names = []
-    contradicts: Names = []
-    sources: Names
+    loop: Annotated[str | None, meant("loop", ("open", "done", CLEAR))] = None
+    standing: Annotated[Literal["yes", "no"] | None, meant("standing", ("yes", "no"))] = None
+    tags: Annotated[list[str], BeforeValidator(lambda value: each(value, r"[,;\s]+"))] = []
+    links: Links = []
+    contradicts: Annotated[list[str], handles("n")] = []
+    sources: Annotated[list[str], handles("m")]
 
 
 def parse_answer(
@@ -165,7 +216,10 @@ def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: boo
     The edits in a reply. An empty list is an answer; a missing one raises BadReply. *material*: the question was about what
     tools returned and people passed on, so every edit has the origin `tool`.
     """
-    parsed = ParsedReply()
+    parsed = ParsedReply(
+        notes={e.path: e.description for e in shown.notes.values()}, said=assistant_said(shown)
+    )
+    counted = NotesOfPages(dict(shown.noted))
     items = raw.get("edits")
     if not isinstance(items, list):
         raise BadReply("the reply has no list of `edits`; nothing was marked observed")
@@ -182,7 +236,13 @@ def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: boo
             parsed.dropped.append(f"edit {n}: {reason}")
             continue
         if material:
-            edit = replace(edit, origin="tool")
+            edit = told_by_source(edit, cited, shown)
+            if not counted.room_for(edit):
+                parsed.dropped.append(f"edit {n}: a page makes at most {FROM_PAGE} notes")
+                parsed.refused.append(
+                    f"left out “{edit.description}”: a page makes at most {FROM_PAGE} notes"
+                )
+                continue
         if (target := target_of(item, shown, None if place is None else parsed.edits[place])) is not None:
             parsed.targets[len(parsed.edits)] = target
         if place is not None:
@@ -205,11 +265,72 @@ def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: boo
     return parsed
 
 
+FROM_PAGE = 5  # notes of one page or tool's result
+
+
+@dataclass(slots=True)
+class NotesOfPages:
+    """How many notes there are of each message of a page or a tool."""
+
+    made: dict[str, int]
+
+    def room_for(self, edit: Edit) -> bool:
+        if edit.op == "create" and any(self.made.get(s.id, 0) >= FROM_PAGE for s in edit.sources):
+            return False
+        self.made |= {s.id: self.made.get(s.id, 0) + (edit.op == "create") for s in edit.sources}
+        return True
+
+
+def told_by_source(edit: Edit, cited: Sequence[Message], shown: ShownToObserver) -> Edit:
+    """*edit* of what a tool returned or a person passed on: a claim of its source, never a sentence about the person."""
+    messages = [*shown.before, *(m for _, m in shown.messages.values())]
+    source = next((m for m in cited if m.role == "tool"), next((m for m in cited if m.material), None))
+    text = edit.description
+    if text and source is not None:
+        text = as_claim_of(source_name(source, messages), text)
+    return replace(edit, origin="tool", description=text)
+
+
+def assistant_said(shown: ShownToObserver) -> list[tuple[Source, str]]:
+    return [
+        (Source(session, m.id, m.timestamp, source_kind(m)), m.text)
+        for session, m in shown.messages.values()
+        if m.role == "assistant" and m.text
+    ]
+
+
+def proposed_by(parsed: ParsedReply) -> Proposed:
+    return Proposed(parsed.edits, parsed.cited, parsed.targets, parsed.notes, parsed.said)
+
+
 def claims_in(parsed: ParsedReply, shown: ShownToObserver) -> list[Claim]:
     """The claims of a reply that the check is asked about."""
     hints = [Claim(-1, "hint", text, {"hint": key}) for key, text in parsed.hints.items() if text]
     proposed = [proposal_claim(n, node) for n, node in enumerate(shown.proposals)]
-    return [*claims_of(parsed.edits, parsed.targets, foreign=shown.foreign), *hints, *proposed]
+    return [*claims_of(proposed_by(parsed)), *hints, *proposed]
+
+
+LATEST = 3  # messages of the user's that tell how the conversation stands
+
+
+def evidence_for(parsed: ParsedReply, shown: ShownToObserver) -> Evidence:
+    """What the claims of *parsed* are held against."""
+    messages = [m for _, m in shown.messages.values()]
+    known = {  # without notes of the same reply, which would bear each other out
+        t.title: f"(said {t.said}) {t.description} {t.body}".strip()
+        for t in parsed.targets.values()
+        if t.path and t.origin in PERSONS
+    }
+
+    def cites(claim: Claim) -> Sequence[Message]:
+        if claim.part == "hint":
+            return [m for m in messages if m.role == "user"][-LATEST:]
+        if claim.part != "proposal":
+            return parsed.cited[claim.of]
+        ids = {source.id for source in shown.proposals[claim.of].sources}
+        return [m for m in messages if m.id in ids]
+
+    return Evidence([*shown.before, *messages], cites, shown.zone, known)
 
 
 def proposal_claim(place: int, node: Node) -> Claim:
@@ -223,16 +344,21 @@ def settled_reply(
     parsed: ParsedReply, shown: ShownToObserver, answers: Sequence[tuple[Claim, Verdict]]
 ) -> ParsedReply:
     """*parsed* after the *answers* of the check are applied."""
-    edits, refused = settle_edits(parsed.edits, parsed.targets, answers, foreign=shown.foreign)
     shared = [claim.says["hint"] for claim, v in answers if claim.part == "hint" and v == "supported"]
     taken = [shown.proposals[c.of].path for c, v in answers if c.part == "proposal" and v == "supported"]
-    return replace(parsed, edits=edits, shared=shared, taken=taken, dropped=[*parsed.dropped, *refused])
+    return replace(
+        with_settled(parsed, settle_edits(proposed_by(parsed), answers)), shared=shared, taken=taken
+    )
 
 
-def quoted_reply(parsed: ParsedReply, shown: ShownToObserver) -> ParsedReply:
+def quoted_reply(parsed: ParsedReply) -> ParsedReply:
     """*parsed*, from a model that is not able to check: what counts as the user's becomes their own words."""
-    edits, refused = in_their_words(parsed.edits, parsed.targets, parsed.cited, foreign=shown.foreign)
-    return replace(parsed, edits=edits, dropped=[*parsed.dropped, *refused])
+    return with_settled(parsed, in_their_words(proposed_by(parsed)))
+
+
+def with_settled(parsed: ParsedReply, done: Settled) -> ParsedReply:
+    dropped, refused = [*parsed.dropped, *done.dropped], [*parsed.refused, *done.refused]
+    return replace(parsed, edits=done.edits, dropped=dropped, refused=refused)
 
 
 def name_of_edit(name: str) -> str:
@@ -256,8 +382,9 @@ def to_edit(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> tupl
     target = named_note(item, shown)
     if not description and (item.op != "update" or not sets_something(item)):
         raise ValueError("no description")
-    if len(description) > LONGEST_DESCRIPTION:
-        raise ValueError(f"a description of {len(description)} characters")
+    body = "" if item.body == CLEAR else visible(item.body)
+    description, rest = short_line(description)
+    body = f"{rest}\n{body}".strip()
     cited = [shown.messages[h] for h in dict.fromkeys(item.sources) if h in shown.messages]
     if not cited:
         raise ValueError("cites no message that was shown")
@@ -266,12 +393,12 @@ def to_edit(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> tupl
     latest = max(m.timestamp for _, m in cited)
     kind = item.type or (target.type if target else about.type if about else "fact")
     edit = Edit(
-        op=item.op,  # type: ignore[arg-type]  # checked by ReplyItem
+        op=item.op,
         title=visible(item.title)
         or (target.title if target and item.op == "update" else short_title(description)),
         description=description,
         type=kind,
-        body="" if item.body == CLEAR else visible(item.body),
+        body=body,
         priority=item.priority or (target.priority if target and item.op == "update" else "medium"),
         event=None if item.event == CLEAR else item.event,
         loop=None if item.loop == CLEAR else item.loop,
@@ -282,11 +409,24 @@ def to_edit(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> tupl
         target=target.path if target and item.op != "create" else None,
         sets=fields_set(item, target),
         drop=tuple(item.drop),
-        standing=bool(item.standing) and kind == "preference",
+        standing=item.standing == "yes" and kind == "preference",
         day=day_of_ms(latest, shown.zone),
     )
     heard = [m for _, m in cited]
     return replace(edit, origin=origin_of(edit, heard, set(filter(is_by_hand, heard)))), heard
+
+
+def short_line(text: str) -> tuple[str, str]:
+    """*text* as a line of at most LONGEST_DESCRIPTION characters, and what goes on in the body."""
+    if len(text) <= LONGEST_DESCRIPTION:
+        return text, ""
+    line = ""
+    for sentence in split_sentences(text):
+        if len(line) + len(sentence) >= LONGEST_DESCRIPTION:
+            break
+        line = f"{line} {sentence}".strip()
+    line = line or cut_text(text, LONGEST_DESCRIPTION)
+    return line, text[len(line) :].strip() if text.startswith(line) else text
 
 
 def named_paths(handles: Sequence[str], shown: ShownToObserver) -> tuple[str, ...]:
@@ -308,7 +448,8 @@ def fields_set(item: ReplyItem, target: Entry | None) -> frozenset[str]:
     given = {name for name in ("title", "type", "priority", "event", "loop") if getattr(item, name)}
     same = {name for name in given if target and getattr(target, name) == getattr(item, name)}
     cleared = {"body"} if item.body == CLEAR else set()
-    standing = {"standing"} if item.standing not in (None, target.standing if target else None) else set()
+    stands = None if item.standing is None else item.standing == "yes"
+    standing = {"standing"} if stands not in (None, target.standing if target else None) else set()
     return frozenset((given - same) | cleared | standing | ({"tags"} if CLEAR in item.tags else set()))
 
 

@@ -27,6 +27,7 @@ from datetime import UTC, datetime
 from itertools import accumulate
 from typing import Any
 
+from ..check import Claim, Verdict, check_claims
 from ..config import Config
 from ..dates.days import day_of_ms
 from ..errors import BadNode, BadReply, ModelError, NotFound, Stale
@@ -43,17 +44,9 @@ from ..message.turn import Message, material_in, split_halves, split_messages
 from ..node.markdown import wikilink
 from ..node.note import Node
 from ..plan.corrections import accepted_proposals, settle_proposals, take_up
-from ..plan.drafts import PERSONS, Plan
+from ..plan.drafts import Plan
 from ..plan.mentions import link_names
-from ..provenance import (
-    Claim,
-    Verdict,
-    foreign_in_sight,
-    head_of_edit,
-    said_by_people,
-    second_try,
-    verdicts_on,
-)
+from ..provenance import second_try
 from ..rules.observer import derive_edit, observe_offline, with_strangers
 from ..text.words import cut_text
 from .question import (
@@ -74,8 +67,10 @@ from .reply import (
     ParsedReply,
     ShownToObserver,
     claims_in,
+    evidence_for,
     parse_answer,
     parse_value,
+    proposed_by,
     quoted_reply,
     settled_reply,
 )
@@ -228,6 +223,7 @@ def observe_said(
             current |= reply.hints
             seen[:] = [key for key in HINTS if key in (reply.shared if key in reply.hints else seen)]
             total.dropped += reply.dropped
+            total.refused += reply.refused
             edits += reply.proposed
             total.cut += reply.cut
     answered = graph.index.ask(last_messages, session, messages[0].timestamp, LOOKED_BACK) if messages else []
@@ -239,7 +235,7 @@ def observe_said(
     if not said.read:
         file_loose_notes(plan, messages)
     hints = {**total.hints, "shared": seen} if total.hints and not said.read else {}
-    observed = write_batch(plan, said, id=id, hints=hints, redactions=redactions)
+    observed = write_batch(plan, said, total.refused, id=id, hints=hints, redactions=redactions)
     if observer.ask is not None:
         kept.file.unlink(missing_ok=True)
     observed.edits = edits
@@ -296,8 +292,7 @@ def replies_to(
             parsed = parse_answer(reply, shown, observer.model)
             if said.read:  # it tells how things stood then
                 parsed.hints = {}
-            able = observer.able
-            yield checked(parsed, shown, observer.ask, agent) if able else quoted_reply(parsed, shown)
+            yield checked(parsed, shown, observer, reply.model, agent)
             if material := render_material(shown):
                 reply = asked(observer.ask, "observe-material", material, config, agent)
                 yield settled_reply(parse_answer(reply, shown, observer.model, material=True), shown, [])
@@ -310,31 +305,24 @@ def asked(ask: Ask, prompt: str, text: str, config: Config, agent: str) -> Model
     return reply_to_failure(ask, ModelQuestion(system, text, OBSERVER_SCHEMA, "observe", agent))
 
 
-def checked(parsed: ParsedReply, shown: ShownToObserver, ask: Ask, agent: str) -> ParsedReply:
-    """*parsed* after the check. Raises ModelError if the model does not answer the check."""
-    messages = [m for _, m in shown.messages.values()]
-    waited_for = {source.id for node in shown.proposals for source in node.sources}
-    cited = {m for of_edit in parsed.cited for m in of_edit} | {m for m in messages if m.id in waited_for}
-    known = {  # without notes of the same reply, which would bear each other out
-        t.title: f"(said {t.said}) {t.description} {t.body}".strip()
-        for t in parsed.targets.values()
-        if t.path and t.origin in PERSONS
-    }
-
-    def verdicts_of(claims: Sequence[Claim]) -> list[tuple[Claim, Verdict]]:
-        if not claims:
-            return []
-        said = said_by_people([*shown.before, *messages], cited, shown.zone)
-        return list(zip(claims, verdicts_on(claims, said, known=known, ask=ask, agent=agent), strict=True))
-
-    answers = verdicts_of(claims_in(parsed, shown))
-    tried = second_try(parsed.edits, parsed.cited, answers)
-    again = verdicts_of([Claim(n, "head", *head_of_edit(e, None)) for n, e in tried.items()])
-    for claim, verdict in again:
-        if verdict == "supported":
-            parsed.edits[claim.of] = tried[claim.of]
-            answers = [(c, verdict if (c.of, c.part) == (claim.of, "head") else v) for c, v in answers]
-    return settled_reply(parsed, shown, answers)
+def checked(
+    parsed: ParsedReply, shown: ShownToObserver, observer: Observer, model: str, agent: str
+) -> ParsedReply:
+    """
+    *parsed*, the reply of *model*, after the check; in the person's words where a model is not able to check. Raises
+    ModelError if the model does not answer the check.
+    """
+    assert observer.ask is not None
+    claims, evidence = claims_in(parsed, shown), evidence_for(parsed, shown)
+    able, answers = observer.able(model), list[tuple[Claim, Verdict]]()
+    while able and claims:
+        verdicts = check_claims(claims, evidence, observer.ask, observer.able, agent)
+        if verdicts is None:  # another model answered the check
+            able = False
+            break
+        more = list(zip(claims, verdicts, strict=True))
+        answers, claims = answers + more, second_try(proposed_by(parsed), more)
+    return settled_reply(parsed, shown, answers) if able else quoted_reply(parsed)
 
 
 def proposals_of(graph: Graph, messages: Sequence[Message]) -> list[Node]:
@@ -366,9 +354,10 @@ class KeptReplies:
         self.last = hashlib.blake2b(asked.encode("utf-8", "replace"), digest_size=16).hexdigest()
         if self.last not in self.kept:
             reply = self.ask(question)
-            self.kept[self.last] = {"text": reply.text, "cut": reply.cut}
+            self.kept[self.last] = {"text": reply.text, "cut": reply.cut, "model": reply.model}
         known = self.kept[self.last]
-        return ModelReply(str(known["text"]), self.model, 0, 0, cut=bool(known["cut"]))
+        model = str(known.get("model") or self.model)
+        return ModelReply(str(known["text"]), model, 0, 0, cut=bool(known["cut"]))
 
     def __enter__(self) -> None:
         pass
@@ -419,7 +408,9 @@ def file_loose_notes(plan: Plan, messages: Sequence[Message]) -> None:
             plan.rewrite(draft, draft.node, Rebase(history=line))
 
 
-def write_batch(plan: Plan, said: Said, *, id: str, hints: Mapping[str, Any], redactions: int) -> Observed:
+def write_batch(
+    plan: Plan, said: Said, refused: Sequence[str], *, id: str, hints: Mapping[str, Any], redactions: int
+) -> Observed:
     """Under the vault's lock: the receipt, the files, the archive, the index."""
     graph, session, messages = plan.graph, said.session, said.messages
     silent = session == INBOX_SESSION or bool(said.read)  # no conversation, or not one of now
@@ -439,7 +430,6 @@ def write_batch(plan: Plan, said: Said, *, id: str, hints: Mapping[str, Any], re
         if graph.tombstones.messages(m.id for m in messages):  # forgotten while the model was thinking
             hints = {}
         live = {**hints, "last_ms": said_ms} | ({"at_ms": said_ms} if hints else {})
-        live |= {"foreign": True} if foreign_in_sight(messages, ()) else {}
         changes = plan.changes()
         told = moot_replies(graph, plan) | ({} if silent else {session: live})
         now = now_change(graph, plan, session, told)
@@ -457,7 +447,7 @@ def write_batch(plan: Plan, said: Said, *, id: str, hints: Mapping[str, Any], re
             hints=told,
             unread=dict(said.unread),
             read=said.read,
-            summary=summary,
+            summary=(*summary, *refused),
             tokens=plan.written_tokens(),
         )
         outcome = commit_receipt(graph, receipt)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ..check import ENOUGH, examined, is_able
 from ..client import ask_daemon
 from ..config import code_digest
 from ..dates.days import iso_time, time_text
@@ -26,7 +27,6 @@ from ..node.markdown import UNLINKABLE, load_properties, slugify, split_head
 from ..node.note import LOOPS, PRIORITIES, STATUSES, TYPES, Node, amend_text, parse_node
 from ..plan.corrections import proposed_notes
 from ..plan.pages import MapPages
-from ..provenance import ENOUGH, examine, examined, note_result
 from ..secrets import redact
 from ..text.words import is_english
 from ..worker.events import edits_lately
@@ -255,21 +255,20 @@ def check_able(memory: Memory) -> Iterator[Finding]:
     observer = memory.worker.observer("")
     if observer.ask is None or memory.worker.away(memory.worker.models()):
         return
+    try:
+        is_able(memory.folder, observer.model, observer.ask, memory.clock())
+    except ModelError as e:
+        yield Finding("note", f"it could not be asked whether it tells the user's words from others': {e}")
+        return
     right = examined(memory.folder, observer.model)
-    if right is None:
-        try:
-            right = examine(observer.ask)
-        except ModelError as e:
-            what = f"it could not be asked whether it tells the user's words from others': {e}"
-            yield Finding("note", what)
-            return
-        note_result(memory.folder, observer.model, right)
+    if right is None:  # another model answered
+        return
     if right >= ENOUGH:
         yield Finding("ok", f"{observer.model} tells the user's words from others': {right} of 20")
     else:
         what = f"{observer.model} tells the user's words from others' in {right} of 20 fixed cases only"
         mend = (
-            "what would be the user's wish, decision or trait quotes a whole sentence of theirs; a stronger [observation]"
+            "only sentences of the user's own are noted, word for word, and no note is changed; a stronger [observation]"
             " model notes more"
         )
         yield Finding("warn", what, mend=mend)
@@ -279,7 +278,7 @@ def check_refused(memory: Memory) -> Iterator[Finding]:
     """Whether many of the Observer's edits were refused or changed."""
     edits, refused = edits_lately(memory.folder)
     if refused > 0.05 * edits and edits >= 20:
-        what = f"of the last {edits} edits {refused} were refused, or noted as the assistant's"
+        what = f"of the last {edits} edits {refused} were refused or changed"
         mend = "`omg events` says why (edit_refused); a stronger [observation] model helps"
         yield Finding("warn", what, mend=mend)
 

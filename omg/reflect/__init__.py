@@ -5,6 +5,8 @@ The Reflector, at night: repetitions, contradictions, maps, weeks and months.
                 receipt.
     verdicts    Asks a model about groups of notes, reads its verdict on each group, and decides which verdicts are
                 carried out.
+    checking    What a night's verdicts would have persons' notes say: claims, which are checked as those of the
+                Observer are.
     similar     Notes that are alike: merges repetitions, and finds what a model has to compare.
     periods     Reflections on weeks and months: which are due, and their pages.
     topics      Which notes belong together; splits maps that have grown too long.

@@ -14,6 +14,7 @@ import datetime as dt
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import UTC
@@ -21,12 +22,12 @@ from typing import Literal
 
 from ..config import Config
 from ..dates.days import day_of_ms
-from ..errors import BadNode, BadReply, ModelError, NotFound, OmgError, how_many
+from ..errors import BadInput, BadNode, BadReply, ModelError, NotFound, OmgError, how_many
 from ..graph.graph import Graph
 from ..graph.state import State, flock
 from ..index.rows import days_of_note
 from ..index.store import Entry
-from ..journal import Change, Outcome, Receipt, commit_receipt, receipt_id, replay_open
+from ..journal import UNDONE, Change, Outcome, Receipt, commit_receipt, read_receipt, receipt_id, replay_open
 from ..llm.asker import reply_to_failure
 from ..llm.replies import Ask, ModelQuestion, ModelReply, instructions
 from ..node.markdown import BEGIN, END, generated_block, with_generated_block
@@ -36,6 +37,7 @@ from ..plan.drafts import Plan
 from ..plan.pages import YOURS, week_of
 from ..vault.files import digest
 from . import periods, similar, verdicts
+from .checking import claims_of_night, not_borne_out, questions
 from .periods import Period, ReflectionDraft
 from .topics import Snapshot, assign_maps, filed_lines, link_of
 from .verdicts import (
@@ -94,7 +96,8 @@ class Cycle:
 class CycleReplies:
     """What a model said in this cycle."""
 
-    calls: list[tuple[list[ShownGroup], str]] = field(default_factory=list)  # with the reply to each
+    # with the reply to each, and the places of the verdicts that the check did not bear out
+    calls: list[tuple[list[ShownGroup], str, frozenset[tuple[str, int]]]] = field(default_factory=list)
     shown: dict[str, str] = field(default_factory=dict)  # path → text of the note as it was shown
     answered: set[Matter] = field(default_factory=set)
     # asked about, but the reply says nothing about them
@@ -133,7 +136,7 @@ class CycleWork:
         self.first, self.replies, self.cycle = first, CycleReplies(), Cycle()
         self.ask = counted(observer.ask, self.cycle) if observer.ask and first is None else None
         self.by_rule = observer.ask is None
-        self.window = observer.window
+        self.window, self.able = observer.window, observer.able
         self.similar: dict[str, dict[str, float]] = {}
         self.matters: list[Matter] = []  # to ask about
         self.looked_at: dict[str, str] = {}  # the changed notes that the matters are about → their hashes
@@ -290,8 +293,11 @@ class CycleWork:
         if reply.cut:
             self.cycle.skipped.append("the end of a reply about two notes, which was cut short")
         before = {path: self.plan.draft(path).before or "" for path in nodes}
-        named = follow_verdicts(rules, shown, reply.text)
-        self.replies.calls.append((shown, reply.text))
+        claims = claims_of_night(shown, verdicts.read_verdicts(reply.text, shown, []), self.snapshot.node)
+        unsaid = not_borne_out(claims, self.ask, self.able, reply.model, agent)
+        rules.proposed += questions(claims, unsaid)
+        named = follow_verdicts(rules, shown, reply.text, unsaid)
+        self.replies.calls.append((shown, reply.text, unsaid))
         self.replies.shown |= before
         for s in shown:
             (self.replies.answered if s.name in named else self.replies.passed_over).update(s.group.matters)
@@ -326,10 +332,10 @@ class CycleWork:
         """
         same = {path for path, text in self.replies.shown.items() if self.is_unchanged(path, text)}
         words = True
-        for shown, reply in self.replies.calls:
+        for shown, reply, unsaid in self.replies.calls:
             left = [replace(s, notes={h: p for h, p in s.notes.items() if p in same}) for s in shown]
             words = words and left == shown
-            follow_verdicts(rules, left, reply, words=words)
+            follow_verdicts(rules, left, reply, unsaid, words=words)
         answered = {m for m in self.replies.answered if same.issuperset(m.paths)}
         self.replies = replace(self.replies, answered=answered)
 
@@ -468,9 +474,24 @@ def notes_said_since(entries: Mapping[str, Entry], since: dt.date) -> set[str]:
     return {e.path for e in notes if any(d >= since for d in (e.created, e.updated) if d)}
 
 
+def undone_notes(graph: Graph) -> dict[str, str | None]:
+    """
+    Path → text (None: no file) of each file that a person's undo of a cycle put back, even if it has changed since.
+
+    The person did not want what that cycle did. It is not done again until such a note changes.
+    """
+    texts: dict[str, str | None] = {}
+    for file in sorted((graph.folder / "receipts").glob("*-undo-*.json")):
+        with suppress(BadInput):  # a damaged receipt, which the doctor reports
+            receipt = read_receipt(file)
+            if any(line.startswith(UNDONE) and "-reflection-" in line for line in receipt.summary):
+                texts |= {c.path: c.after for c in receipt.changes}
+    return texts
+
+
 def notes_still_undone(graph: Graph) -> set[str]:
     """Notes that are still as a person's undo left them."""
-    texts = verdicts.undone_notes(graph).items()
+    texts = undone_notes(graph).items()
     return {path for path, text in texts if graph.vault.bytes(path) == (text and text.encode())}
 
 

@@ -22,6 +22,7 @@ from ..index.store import Entry, Hit
 from ..journal import Rebase
 from ..node.markdown import wikilink
 from ..node.note import TYPES, Node
+from ..plan.corrections import says_all
 from ..plan.drafts import Plan
 from ..plan.edits import (
     ORIGIN_ORDER,
@@ -74,7 +75,7 @@ def merge_notes(plan: Plan, keep: str, gone: str, description: str = "", *, aske
             node,
             priority=higher_priority(node.priority, other.priority),
             loop=loop_of(node, other),
-            standing=node.standing or other.standing,
+            standing=node.standing or (other.standing and says_all(node, other)),
             event=node.event or other.event,
             sources=merged_sources(node.sources, other.sources),
             reflected_in=tuple(dict.fromkeys((*node.reflected_in, *other.reflected_in))),

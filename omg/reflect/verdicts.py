@@ -3,10 +3,9 @@ Asks a model about groups of notes, reads its verdict on each group, and decides
 
 A reply is untrusted: an item that cannot be parsed is dropped alone, and a group without a verdict stays as it is.
 
-The model only proposes. Code decides by the origin of the notes, by what the call showed, by who spoke later, and by
-days; it compares no words. A call never shows a web page's note beside a person's. A person's note gets a new text, or
-leaves, only after a call that showed persons' notes alone. A note that the person edited or pinned is not changed: the
-proposal is put to the person.
+The model only proposes. Code decides by the origin of the notes, by what the call showed, by who spoke later, by days,
+and by the check (checking.py). A call never shows a web page's note beside a person's. A person's note gets a new text, or
+leaves, only after a call that showed persons' notes alone. What a person edited or pinned is put to them instead.
 """
 
 from __future__ import annotations
@@ -25,11 +24,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from ..dates.days import day_of_ms, event_span
-from ..errors import BadInput, BadReply
+from ..errors import BadReply
 from ..graph.graph import Graph
 from ..graph.state import write_private
 from ..index.store import Entry
-from ..journal import UNDONE, read_receipt
 from ..llm.replies import TEXT, cut_out, object_schema, one_of
 from ..node.markdown import slugify
 from ..node.note import TYPES, Node
@@ -479,24 +477,11 @@ def read_seen(file: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def undone_notes(graph: Graph) -> dict[str, str | None]:
-    """
-    Path → text (None: no file) of each file that a person's undo of a cycle put back, even if it has changed since.
-
-    The person did not want what that cycle did. It is not done again until such a note changes.
-    """
-    texts: dict[str, str | None] = {}
-    for file in sorted((graph.folder / "receipts").glob("*-undo-*.json")):
-        with suppress(BadInput):  # a damaged receipt, which the doctor reports
-            receipt = read_receipt(file)
-            if any(line.startswith(UNDONE) and "-reflection-" in line for line in receipt.summary):
-                texts |= {c.path: c.after for c in receipt.changes}
-    return texts
-
-
 VERDICT_LINE_CHARS, VERDICT_TITLE_CHARS, WHY_CHARS = 300, 80, 160
 # Some models obey a note that says "mark all as superseded", so a reply may replace at most half of a call's notes.
 FEW_REPLACED = 3  # notes that a reply may always replace: one subject that changed four times
+
+Place = tuple[str, int]  # of a verdict: the name of its group, and its number
 
 
 class RefusedVerdict(Exception):
@@ -540,11 +525,16 @@ class Case:
 
 
 def follow_verdicts(
-    rules: MergeRules, shown: Sequence[ShownGroup], text: str, *, words: bool = True
+    rules: MergeRules,
+    shown: Sequence[ShownGroup],
+    text: str,
+    unsaid: Collection[Place] = (),
+    *,
+    words: bool = True,
 ) -> set[str]:
     """
-    Draft what the reply *text* proposes, as far as it is allowed; returns the names of the groups it answers. Without
-    *words* only the verdicts are followed: the model's text may tell of a note that is gone.
+    Draft what the reply *text* proposes, as far as it is allowed, but for *unsaid* (checking.py); returns the names of the
+    groups it answers. Without *words* only the verdicts are followed: the model's text may tell of a note that is gone.
     """
     unread = len(rules.refused)
     found = read_verdicts(text, shown, rules.refused)
@@ -563,6 +553,8 @@ def follow_verdicts(
                 verdict = verdict.model_copy(update={"description": "", "title": "", "why": ""})
             named = [path for handle in (verdict.node, verdict.other) if (path := s.notes.get(handle))]
             try:
+                if (s.name, n) in unsaid:
+                    raise RefusedVerdict("the notes do not bear it out")
                 follow_verdict(rules, s, verdict)
             except RefusedVerdict as e:
                 links = " and ".join(link_of(rules.node(path)) for path in named)
@@ -640,10 +632,10 @@ def keep_and_gone(rules: MergeRules, a: Node, b: Node) -> tuple[Node, Node]:
     return a, b
 
 
-def rank_of(rules: MergeRules, found: Node) -> tuple[int, int, bool]:
+def rank_of(rules: MergeRules, found: Node) -> tuple[int, int, bool, bool]:
     """A key: of two notes, the one with the larger key stays."""
     touched = rules.plan.draft(found.path).touched
-    return 2 * found.pinned + touched, trust_of(found.origin), found.type != "fact"
+    return 2 * found.pinned + touched, trust_of(found.origin), found.standing, found.type != "fact"
 
 
 def supersede_pair(rules: MergeRules, case: Case) -> None:

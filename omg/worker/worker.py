@@ -29,6 +29,7 @@ from heapq import heappop, heappush
 from itertools import accumulate, islice
 from typing import Any, TypedDict
 
+from ..check import is_able
 from ..config import Observation
 from ..errors import (
     BadReply,
@@ -50,7 +51,6 @@ from ..llm.child import Child
 from ..llm.replies import Ask, Ledger, ModelReply, Places, model_window
 from ..observe.question import Observer
 from ..observe.run import Observed, observe_batch, pending_batches
-from ..provenance import is_able
 from .intake import Intake
 from .registry import PATIENCE_S
 from .schedule import (
@@ -196,8 +196,11 @@ class Worker:
         if (ask := self._asker(models)) is None:
             return Observer()
         window = min(model_window(m, self.config) for m in ask.models)
-        able = all(is_able(self.registry.folder, m) for m in ask.models)
-        return Observer(ask, ask.models[0], window, able)
+        return Observer(ask, ask.models[0], window, partial(self._is_able, ask))
+
+    def _is_able(self, ask: Ask, model: str) -> bool:
+        """Whether *model*, which *ask* may ask, answers the check well enough. Raises ModelError while it is not known."""
+        return is_able(self.registry.folder, model, ask, self.clock())
 
     def _asker(self, models: Sequence[str]) -> Asker | None:
         if models[0] == "offline":

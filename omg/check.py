@@ -1,0 +1,325 @@
+"""
+Asks a model whether a person's words bear out what would be noted as theirs, and examines models for it.
+
+The model sees numbered claims, and of each message the sentences that may bear them out: no tool's result, nothing the
+assistant said but the proposal that a message answers, and nothing of the first model's reasons. Which message answers
+which is found here, never by a model. An answer that is missing, or any other word, means: not supported. Where a claim
+was not supported and something was left out, it is asked about once more, with the whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, tzinfo
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from .errors import BadReply, ModelError
+from .graph.state import read_object, write_private
+from .llm.replies import Ask, ModelQuestion, cut_out, instructions, object_schema, prompt_text
+from .message.envelope import cut_middle
+from .message.turn import Message
+from .text.words import split_sentences, stems_of, text_pieces
+
+Verdict = Literal["supported", "not supported", "contradicted"]
+VERDICTS = ("supported", "not supported", "contradicted")
+SCHEMA = object_schema("verdicts", verdicts={"type": "object", "additionalProperties": {"type": "string"}})
+CLAIM_CHARS, KNOWN_CHARS = (
+    1_500,
+    700,
+)  # of a claim; a longer one is not supported, because nobody would see it whole
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """
+    A text that is held against what the person said. *of*: the place of its edit in the reply, or of its proposal; -1 for
+    how the conversation stands. *part*: "head" is the description with what the edit sets; "quote" a sentence of the
+    person's in its place; "title" a title that says
+    more; "sentence" one of the body; "drop" one that is to go; "doubt" a note that is to be marked as contradicted.
+    """
+
+    of: int
+    part: Literal["head", "quote", "title", "sentence", "drop", "doubt", "hint", "proposal"]
+    text: str
+    says: Mapping[str, Any] = field(default_factory=dict)  # what else is claimed: type, event, replaces, …
+    note: str = ""  # the title of its note
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What claims are held against: *messages* in order, the messages that a claim *cites*, and what is *known*, by title."""
+
+    messages: Sequence[Message]
+    cites: Callable[[Claim], Collection[Message]]
+    zone: tzinfo
+    known: Mapping[str, str] = field(default_factory=dict)
+
+
+def check_claims(
+    claims: Sequence[Claim], evidence: Evidence, ask: Ask, able: Callable[[str], bool], agent: str
+) -> list[Verdict] | None:
+    """One verdict a claim; None where the model that answers is not *able* to. Raises ModelError."""
+    if not claims:
+        return []
+    said, cut = said_by_people(claims, evidence)
+    verdicts = verdicts_on(claims, said, known=evidence.known, ask=ask, agent=agent, able=able)
+    if verdicts is None:
+        return None
+    refused = [n for n, v in enumerate(verdicts) if v == "not supported"]
+    again = [n for n in refused if any(m.id in cut for m in evidence.cites(claims[n]))]
+    if again:
+        left = [claims[n] for n in again]
+        said, _ = said_by_people(left, evidence, whole=True)
+        more = verdicts_on(left, said, known=evidence.known, ask=ask, agent=agent, able=able)
+        for n, verdict in zip(again, more or (), strict=False):
+            verdicts[n] = verdict
+    return verdicts
+
+
+def verdicts_on(
+    claims: Sequence[Claim],
+    said: Sequence[Mapping[str, Any]],
+    *,
+    known: Mapping[str, str],
+    ask: Ask,
+    agent: str,
+    able: Callable[[str], bool] = lambda model: True,
+) -> list[Verdict] | None:
+    """
+    One verdict a claim, of a single question. *said*: as `said_by_people` has it. *known*: what the notes that change
+    say now, by title. Raises BadReply where the answer is none, and ModelError.
+    """
+    asked: dict[str, Any] = {"said": said}
+    if known:
+        asked["known"] = {cut_middle(t, 200): cut_middle(n, KNOWN_CHARS) for t, n in known.items()}
+    asked["claims"] = dict(numbered(claims))
+    text = json.dumps(asked, ensure_ascii=False, indent=0)
+    reply = ask(ModelQuestion(instructions("check", ""), text, SCHEMA, "check", agent))
+    if not able(reply.model):
+        return None
+    given = cut_out(reply.text, "verdicts", "verdicts")["verdicts"]
+    if not isinstance(given, Mapping):
+        raise BadReply("the answer to the check holds no `verdicts`; nothing was marked observed")
+    missing, more = asked["claims"].keys() - given.keys(), given.keys() - asked["claims"].keys()
+    if (missing and more) or "0" in more:  # numbered otherwise: nothing tells which is which
+        return ["not supported" for _ in claims]
+    return [
+        given[str(n)] if given.get(str(n)) in VERDICTS and len(claim.text) <= CLAIM_CHARS else "not supported"
+        for n, claim in enumerate(claims, 1)
+    ]
+
+
+def numbered(claims: Sequence[Claim]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The claims as they are asked: a sentence goes on with the claim before it, or names its note."""
+    before = None
+    for n, claim in enumerate(claims, 1):
+        goes_on = claim.part == "sentence" and before == claim.of
+        named = {"note": claim.note} if claim.note and before != claim.of and claim.part != "head" else {}
+        key = "more" if goes_on else "text"
+        yield str(n), {key: cut_middle(claim.text, CLAIM_CHARS), **claim.says, **named}
+        before = claim.of
+
+
+# --- The evidence: of each message the pieces that share telling words, names, numbers or days with a claim, and a piece
+# on each side. A short message is shown whole, and so is one that shares nothing with what cites it: it may be in
+# another language.
+
+
+# Characters: of a message that is shown whole, of one without a shared word, of one that is asked about again; of an
+# uncited message that is shown whole; of a piece.
+WHOLE_CHARS, CITED_CHARS, AGAIN_CHARS, OTHER_CHARS, PIECE_CHARS = 500, 2_000, 8_000, 120, 160
+# Pieces for each claim, of the messages it cites and of others; what a piece of another must share to be shown.
+BEST, BEST_OTHER, LEAST_SHARED = 3, 1, 0.34
+# A message longer than ANSWER_CHARS is shown without the proposal that it answers; one longer than ASSENT_CHARS with the
+# end of the proposal alone, because it names what it takes up. Proposals were half of what the check is asked.
+PROPOSAL_CHARS, ANSWER_CHARS, ASSENT_CHARS, END_CHARS = 700, 400, 120, 240
+CODE_CHARS = 400  # of each pasted piece of code
+CLAUSE_END = re.compile(r"(?<=[,;:])\s+|(?<=[，；、])")
+
+
+def said_by_people(
+    claims: Sequence[Claim], evidence: Evidence, *, whole: bool = False
+) -> tuple[list[dict[str, Any]], set[str]]:
+    """
+    What people said, in order and with its day; a cited message comes with the proposal that it may answer. Also the ids
+    of the messages of which something was left out.
+    """
+    cited = {m.id for claim in claims for m in evidence.cites(claim)}
+    chosen = pieces_shown(claims, evidence)
+    told: list[dict[str, Any]] = []
+    cut: set[str] = set()
+    proposal, day = "", ""
+    for m in evidence.messages:
+        if m.role == "assistant" and m.text:
+            proposal = m.text
+        if m.role != "user":
+            continue
+        words = m.spoken
+        short = WHOLE_CHARS if m.id in cited else OTHER_CHARS
+        most = AGAIN_CHARS if whole else CITED_CHARS
+        shown = shown_of(words, chosen.get((m.id, "words")), short, most, whole=whole and m.id in cited)
+        if m.id not in cited and shown != words and (m.id, "words") not in chosen:
+            shown = ""
+        on = f"{datetime.fromtimestamp(m.timestamp / 1000, evidence.zone):%A %Y-%m-%d}"
+        head = ({} if on == day else {"on": on}) | ({"by": m.sender} if m.sender else {})
+        if m.id in cited:
+            assent = len(words) <= ASSENT_CHARS
+            answered = cut_middle(proposal, PROPOSAL_CHARS) if assent else proposal[-END_CHARS:]
+            answers = {"answers": answered} if proposal and len(words) <= ANSWER_CHARS else {}
+            passed = passed_on(m)
+            about = shown_of(passed, chosen.get((m.id, "about")), PROPOSAL_CHARS, most, whole=whole)
+            code = [m.text[s.start : s.end][:CODE_CHARS] for s in m.material if s.kind == "code"]
+            more = ({"about": about} if about else {}) | ({"pasted": code} if code else {})
+            told.append({"cited": True, **head, **answers, **more, "words": shown})
+            cut |= {m.id} if (shown, about) != (words, passed) else set()
+        elif shown:
+            told.append({**head, "words": shown})
+        day = on if m.id in cited or shown else day
+        proposal = ""
+    return told, cut
+
+
+def passed_on(message: Message) -> str:
+    """The material of a person's message that is no code."""
+    return "\n".join(message.text[s.start : s.end] for s in message.material if s.kind != "code")
+
+
+def shown_of(text: str, chosen: Collection[int] | None, short: int, most: int, *, whole: bool) -> str:
+    """*text* whole where it is *short*; else its *chosen* pieces, or at most *most* characters if none is chosen."""
+    if whole or len(text) <= short or not chosen:
+        return text if len(text) <= short else cut_middle(text, most)
+    parts, last = [], -1
+    for n, piece in enumerate(pieces_of(text)):
+        if n in chosen:
+            parts.append(piece if n == last + 1 else f"… {piece}")
+            last = n
+    return " ".join(parts) + (" …" if last + 1 < len(pieces_of(text)) else "")
+
+
+def pieces_of(text: str) -> list[str]:
+    """The sentences of *text*; a long one is split between clauses."""
+    found: list[str] = []
+    for sentence in split_sentences(text):
+        run = ""
+        for clause in CLAUSE_END.split(sentence) if len(sentence) > PIECE_CHARS else [sentence]:
+            run = f"{run} {clause}".strip()
+            if len(run) >= PIECE_CHARS / 2:
+                found += [run[part] for part in text_pieces(run, 4 * PIECE_CHARS)]
+                run = ""
+        found += [run] * bool(run)
+    return found
+
+
+def pieces_shown(claims: Sequence[Claim], evidence: Evidence) -> dict[tuple[str, str], set[int]]:
+    """The numbers of the pieces that are shown, by message and text ("words", "about")."""
+    places: dict[str, set[tuple[str, str, int]]] = defaultdict(set)  # word → pieces with it
+    lengths: dict[tuple[str, str], int] = {}
+    for m in evidence.messages:
+        for kind, text in (("words", m.spoken), ("about", passed_on(m))) if m.role == "user" else ():
+            pieces = pieces_of(text)
+            lengths[m.id, kind] = len(pieces)
+            for n, piece in enumerate(pieces):
+                for word in stems_of(piece):
+                    places[word].add((m.id, kind, n))
+    found: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for claim in claims:
+        cited = {m.id for m in evidence.cites(claim)}
+        shared: Counter[tuple[str, str, int]] = Counter()
+        words = stems_of(f"{claim.text} {claim.says.get('replaces', '')}")
+        for word in words:
+            shared.update(dict.fromkeys(places.get(word, ()), 1 / max(1, len(places.get(word, ())))))
+        ranked = sorted(shared, key=lambda place: (-shared[place], place))
+        near = [p for p in ranked if p[0] in cited][:BEST]
+        others = [p for p in ranked if p[0] not in cited and shared[p] >= LEAST_SHARED][:BEST_OTHER]
+        for id, kind, n in [*near, *others]:
+            beside = range(max(0, n - 1), min(n + 2, lengths[id, kind])) if (id, kind, n) in near else (n,)
+            found[id, kind].update(beside)
+    return found
+
+
+# --- Twenty fixed claims that tell whether the check can be put to a model. It is asked once, in four questions, before
+# its first batch is noted.
+#
+# A model that gets fewer than ENOUGH right is not asked to check; the person's own sentences are quoted instead.
+
+
+ENOUGH = 19
+FILE = "models.json"  # in the home: a model and the cases it was asked → how many it got right
+WAIT_S = 600  # so long the first batch of a model waits while it cannot be examined
+EXAMINING = threading.Lock()
+
+
+def examine(ask: Ask) -> tuple[int, str]:
+    """Ask the twenty claims in four questions; returns how many are right, and who answered. Raises ModelError."""
+    right, models = 0, set[str]()
+
+    def heard(model: str) -> bool:
+        models.add(model)
+        return True
+
+    for case in fixed_cases():
+        given = [dict(c) for c in case["claims"].values()]
+        expected = [c.pop("expect").split(" or ") for c in given]
+        claims = [Claim(n, "head", c.pop("text"), c) for n, c in enumerate(given)]
+        known = case.get("known", {})
+        verdicts = verdicts_on(claims, case["said"], known=known, ask=ask, agent="", able=heard) or ()
+        right += sum(v in wanted for v, wanted in zip(verdicts, expected, strict=True))
+    return right, models.pop() if len(models) == 1 else ""
+
+
+@cache
+def fixed_cases() -> list[dict[str, Any]]:
+    file = Path(__file__).parent / "prompts" / "check-cases.json"
+    return list(json.loads(file.read_text(encoding="utf-8")))
+
+
+def examined(home: Path, model: str) -> int | None:
+    """How many of the claims *model* got right when it was asked; None if it never was."""
+    return known_results(home).get(key_of(model))
+
+
+def note_result(home: Path, model: str, right: int) -> None:
+    results = known_results(home) | {key_of(model): right}
+    write_private(home / FILE, json.dumps(results, indent=1))
+
+
+def is_able(home: Path, model: str, ask: Ask, now: datetime) -> bool:
+    """
+    Whether *model* can answer the check. If it was never examined, it is now, through *ask*. Raises ModelError while it
+    cannot be; for longer than WAIT_S nothing waits for it, and it counts as not able.
+    """
+    with EXAMINING:
+        right = examined(home, model)
+        if right is None:
+            since = known_results(home).get(f"since {key_of(model)}")
+            if since is None:
+                since = int(now.timestamp())
+                write_private(
+                    home / FILE, json.dumps(known_results(home) | {f"since {key_of(model)}": since})
+                )
+            try:
+                right, answered = examine(ask)
+            except ModelError:
+                if now.timestamp() - since < WAIT_S:
+                    raise
+                return False
+            note_result(home, answered or model, right if answered else 0)
+            right = examined(home, model)
+    return right is not None and right >= ENOUGH
+
+
+def known_results(home: Path) -> dict[str, int]:
+    return {model: right for model, right in read_object(home / FILE).items() if isinstance(right, int)}
+
+
+def key_of(model: str) -> str:
+    asked = prompt_text("check") + json.dumps(fixed_cases())
+    return f"{model} {hashlib.blake2b(asked.encode(), digest_size=4).hexdigest()}"

@@ -1,0 +1,104 @@
+"""
+What a night's verdicts would have persons' notes say: claims, which are checked as those of the Observer are.
+
+A new line, title or merge of a person's note is held against what the notes say; one that replaces, doubts or ends a
+note, against the note that is to be the reason. What the notes say in the same words needs no check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any
+
+from ..check import Claim, Evidence, check_claims
+from ..llm.replies import Ask
+from ..node.note import Node
+from ..plan.corrections import says_all
+from ..plan.drafts import PERSONS
+from ..plan.edits import one_line, split_history
+from ..text.words import told_words
+from .topics import link_of
+from .verdicts import Place, ShownGroup, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class NightClaim:
+    """A claim of the verdict at *place*, which would do *op* to *of*; these are what it is held against."""
+
+    place: Place
+    op: str
+    claim: Claim
+    of: tuple[Node, ...] = ()
+
+
+def claims_of_night(
+    shown: Sequence[ShownGroup], found: Mapping[str, Sequence[Verdict]], node_of: Callable[[str], Node]
+) -> list[NightClaim]:
+    """The claims of the verdicts *found* on the groups *shown*."""
+    claims: list[NightClaim] = []
+    for s in shown:
+        for n, verdict in enumerate(found.get(s.name, ()), 1):
+            nodes = [node_of(s.notes[h]) for h in (verdict.node, verdict.other) if h in s.notes]
+            if any(node.origin in PERSONS for node in nodes):
+                of = claims_of(verdict, nodes, len(claims))
+                claims += [NightClaim((s.name, n), verdict.op, c, tuple(nodes)) for c in of]
+    return claims
+
+
+def claims_of(verdict: Verdict, nodes: Sequence[Node], of: int) -> list[Claim]:
+    first, last = nodes[0], nodes[-1]
+    known = told_words(" ".join(text_of(node) for node in nodes))
+    said = verdict.description
+    made: list[Claim] = []
+    if verdict.op in ("describe", "merge") and said and one_line(said) not in map(text_of, nodes):
+        made.append(Claim(of, "head", said, {"standing": True} if first.standing else {}, first.title))
+    if verdict.op == "retitle" and not told_words(verdict.title) <= known:
+        made.append(Claim(of, "title", verdict.title, {"title": True}, first.title))
+    if len(nodes) < 2:
+        return made
+    by: dict[str, Any] = {"by": text_of(first)}
+    if verdict.op == "merge" and not says_all(first, last):
+        made.append(Claim(of, "head", last.description, {"by": said or text_of(first)}))
+    elif verdict.op == "supersede" and last.origin in PERSONS:
+        made.append(Claim(of, "drop", last.description, {"goes": True, **by}))
+    elif verdict.op == "contradict":
+        made.append(Claim(of, "doubt", last.description, {"doubted": True, **by}))
+    elif verdict.op == "close" and first.origin in PERSONS:
+        made.append(Claim(of, "head", first.description, {"ends": first.title, "by": text_of(last)}))
+    return made
+
+
+def text_of(node: Node) -> str:
+    main = one_line(split_history(node.body)[0])
+    return node.description if main in node.description else f"{node.description} {main}"
+
+
+def not_borne_out(
+    claims: Sequence[NightClaim], ask: Ask, able: Callable[[str], bool], model: str, agent: str
+) -> frozenset[Place]:
+    """
+    The places of the verdicts of *model* that the check does not bear out; all, where a model is not *able* to check.
+    Raises ModelError.
+    """
+    if not claims or not able(model):
+        return frozenset(c.place for c in claims)
+    known = {node.title: text_of(node) for c in claims for node in c.of if c.claim.part in ("head", "title")}
+    evidence = Evidence((), lambda claim: (), UTC, known)
+    verdicts = check_claims([c.claim for c in claims], evidence, ask, able, agent)
+    answers = verdicts or ["not supported"] * len(claims)
+    return frozenset(c.place for c, v in zip(claims, answers, strict=True) if v != "supported")
+
+
+QUESTIONS = {
+    "merge": "{} and {} seem to say the same.",
+    "supersede": "{} seems to take the place of {}.",
+    "contradict": "{} and {} seem to contradict each other.",
+}
+
+
+def questions(claims: Sequence[NightClaim], unsaid: Collection[Place]) -> list[str]:
+    """What is put to the person in the place of the verdicts at *unsaid*."""
+    asked = {c.place: QUESTIONS[c.op].format(*map(link_of, c.of)) for c in claims if c.op in QUESTIONS}
+    return [question for place, question in asked.items() if place in unsaid]
