@@ -39,7 +39,7 @@ from .plan.drafts import PERSONS, Plan
 from .plan.edits import Edit, as_read, one_line, title_alias
 from .plan.pages import MapPages, persons_words
 from .reflect.similar import merge_notes
-from .rules.wording import with_absolute_dates
+from .rules.quotes import named_days, with_days
 from .secrets import redact
 from .text.characters import WIKILINK, with_labels
 from .text.words import split_sentences, words_in
@@ -395,7 +395,7 @@ def correct_note(graph: Graph, name: str, new: str, now: datetime) -> CurationRe
     with planning_under_lock(graph, now) as plan:
         node = plan.draft(path).node
         refuse_retired(node)
-        new = with_absolute_dates(new, plan.day, ahead=True)[0]
+        new = with_days(new, named_days(new, plan.day))
         if as_read(new) == as_read(node.description):
             raise BadInput(f"{path} says so already; nothing was changed")
         theirs = node.origin in PERSONS

@@ -62,6 +62,7 @@ TINY: dict[str, tuple[str, str]] = {
     "turnwise": ("--data {data} --base {base} --sessions session_1", '"made"'),
     "vaults": ("--notes 30 --embedder none --json", "{"),
     "words": ("--data {talk} --context slice raw --texts {tmp}/texts --json", '"share"'),
+    "worth": ("--notes 3 --out {tmp}/worth --json", '"drawn": 3'),
     "window": ("--turns 8 --facts 2 --script --json", "seq 1 700"),  # the rest of it boots a gateway
 }
 

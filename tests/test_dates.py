@@ -31,7 +31,7 @@ DAYS = st.dates(date(1900, 1, 1), date(2100, 1, 1))
 
 def meant(text: str, said: date = SAID) -> list[str]:
     """ISO days of what *text* speaks of, ranges as a..b."""
-    return [str(a) if a == b else f"{a}..{b}" for a, b, _ in resolve_dates(text, said)]
+    return [str(a) if a == b else f"{a}..{b}" for a, b, *_ in resolve_dates(text, said)]
 
 
 # --- relative
@@ -236,3 +236,15 @@ def test_any_text_said_on_any_day_is_read_without_an_error(text: str, said: date
         at = text.index(w.phrase, at) + len(w.phrase)
         places.append(at)
     assert places == sorted(places)
+
+
+def test_what_began_since_a_day_is_past_whatever_the_sentence_asks_for() -> None:
+    asked = (
+        "How will I fix it? I'm having trouble since joining the calendar on September 20, how will I fix it?"
+    )
+    assert meant(asked, date(2024, 10, 3)) == ["2024-09-20"]
+
+
+@given(st.lists(st.sampled_from(WORDS.split()), max_size=12).map(" ".join) | st.text(max_size=60), st.dates())
+def test_a_day_says_where_its_words_stand(text: str, said: date) -> None:
+    assert all(text[w.at : w.after] == w.phrase for w in resolve_dates(text, said))

@@ -39,12 +39,22 @@ def test_it_shows_the_tree_the_now_note_and_three_slices_with_their_tokens(shown
     assert "{{title}}" not in text
 
 
-def test_its_plans_read_as_they_were_put_right(shown):
-    folder, text = shown
-    assert "The user will take the photos of the prints on 2026-03-16.\n" in text
-    assert "no, on" not in text and "meant on" not in text
-    wishes = "".join(f.read_text() for f in (folder / "vault/nodes/preference").glob("*.md"))
-    assert "explain its reasoning" in wishes and "keep its answers short" in wishes
+def test_its_plans_and_wishes_read_as_they_were_put_right(shown):
+    _, text = shown
+    assert "no, Monday (2026-03-16), tomorrow is Sunday." in text
+    assert "going to Hamburg on Thursday, March 12 (2026-03-12)" in text
+    assert "All sketches are due on March 23 (2026-03-23)" in text
+    assert "due on March 16" not in text
+    assert "please keep your answers short from now on" in text.casefold()
+    assert "- like-detailed-answers" not in text  # the wish that it turns round
+
+
+def test_no_note_is_one_that_nora_would_delete(shown):
+    folder, _ = shown
+    notes = "".join(f.read_text(encoding="utf-8") for f in (folder / "vault/nodes").glob("*/*.md"))
+    for trifle in ("Casa Lupo wrote back", "I promised Ines", "Snow again", "Pepper says hi", "queue up"):
+        assert trifle not in notes
+    assert len([*(folder / "vault/nodes").glob("*/*.md")]) >= 18
 
 
 def test_every_command_it_prints_works_as_printed_from_any_folder(shown, tmp_path):
@@ -86,8 +96,8 @@ def test_the_samples_projects_are_given_whatever_a_conversation_begins_with(show
     with Memory(load_config(folder / "home", {}), clock=lambda: now[0]) as memory:
         for asked in ("List my projects.", "hello"):
             given = memory.inject(asked, session=f"agent:main:main:thread:{asked[:4]}")
-            assert "\n- tidepool — The user" in given.system
-            assert "\n- site — The user" in given.system
+            assert "picture book called Tidepool" in given.system
+            assert "I want to relaunch the site" in given.system
             now[0] += timedelta(seconds=20)
 
 

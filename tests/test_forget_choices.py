@@ -35,7 +35,7 @@ from omg.rebuild import build_anew, swap_graphs
 from omg.tools.removing import choice_text
 
 FOUR = (
-    f"My locker combination is {SECRET}. My sister Maya lives in Lisbon. I prefer tea in the morning. "
+    f"Remember that the combination of the locker in our old changing rooms is {SECRET}. My sister Maya lives in Lisbon. I prefer tea in the morning. "
     "I decided to repaint the shed because it rusts."
 )
 
@@ -120,12 +120,19 @@ def test_what_was_done_before_a_redaction_can_still_be_undone(home: Memory) -> N
 
 
 def test_a_redacted_message_is_not_taken_in_again(home: Memory) -> None:
-    say(home, f"My locker combination is {SECRET}.")
+    say(home, f"Remember that the combination of the locker in our old changing rooms is {SECRET}.")
     graph = redact(home)
     (path,) = notes(graph)
     (m,) = graph.index.messages([graph.index.sources(path)[0].id])
     for id in (m.id, "another-id"):
-        hand_over(home.folder, entry(id, f"My locker combination is {SECRET}.", m.timestamp))
+        hand_over(
+            home.folder,
+            entry(
+                id,
+                f"Remember that the combination of the locker in our old changing rooms is {SECRET}.",
+                m.timestamp,
+            ),
+        )
         home.work(force=True)
     assert traces(home) == []
 
@@ -197,7 +204,8 @@ def test_of_a_message_that_held_four_ideas_one_note_can_go_alone(home: Memory) -
 # --- what a note said before
 
 
-BEFORE, NOW_SAID = "The gym closes at 15:17 on Sundays.", "The gym closes at 16:43 on Sundays now."
+BEFORE, NOW_SAID = "My neighbour Ada closes the gym at 15:17.", "My neighbour Ada closes the gym at 16:43."
+CORRECTION = "No, she closes the gym at 16:43, not 15:17."
 
 
 @pytest.mark.parametrize("by", ["words", "name", "only"])
@@ -205,11 +213,11 @@ def test_what_a_forgotten_note_said_before_is_named_goes_with_it_and_comes_back_
     home: Memory, by: str
 ) -> None:
     say(home, "My sister Maya lives in Lisbon.", BEFORE)
-    say(home, NOW_SAID)
+    say(home, CORRECTION)
     (path,) = (p for p, text in notes(home.find()).items() if "16:43" in text)
     graph = home.find()
     kept = {p: text for p, text in notes(graph).items() if p != path}
-    args = {"words": ["--matching", "closes at 16:43"], "name": [path], "only": [path, "--only"]}[by]
+    args = {"words": ["--matching", "the gym at 16:43"], "name": [path], "only": [path, "--only"]}[by]
     assert f"  {path}\n    before: {BEFORE}\n" in command(home, *args)[1]
     assert command(home, *args, "--yes")[0] == 0
     home.work(force=True)
@@ -221,7 +229,7 @@ def test_what_a_forgotten_note_said_before_is_named_goes_with_it_and_comes_back_
 
 
 def test_words_that_stand_beside_what_a_note_says_take_nothing_that_still_holds(home: Memory) -> None:
-    (first,), (second,) = say(home, BEFORE), say(home, NOW_SAID)
+    (first,), (second,) = say(home, BEFORE), say(home, CORRECTION)
     (beside,) = say(home, f"Ask Quentin for the {SECRET}.")
     graph, (path,) = home.find(), notes(home.find())
     text = graph.vault.text(path)
@@ -236,7 +244,7 @@ def test_words_that_stand_beside_what_a_note_says_take_nothing_that_still_holds(
     forget_selection(home.intake, graph, what)
     home.work(force=True)
     assert list(notes(home.find()).values()) == [NOW_SAID]
-    assert BEFORE in graph.vault.text(path)
+    assert CORRECTION in graph.vault.text(path)
 
 
 @pytest.mark.parametrize("alone", [True, False])
@@ -289,7 +297,7 @@ def test_the_command_says_what_each_choice_takes_and_does_the_one_that_was_made(
 
 
 def test_the_command_says_what_was_said_again_and_stays(home: Memory) -> None:
-    say(home, "My locker code is Q4471.")
+    say(home, "Remember that my locker code is Q4471.")
     say(home, "As I said, my locker code is Q4471.")
     (path,) = notes(home.find(MAIN))
     out = command(home, path)[1]
@@ -299,7 +307,11 @@ def test_the_command_says_what_was_said_again_and_stays(home: Memory) -> None:
 
 def test_a_session_of_another_graph_is_forgotten_without_naming_its_identity(home: Memory) -> None:
     say(home, "I prefer coffee.")
-    say(home, f"My locker combination is {SECRET}.", session=ALICE)
+    say(
+        home,
+        f"Remember that the combination of the locker in our old changing rooms is {SECRET}.",
+        session=ALICE,
+    )
     say(home, "I moved to Porto.", session="agent:main:telegram:direct:222")
     code, out, err = command(home, "--session", ALICE, "--yes")
     assert (code, err) == (0, "") and "forgotten:" in out
@@ -321,7 +333,7 @@ def test_what_would_be_forgotten_is_counted_in_plain_words(home: Memory) -> None
 def furnished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("furnished") / "omg"
     home = opened(folder)
-    say(home, FOUR, f"My {SECRET} is 12 metres long.")
+    say(home, FOUR, f"Remember that my {SECRET} is 12 metres long.")
     graph = home.find(MAIN)
     new_note(graph, "fact", f"{SECRET} shelf", f"The {SECRET} lies on it.", NOW)
     (folder / "omg.log").write_text(f"up: {SECRET}\n")

@@ -170,7 +170,11 @@ def test_a_graph_with_a_note_of_a_persons_own_stays_though_its_session_goes(home
 
 @pytest.mark.parametrize("redacts", [False, True])
 def test_a_graph_that_was_merged_into_this_one_keeps_nothing_of_it(home: Memory, redacts: bool) -> None:
-    say(home, f"My locker combination is {SECRET}.", session=ALICE)
+    say(
+        home,
+        f"Remember that the combination of the locker in our old changing rooms is {SECRET}.",
+        session=ALICE,
+    )
     say(home, "My sister Maya lives in Lisbon.", session=ALICE)
     say(home, "I prefer tea in the morning.")
     move_identity(home.registry, ALICE, MAIN)
@@ -184,10 +188,14 @@ def test_a_graph_that_was_merged_into_this_one_keeps_nothing_of_it(home: Memory,
 
 def test_a_merged_graph_of_somebody_else_is_left_alone(home: Memory) -> None:
     bob, robert = "agent:main:telegram:direct:222", "agent:main:discord:direct:222"
-    say(home, f"My locker combination is {SECRET}.", session=bob)
+    say(
+        home,
+        f"Remember that the combination of the locker in our old changing rooms is {SECRET}.",
+        session=bob,
+    )
     say(home, "I prefer tea.", session=robert)
     move_identity(home.registry, bob, robert)
-    say(home, f"My locker combination is {SECRET}, too.")
+    say(home, f"Remember that the combination of the locker in our old changing rooms is {SECRET}, too.")
     before = [t for t in traces(home) if t.startswith("joined/")]
     forget(home, matching=SECRET)
     assert [t for t in traces(home) if t.startswith("joined/")] == before != []
@@ -196,7 +204,7 @@ def test_a_merged_graph_of_somebody_else_is_left_alone(home: Memory) -> None:
 def test_a_second_forgetting_finishes_the_one_that_was_cut_short(
     home: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    say(home, f"My locker combination is {SECRET}.")
+    say(home, f"Remember that the combination of the locker in our old changing rooms is {SECRET}.")
     say(home, "My sister Maya lives in Lisbon.")
     graph = home.find(MAIN)
     with monkeypatch.context() as broken:
@@ -230,17 +238,19 @@ def test_what_a_killed_hook_left_in_the_spool_is_taken_in_and_forgotten(home: Me
 
 
 def test_a_dead_writers_temporary_file_is_gone_though_its_number_is_anothers_now(home: Memory) -> None:
-    say(home, f"My locker combination is {SECRET}.")
+    say(home, f"Remember that the combination of the locker in our old changing rooms is {SECRET}.")
     graph = home.find(MAIN)
     for folder in (graph.folder, graph.folder / "pending", graph.folder / "receipts", home.folder):
-        (folder / f".x.json.{os.getppid()}.0123abcd").write_text(f"My locker combination is {SECRET}.")
+        (folder / f".x.json.{os.getppid()}.0123abcd").write_text(
+            f"Remember that the combination of the locker in our old changing rooms is {SECRET}."
+        )
     (graph.folder / ".uses.jsonl.tmp").write_text(f'["omg/fact/{SECRET}", 1, 1]')
     forget(home, matching=SECRET)
     assert traces(home) == []
 
 
 def test_the_plugin_is_told_that_what_it_was_given_before_is_not_to_be_served(home: Memory) -> None:
-    say(home, f"My locker combination is {SECRET}.")
+    say(home, f"Remember that the combination of the locker in our old changing rooms is {SECRET}.")
     before_ms = time.time_ns() // 1_000_000
     forget(home, matching=SECRET)
     told = json.loads((home.folder / "forgotten.json").read_text())
@@ -251,7 +261,7 @@ def test_the_plugin_is_told_that_what_it_was_given_before_is_not_to_be_served(ho
 
 
 def test_files_of_others_that_hold_it_are_named_with_their_path_and_not_touched(home: Memory) -> None:
-    say(home, f"My locker combination is {SECRET}.")
+    say(home, f"Remember that the combination of the locker in our old changing rooms is {SECRET}.")
     graph = home.find(MAIN)
     root = graph.vault.root
     theirs = {
@@ -280,7 +290,7 @@ def test_files_of_others_that_hold_it_are_named_with_their_path_and_not_touched(
 
 
 def test_our_note_in_the_trash_goes_as_well(home: Memory) -> None:
-    say(home, f"My locker combination is {SECRET}.")
+    say(home, f"Remember that the combination of the locker in our old changing rooms is {SECRET}.")
     graph = home.find(MAIN)
     (path,) = (e.path for e in graph.index.entries() if e.path.startswith("nodes/"))
     trash = graph.vault.root / ".trash" / "locker.md"

@@ -95,12 +95,12 @@ def test_while_omg_is_off_nothing_is_taken_in_or_given_and_what_is_there_stays(h
         (waiting,) = memory.observe()["waiting"]
         assert waiting["why"] == "OMG is switched off: [observation] enabled = false"
         assert [night["skipped"] for night in memory.reflect()] == [[waiting["why"]]]
-        assert {h.entry.description for h in memory.find().index.search("user", now=NOW)} >= known
+        assert {h.entry.description for h in memory.find().index.search("short answers", now=NOW)} >= known
     (home / "omg.toml").write_text("")
     with Memory(home, embed=None, clock=lambda: NOW) as memory:
         memory.observe()
-        assert "The user lives in Porto." in statements(memory)
-        assert "The user lives in Faro." not in statements(memory)
+        assert "I live in Porto." in statements(memory)
+        assert "I live in Faro." not in statements(memory)
 
 
 def test_what_has_neither_id_nor_time_is_said_anew_each_time(memory):
@@ -122,12 +122,12 @@ def test_of_messages_with_one_that_is_none_nothing_is_taken(memory, bad):
 def test_each_name_has_a_memory_of_its_own_and_its_threads_share_it(memory):
     memory.capture(SAID, session="alice:thread:1")
     assert memory.observe()["messages"] == 2
-    assert statements(memory, "alice") == {"The user prefers short answers."}
+    assert statements(memory, "alice") == {"I prefer short answers."}
     for other in ("agent:main:main", "bob", "agent:main:telegram:direct:alice"):
         assert statements(memory, other) == set()
         assert memory.inject("How do I like answers?", session=other).tokens == 0
         with pytest.raises(NotFound, match="agent:main:alice"):
-            memory.open("short-answers", session=other)
+            memory.open("prefer-short-answers", session=other)
     with pytest.raises(BadInput, match="nobody"):
         memory.capture(SAID, session="agent:main:cron:daily")
 
@@ -154,14 +154,14 @@ def test_a_note_is_remembered_on_the_users_word_alone(memory):
 def test_what_is_forgotten_is_not_brought_back_by_capturing_it_again(memory):
     memory.capture(SAID)
     memory.observe()
-    would = memory.forget("short-answers", dry_run=True)
-    assert statements(memory) and would.paths == ("nodes/preference/short-answers",)
-    assert memory.forget("short-answers") == would
+    would = memory.forget("prefer-short-answers", dry_run=True)
+    assert statements(memory) and would.paths == ("nodes/preference/prefer-short-answers",)
+    assert memory.forget("prefer-short-answers") == would
     assert memory.capture(SAID) == 0
     memory.observe()
     assert statements(memory) == set()
     with pytest.raises(NotFound):
-        memory.open("short-answers")
+        memory.open("prefer-short-answers")
     with pytest.raises(BadInput, match="forget what"):
         memory.forget()
 

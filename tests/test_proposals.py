@@ -246,7 +246,7 @@ def test_what_the_rules_note_settles_its_proposal(home: Path, said: str, text: s
     "known_before, tool, params, said",
     [
         ("", "omg_remember", {"text": "The user is vegetarian.", "type": "identity"}, "I am vegetarian."),
-        ("My boss is Sam.", "omg_correct", {"old": "boss is Sam", "new": "The user's boss is Priya."}, "My boss is Priya now."),
+        ("My boss is Sam.", "omg_correct", {"old": "boss is Sam", "new": "The user's boss is Priya."}, "No, my boss is Priya, not Sam."),
     ],
 )  # fmt: skip
 def test_what_a_person_says_is_noted_though_the_assistant_had_proposed_it_before(
@@ -259,7 +259,7 @@ def test_what_a_person_says_is_noted_though_the_assistant_had_proposed_it_before
     assert agent.home.find(ALICE).vault.read(proposed).proposes
     turn(agent, said)
     (own,) = (n for n in notes(agent).values() if n.origin == "user")
-    assert said.removeprefix("I am").removeprefix("My") in own.description
+    assert own.description in ("I am vegetarian.", "My boss is Priya.")
     gone = agent.home.find(ALICE).vault.read(proposed)
     assert (gone.status, gone.superseded_by) == ("superseded", own.path)
     agent.home.close()
@@ -309,7 +309,7 @@ def test_a_proposal_of_what_the_rules_correct_by_themselves_is_settled(home: Pat
     (path,) = notes(agent)
     new = "The user has an exam on 2026-12-10."
     proposed = turn(agent, "It was moved to 10 December.", "omg_correct", old=path, new=new)
-    assert theirs(agent) == [new]
+    assert theirs(agent) == ["I have an exam on 10 December (2026-12-10)."]
     assert agent.home.find(ALICE).vault.read(proposed).status == "superseded"
     agent.home.close()
 

@@ -193,8 +193,10 @@ def test_a_quotation_is_opened_whole_by_its_day_and_time(agent: Agent) -> None:
 def test_anothers_note_is_as_unknown_as_one_that_never_was(agent: Agent) -> None:
     (path,) = agent.notes(ALICE)
     told = agent.use("omg_open", BOB, id=path)
-    never = agent.use("omg_open", BOB, id="nodes/preference/never-was")
-    assert told["text"].replace(path, "X") == never["text"].replace("nodes/preference/never-was", "X")
+    unknown = path.replace(SECRET, "nothing")  # as like to Bob's own notes
+    assert unknown != path
+    never = agent.use("omg_open", BOB, id=unknown)
+    assert told["text"].replace(path, "X") == never["text"].replace(unknown, "X")
     assert told["details"] == never["details"]
     body = {"op": "get", "params": {"lookup": f"omg/{path}"}, "context": {"sessionKey": BOB}}
     assert corpus_answer(agent.home.registry, body) == {"result": None}
@@ -613,7 +615,7 @@ def test_where_only_likeness_finds_notes_it_is_said_that_there_may_be_more(agent
 @pytest.mark.parametrize("query", ["Heron", "everything about Heron"])
 def test_a_notes_name_offers_the_note_and_all_that_holds_the_name(agent: Agent, query: str) -> None:
     asks = "Forget everything about Heron."
-    agent.heard(ALICE, "I use SQLite instead of Realm for Heron.")
+    agent.heard(ALICE, "I decided to use SQLite instead of Realm for Heron.")
     graph = agent.home.find(ALICE)
     title = agent.use(
         "omg_remember",

@@ -122,7 +122,7 @@ def test_what_an_earlier_release_left_half_done_is_finished(former):
     # of the receipt that was open
     assert len(with_aquarium) == 1 and "telegram-direct-77" in with_aquarium[0]
     text = everything(former)
-    assert "bicycle" in text  # of the drop in the spool
+    assert "bicycle" in omg("search", "--raw", "bicycle").output  # of the drop in the spool
     assert "kayak" in text  # of the turns that were pending
     assert not [path for path in notes(former) if "projector" in path]  # that note was deleted by its owner
 

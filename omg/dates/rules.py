@@ -141,12 +141,16 @@ AHEAD = re.compile(
 )
 # What was arranged lies ahead, where its day comes after it: "bought tickets for the concert on 12 January".
 ARRANGED = re.compile(
-    r"\b(?:booked|reserved|arranged|registered|enrolled|signed up|invited|tickets?)\b[^,;:]{0,80}?(?:\b(?:for|to|from|between)\b|[,:])",
+    r"\b(?:booked|reserved|arranged|registered|enrolled|signed up|invit(?:ed|es?|ations?)|tickets?)\b[^,;:]{0,80}?(?:\b(?:for|to|from|between)\b|[,:])",
+    re.I,
+)
+ARRANGING = re.compile(
+    r"\b(?:booked|reserved|arranged|registered|enrolled|signed up|invit\w+|scheduled|accepted|starting|applied)\b",
     re.I,
 )
 MOVED = re.compile(r"\b(?:(?:mov|push|postpon|reschedul|shift|chang|delay|extend)ed|brought forward)\b", re.I)
 BEHIND = re.compile(
-    r"\b(?:was|were|did|didn['’]t|had|went|got|came|saw|made|took|met|bought|said|told|gave|found|left|felt|ate|won"
+    r"\b(?:was|were|did|didn['’]t|had|went|(?<!['’]ve )(?<!have )got|came|saw|made|took|met|bought|said|told|gave|found|left|felt|ate|won"
     r"|lost|began|broke|spoke|wrote|ran|sent|spent|thought|knew|kept|held|heard|built|taught|drove|flew|sold|paid"
     r"|(?!hundred)[a-z]{2,}[^\We]ed)\b",
     re.I,
@@ -155,6 +159,8 @@ BEHIND = re.compile(
 STATE = re.compile(r"(?:\b(?:is|are|am)|['’](?:re|m))\s+(?:not\s+)?$", re.I)
 # "is on 3 July", but a letter that "is from 3 July" was written then
 PRESENT = re.compile(r"(?:\b(?:is|are)|['’](?:s|re))\s+(?P<from>from\s+)?(?:(?:on|between|the)\s+)*$", re.I)
+# "since joining the firm on September 20": what began then is past, whatever the sentence asks for
+SINCE = re.compile(r"\bsince\b(?! then\b)[^,;:.?!]*$", re.I)
 FINITE = re.compile(r"was|were|did|didn['’]t|went|came|saw|took|gave|ate|wrote|knew|drove|flew", re.I)
 BORDER = re.compile(r"[,;:—–(]|\b(?:and|but|so|because|which|after|when|as)\b", re.I)
 CLAUSE = re.compile(
@@ -181,6 +187,8 @@ def tense_of(text: str, start: int, end: int) -> str:
     """Whether the sentence looks "ahead", "behind", or neither: "". Where it does both, the nearest verb decides."""
     before, after = sentence_around(text, start, end)
     sentence, at = f"{before} {after}", len(before)
+    if SINCE.search(before):
+        return "behind"
     ahead = [m.span() for m in (*AHEAD.finditer(sentence), *ARRANGED.finditer(before))]
     # "Booked the van: 19 December" names the day of what was booked, not the day of the booking.
     since = max(before.rfind(": "), 0)
@@ -298,9 +306,10 @@ def _dated(m: re.Match[str], said: date, tense: str) -> Days | tuple[()] | None:
 
 def _in_doubt(m: re.Match[str], tense: str) -> bool:
     """Whether the tense may be that of another verb: "the deadline was May 28 and they still wait"."""
-    if tense == "behind":
-        return False
-    sentence = " ".join(sentence_around(m.string, *m.span()))
+    before, after = sentence_around(m.string, *m.span())
+    if tense == "behind":  # of "I booked a session on May 20", said in May, the session's day
+        return bool(ARRANGING.search(before))
+    sentence = f"{before} {after}"
     return bool(BEHIND.search(sentence)) or not FUTURE.search(sentence)
 
 
@@ -584,11 +593,17 @@ RULES = [
 
 
 class When(NamedTuple):
-    """The first and the last day meant, and the words of the text that name them."""
+    """The first and the last day meant, the words of the text that name them, and where these begin."""
 
     start: date
     end: date
     phrase: str
+    at: int = 0
+
+    @property
+    def after(self) -> int:
+        """Where the text goes on behind the words."""
+        return self.at + len(self.phrase)
 
 
 def resolve_dates(text: str, said: date, ahead: bool = False) -> list[When]:
@@ -605,7 +620,8 @@ def resolve_dates(text: str, said: date, ahead: bool = False) -> list[When]:
       Wednesday", "fly on 12 December and return on the 19th".
     - Recurring days ("every Friday", "on Mondays", "I work Monday to Friday") are left out.
     """
-    return [When(*h.days, text[h.start : h.end].rstrip(".")) for h in _found(text, said, RULES, ahead=ahead)]
+    hits = _found(text, said, RULES, ahead=ahead)
+    return [When(*h.days, text[h.start : h.end].rstrip("."), h.start) for h in hits]
 
 
 def full_dates(text: str) -> list[tuple[int, int, Days]]:

@@ -254,7 +254,7 @@ def cut_text(text: str, chars: int) -> str:
 # --- The sentences of a text, and the marks of its lists.
 #
 # A sentence ends at a line end, and at a Unicode sentence terminal that a space follows (in scripts without spaces, at
-# any). Clauses are split in rules/assertions.py.
+# any). Clauses are found in rules/kinds.py.
 
 
 LIST_MARK = regex.compile(r"[ \t]*(?:[-*+•–]|\d{1,3}[.)])[ \t]+(?:\[(?:[xX]|[^\w\[\]])\][ \t]+)?")

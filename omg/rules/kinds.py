@@ -1,0 +1,225 @@
+"""
+Which statements earn a note: wishes, decisions, named projects, traits, likes, days, and what is to be remembered.
+
+The cues of each language are in rules/words.toml; no language is told apart, a statement may match the cues of any.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date
+from functools import cache, lru_cache
+from itertools import pairwise
+from pathlib import Path
+
+from ..dates.rules import MONTHS, When
+from ..message.statements import Statement, statements_in
+from ..message.turn import HEADER, Span
+from ..text.words import LIST_MARK, told_words
+
+TYPES = {  # kind → type of note
+    "wish": "preference",
+    "decision": "decision",
+    "project": "project",
+    "identity": "identity",
+    "like": "preference",
+    "event": "episode",
+    "fact": "fact",  # what they ask to remember
+}
+SPACED = ("en", "de", "es", "fr")
+WHOLE_WORDS = frozenset(("me", "subject", "yearly", "length", "closing", "not"))
+LONGEST_SENTENCE = 400  # characters; what is longer is pasted or dictated, and no sentence
+# Beyond so many characters only a message's beginning and end may be its sender's own words.
+OWN_CHARS = 4_000
+MOST_CLAUSES = 12  # of a sentence that are looked at
+EMOTICON = re.compile(r"\s[:;]-?[)(DP]\s+|[\U0001F000-\U0001FAFF☀-➿]\s+")
+CLAUSE = re.compile(
+    EMOTICON.pattern
+    + r"|[,;:—–]\s+|\s-\s|[.…]{2,}\s+|[，；：、]|\b(?:and|but|so|und|aber|y|pero|et|mais)\s+",
+    re.I,
+)
+QUOTED_NAME = re.compile(r"[“\"«„「『《*_][^“”\"«»„「」『』《》*_\n]{2,60}[”\"»“」』》*_]")
+NAMED_NOUN = re.compile(
+    r"\b(?:project|app|book|novel|film|company|shop|game|website|podcast),? (?-i:[A-Z])\w", re.I
+)
+STRAIGHT = str.maketrans({"’": "'", "‘": "'", "\u00a0": " "})
+
+
+@cache
+def cue(name: str, *, begins: bool = True) -> re.Pattern[str]:
+    """The pattern *name* of every language as one. *begins*: it is matched where a clause begins, as whole words."""
+    with (Path(__file__).parent / "words.toml").open("rb") as f:
+        tables = tomllib.load(f)
+    parts = []
+    for language, table in tables.items():
+        if name not in table:
+            continue
+        text = "".join(str(table[name]).splitlines())
+        for part in ("adverb", "people"):
+            text = text.replace(f"<{part}>", "".join(str(table.get(part, "")).splitlines()))
+        parts.append(
+            rf"(?:{text})(?![^\W_])" if language in SPACED and name in WHOLE_WORDS else f"(?:{text})"
+        )
+    whole = "|".join(parts)
+    return re.compile(whole if begins else rf"(?<![^\W_])(?:{whole})", re.I)
+
+
+def holds(name: str, text: str) -> re.Match[str] | None:
+    """Where *text* has words of the list *name*."""
+    return cue(name, begins=False).search(text)
+
+
+def holds_at(name: str, text: str, at: int) -> bool:
+    """Whether *text* has a whole word of the list *name* at *at*, of those that are the person."""
+    m = cue("me").match(text, at)
+    return bool(m) and not text[m.end() : m.end() + 1].isalpha()  # type: ignore[union-attr]
+
+
+def straight(text: str) -> str:
+    """*text* with straight apostrophes and no line ends; as long as it was."""
+    return text.translate(STRAIGHT).replace("\n", " ")
+
+
+def after_lead(text: str, at: int = 0) -> int:
+    """Where the statement begins behind "Hey, by the way"."""
+    for _ in range(4):
+        m = re.compile(rf"(?:{cue('lead').pattern})[,.:;!\s—–-]+|[\s,.:;!\"'“„«(*_-]+", re.I).match(text, at)
+        if not m or m.end() >= len(text):
+            break
+        at = m.end()
+    return at
+
+
+def clause_starts(text: str) -> Iterator[int]:
+    """Where the clauses of *text* begin, without the words that lead in."""
+    found = [0, *(m.end() for m in CLAUSE.finditer(text))][:MOST_CLAUSES]
+    yield from dict.fromkeys(after_lead(text, at) for at in found)
+
+
+def without_question(text: str) -> str:
+    """Of "I moved to Oslo, can you …?" what stands before the question; "" if it is all a question."""
+    if not text.rstrip(" \"')*_”»").endswith(("?", "？")) or holds("remind", text):
+        return text
+    said = straight(text)
+    for m in re.finditer(r"[,;:.—–]\s*|\s-\s|[，；]|\s(?=(?:and|so|but|und|y|et)\s)", said):
+        if cue("asking").match(said, m.end()) and len(said[: m.start()].split()) > 3:
+            return text[: m.start()].rstrip()
+    return ""
+
+
+def is_question(text: str) -> bool:
+    """Whether *text* begins as a question does, or with a condition."""
+    said = straight(text)
+    return bool(cue("asking").match(said, after_lead(said)))
+
+
+OWN_CLAUSE = re.compile(r"(?:[,;:—–-]\s+|\s)(?:and|but|so|und|aber|y|pero|et|mais)\s+|[,;:—–]\s+|\s-\s", re.I)
+
+
+def earning_part(text: str, tells: Callable[[str], bool]) -> str:
+    """
+    *text* from the first clause of the person's that earns a note to the last: of "I'm trying to finish it, and I moved to
+    Oslo on May 8, but I'm not sure …" the second. *tells*: whether a clause tells a plan or an event.
+    """
+    said = straight(text)
+    starts = [m.end() for m in OWN_CLAUSE.finditer(said) if holds_at("subject", said, m.end())]
+    edges = sorted({0, *starts, *(m.end() for m in EMOTICON.finditer(said)), len(text)})
+    parts = [(a, b) for a, b in pairwise(edges) if said[a:b].strip()]
+    earning = [(a, b) for a, b in parts if kind_of(text[a:b])[0] or tells(text[a:b])]
+    if not earning or len(parts) == 1:
+        return text
+    start, end = earning[0][0], earning[-1][1]
+    return OWN_END.sub("", text[start:end]) if end < len(text) else text[start:end]
+
+
+OWN_END = re.compile(r"(?:\s+-|[\s,;:—–])*(?:\b(?:and|but|so|und|aber|y|pero|et|mais)\s*)?$", re.I)
+
+
+@lru_cache(maxsize=256)
+def own_statements(text: str, material: tuple[Span, ...] | None = None) -> tuple[Statement, ...]:
+    """
+    The statements of *text* that are its sender's: not those that it passes on, quotes, reports or supposes (message/statements.py),
+    nor a text that it hands over to be worked on, or that stands behind words that lead to no words of their own.
+    """
+    said = [
+        s
+        for s in statements_in(text, material)
+        if s.governed in ("", "asked")
+        and len(s.text) <= LONGEST_SENTENCE
+        and (s.start < OWN_CHARS or s.start > len(text) - OWN_CHARS)
+    ]
+    if any(holds("work_on", s.text) for s in said):
+        return ()
+    lines, at, end, heads = text.split("\n"), 0, len(text), 0
+    for n, line in enumerate(lines):
+        below = next((x for x in lines[n + 1 : n + 3] if x.strip()), "")
+        heads = heads + 1 if HEADER.match(line[:LONGEST_SENTENCE]) else 0
+        led = line.rstrip().endswith((":", "：")) and below and not LIST_MARK.match(below)
+        if (heads > 1 and not "".join(lines[n + 1 : n + 2]).strip() and below) or (
+            led and leads_to_others(line)
+        ):
+            end = at
+            break
+        at += len(line) + 1
+    return tuple(
+        s for s in said if s.start < end and not leads_to_others(s.text.partition(":")[0], quote=True)
+    )
+
+
+def leads_to_others(line: str, *, quote: bool = False) -> bool:
+    """Whether *line*, before a colon, leads to somebody else's words; *quote*: only if it says so."""
+    said = straight(line[-LONGEST_SENTENCE:])
+    if holds("quote", said):
+        return True
+    return not (quote or holds("me", said) or cue("lead").match(said))
+
+
+@lru_cache(maxsize=1024)
+def kind_of(text: str) -> tuple[str, int]:
+    """
+    The kind of note that *text* earns, and where the clause begins that earns it; ("", 0) if it earns none or only its day
+    could (`is_event`).
+    """
+    said = straight(text)
+    if len(said) > LONGEST_SENTENCE or is_question(said):
+        return "", 0
+    starts = list(clause_starts(said))
+    for kind in ("wish", "decision", "making", "identity", "like"):
+        for at in starts:
+            m = cue(kind).match(said, at)
+            if not m or (kind == "making" and not has_name(said[m.start() :])):
+                continue
+            if len(told_words(said[at:])) >= (2 if kind in ("decision", "making") else 1):
+                return "project" if kind == "making" else kind, at
+    if cue("remember").match(said) and len(told_words(said)) > 1:
+        return "fact", after_lead(said)
+    return "", 0
+
+
+def has_name(text: str) -> bool:
+    return bool(holds("named", text) or QUOTED_NAME.search(text) or NAMED_NOUN.search(text))
+
+
+def is_event(text: str, days: Sequence[When], day: date, *, people: bool = False) -> bool:
+    """
+    Whether *text* tells a plan or an event of its speaker's: it names a day, and speaks of them, or of what is to come. The
+    present ("today", "this week") is no such day, and of what is past only a date or a longer time is, but for *people*.
+    """
+    said, begin = straight(text), after_lead(straight(text))
+    no_statement = is_question(text) or any(cue(kind).match(said, begin) for kind in ("order", "unsettled"))
+    if no_statement and not holds("remind", text):
+        return False
+    days = [d for d in days if d.start > day or tells_day(d, day) or (people and d.end < day)]
+    if not days or len(text) > LONGEST_SENTENCE or not told_words(text[begin:]):
+        return False
+    return bool(holds("me", said)) or any(d.end > day for d in days)
+
+
+def tells_day(when: When, day: date) -> bool:
+    """Whether *when*, which has begun by *day*, is told by its date, or of a longer time: not "yesterday" or "this week"."""
+    dated = bool(re.search(r"\d", when.phrase)) or any(m[:3].lower() in when.phrase.lower() for m in MONTHS)
+    if when.end < day:
+        return dated or when.start != when.end
+    return dated and when.end > day

@@ -1,0 +1,123 @@
+"""
+A statement as a note: the person's own words with the days that they name in brackets, a title of these words, an event.
+
+    “My sister Maya moved to Lisbon in May.”  →  “My sister Maya moved to Lisbon in May (2026-05).”
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import date, timedelta
+
+from ..dates.days import span_text
+from ..dates.rules import ARRANGED, MOVED, When, resolve_dates, tense_of
+from ..text.words import cut_text
+from .kinds import CLAUSE, cue, holds, straight
+
+TITLE_CHARS = 50  # what the name of a file holds
+SMALL = 2  # letters of a word that a title does not end with
+LONGEST_EVENT = 366  # days
+# A day that the sentence says something else of: "not on Monday", "since May", and a name: "a boat called Friday"
+NOT_THE_DAY = re.compile(
+    r"(?:\b(?:since|not|instead of|rather than|from|after)|n't)\s+(?:on\s+)?(?:the\s+)?$", re.I
+)
+IS_NAME = re.compile(r"\b(?:called|named|name(?:'s| is))\s+$", re.I)
+TO = re.compile(r"\bto\s+(?:the\s+)?$", re.I)
+UP_TO = re.compile(r"(?<!not )\bbefore\s+(?:the\s+)?$", re.I)  # "before March" ends with February
+END = re.compile(r"(?:the\s+)?end of\b", re.I)
+# what leads to a day, and goes from a title with it
+BEFORE_DAY = re.compile(
+    r"[\s,(]*(?:\b(?:on|by|until|till|before|at|in|for|from|to|of|starting|since|am|bis|el|le|ab))?(?:\s+the)?\s*$",
+    re.I,
+)
+
+
+def named_days(text: str, said: date) -> list[When]:
+    """The days that *text*, said on *said*, names; without names of things, and birthdays, which come every year."""
+    text = straight(text)
+    found = resolve_dates(text, said)
+    if (moved := MOVED.search(text)) and any(TO.search(text[moved.end() : d.at]) for d in found):
+        found = resolve_dates(text, said, ahead=True)  # "moved from Thursday to Friday": both are to come
+    days = [d for d in found if not IS_NAME.search(text[: d.at])]
+    if holds("yearly", text):  # a birthday, unless its weekday or its year makes it one
+        return [d for d in days if str(d.start.year) in d.phrase or is_one_of(d, text)]
+    return days
+
+
+def is_one_of(day: When, text: str) -> bool:
+    """Whether *day* is one certain birthday: it has a weekday, or was celebrated."""
+    return "day" in day.phrase.lower() or tense_of(text, day.at, day.after) == "behind"
+
+
+def in_brackets(when: When) -> str:
+    """The days as a bracket has them: a day, a month, a year, or two days with ".." between."""
+    start, end = when.start, when.end
+    if start.day == 1 and (end + timedelta(days=1)).day == 1:
+        if (start.year, start.month) == (end.year, end.month):
+            return f"{start:%Y-%m}"
+        if (start.month, end.month, start.year) == (1, 12, end.year):
+            return f"{start:%Y}"
+    return span_text(start, end)
+
+
+def with_days(text: str, days: Sequence[When]) -> str:
+    """*text* with each of *days* in brackets behind its words, once, unless they name the year. All else stays as it is."""
+    out, at = "", 0
+    told: set[tuple[date, date]] = set()
+    for when in days:
+        if str(when.start.year) in when.phrase or (when.start, when.end) in told:
+            continue
+        told.add((when.start, when.end))
+        end = when.after
+        out += f"{text[at:end]} ({in_brackets(when)})"
+        at = end
+    return out + text[at:]
+
+
+def event_of(text: str, days: Sequence[When], said: date) -> str | None:
+    """The day of what *text* tells: the first that it can be of; for a plan, one that has not passed."""
+    text = straight(text)
+    moved = [m.end() for m in re.finditer(rf"[,.;…—–-]\s*(?:{cue('right').pattern})[,.:;!\s]", text, re.I)]
+    found = [
+        d
+        for d in days
+        if (d.end - d.start).days <= LONGEST_EVENT
+        and (d.start != d.end or not NOT_THE_DAY.search(text[: d.at]))
+    ]
+    if moved and (later := [d for d in found if d.at >= moved[-1]]):
+        found = later  # "tomorrow… no, Monday"
+    ahead = [d for d in found if d.end >= said]
+    if ahead and (ARRANGED.search(text) or any(tense_of(text, d.at, d.after) == "ahead" for d in ahead)):
+        found = ahead
+    if not found:
+        return None
+    day = next((d for d in found if (d.end - d.start).days < 31), found[0])
+    start, end = day.start, day.end
+    if start != end and end >= said and UP_TO.search(text[: day.at]):
+        start = end = end if END.match(day.phrase) else start - timedelta(days=1)
+    return span_text(start, end)
+
+
+def title_of(text: str, at: int, days: Sequence[When]) -> str:
+    """A title of *text*'s own words: of the clause that begins at *at*, without "I" and without its days."""
+    out, end = "", at
+    for when in days:
+        if when.at >= end:
+            before = text[end : when.at]
+            out += BEFORE_DAY.sub("", before, count=1) if when.at > at else before
+            end = when.after
+    said = " ".join((out + text[end:]).split())
+    if m := cue("subject").match(straight(said)):
+        rest = said[m.end() :].lstrip()
+        said = rest if len(rest.split()) > 1 or len(rest) > 3 else said
+    border = next(
+        (m.start() for m in CLAUSE.finditer(said) if len(said[: m.start()]) > TITLE_CHARS // 2), None
+    )
+    said = said[:border] if border and border <= TITLE_CHARS else said
+    cut = cut_text(said, TITLE_CHARS).rstrip("….") if len(said) > TITLE_CHARS else said
+    kept = cut.strip(" .,;:!?-–—\"'“”„«»()*_。，！").split(" ")
+    while (days or cut != said) and len(kept) > 2 and kept[-1].islower() and len(kept[-1]) <= SMALL:
+        kept.pop()
+    title = " ".join(kept).strip(" ,;:-–—")
+    return title[:1].upper() + title[1:]
