@@ -50,8 +50,8 @@ Each line is the first sentence of the room's docstring, then come the names of 
       inbox       Loose notes as messages: files that people leave in inbox/, and the agent's own memory files.
       plan/       Proposed edits as drafts of notes; the text of maps, index and Now.
                     corrections · drafts · edits · mentions · pages
-      rules/      The Observer without a model: rules that note what people assert, decide, prefer and plan.
-                    assertions · corrections · drafts · observer · wording
+      rules/      The Observer without a model: rules that quote what people wish, are, like, decide and plan.
+                    changes · kinds · observer · quotes
       check       Asks a model whether a person's words bear out what would be noted as theirs, and examines models
                   for it.
       provenance  Decides whose words a note holds (the user's, the assistant's or a tool's), and checks what would be
