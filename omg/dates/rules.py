@@ -156,7 +156,7 @@ BEHIND = re.compile(
     re.I,
 )
 # The participle in "is closed" tells of no past.
-STATE = re.compile(r"(?:\b(?:is|are|am)|['’](?:re|m))\s+(?:not\s+)?$", re.I)
+STATE = re.compile(r"(?:\b(?:is|are|am)|['’](?:re|m))\s+(?:\w+\s+)?$", re.I)
 # "is on 3 July", but a letter that "is from 3 July" was written then
 PRESENT = re.compile(r"(?:\b(?:is|are)|['’](?:s|re))\s+(?P<from>from\s+)?(?:(?:on|between|the)\s+)*$", re.I)
 # "since joining the firm on September 20": what began then is past, whatever the sentence asks for

@@ -100,13 +100,14 @@ def clause_starts(text: str) -> Iterator[int]:
 
 def without_question(text: str) -> str:
     """Of "I moved to Oslo, can you …?" what stands before the question; "" if it is all a question."""
-    if not text.rstrip(" \"')*_”»").endswith(("?", "？")) or holds("remind", text):
-        return text
     said = straight(text)
+    if cue("remind").match(said, after_lead(said)):
+        return text
+    asked = text.rstrip(" \"')*_”»").endswith(("?", "？"))
     for m in re.finditer(r"[,;:.—–]\s*|\s-\s|[，；]|\s(?=(?:and|so|but|und|y|et)\s)", said):
-        if cue("asking").match(said, m.end()) and len(said[: m.start()].split()) > 3:
+        if cue("asking" if asked else "tail").match(said, m.end()) and len(said[: m.start()].split()) > 3:
             return text[: m.start()].rstrip()
-    return ""
+    return "" if asked else text
 
 
 def is_question(text: str) -> bool:
@@ -209,7 +210,7 @@ def is_event(text: str, days: Sequence[When], day: date, *, people: bool = False
     """
     said, begin = straight(text), after_lead(straight(text))
     no_statement = is_question(text) or any(cue(kind).match(said, begin) for kind in ("order", "unsettled"))
-    if no_statement and not holds("remind", text):
+    if no_statement and not cue("remind").match(said, begin):
         return False
     days = [d for d in days if d.start > day or tells_day(d, day) or (people and d.end < day)]
     if not days or len(text) > LONGEST_SENTENCE or not told_words(text[begin:]):

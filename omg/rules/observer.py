@@ -122,7 +122,7 @@ OfflineReply = dict[str, Any]
 TYPED_CHARS, MOST_OF_A_MESSAGE = 1_500, 20
 GROUNDED = 0.6  # of a small model's words that must stand in the message
 # Of the words of the shorter in the longer (if they name one day), and how long it is beside it: both say the same.
-SAME, SAME_DAY, ALIKE = 0.8, 0.5, 0.6
+SAME, SAME_DAY, ALIKE = 0.8, 0.5, 0.5
 
 
 @dataclass(frozen=True, slots=True)
