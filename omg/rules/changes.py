@@ -45,7 +45,8 @@ class Correction:
         bracket = re.compile(r" \([\d.-]+\)")
         stated = [d for d in was if not bracket.fullmatch(f" ({d.phrase})") or description[d.at - 1] != "("]
         meant = [d for d in stated if span_text(d.start, d.end) == event]
-        about = event == self.was and self.told & told_words(description) if self.was else near
+        about = near or bool(self.told & told_words(description))
+        about = about and self.was in (None, event)
         if not about or len(meant) != 1:
             return None
         old = meant[0]
@@ -111,8 +112,10 @@ def without(text: str, day: When) -> str:
 
 
 def moved_day(text: str, said: date) -> Correction | None:
-    """The correction in "the sketches are due on March 23 now instead of March 16"."""
-    if (m := holds("instead", text)) is None:
+    """The correction in "the sketches are due on March 23 now instead of March 16", "it's the 15th, not the 1st"."""
+    if (
+        m := holds("instead", text) or re.search(rf",? (?:{cue('not').pattern}) ", straight(text), re.I)
+    ) is None:
         return None
     days = named_days(text, said)
     new, old = ([d for d in days if (d.at < m.start()) is before] for before in (True, False))
