@@ -31,10 +31,9 @@ from .text.words import split_sentences, stems_of, text_pieces
 Verdict = Literal["supported", "not supported", "contradicted"]
 VERDICTS = ("supported", "not supported", "contradicted")
 SCHEMA = object_schema("verdicts", verdicts={"type": "object", "additionalProperties": {"type": "string"}})
-CLAIM_CHARS, KNOWN_CHARS = (
-    1_500,
-    700,
-)  # of a claim; a longer one is not supported, because nobody would see it whole
+CLAIM_CHARS = 1_500  # of a claim; a longer one is not supported, because nobody would see it whole
+KNOWN_CHARS = 700  # of what a note says already
+CLOCK = re.compile(r"\d:\d\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +148,12 @@ def said_by_people(
     claims: Sequence[Claim], evidence: Evidence, *, whole: bool = False
 ) -> tuple[list[dict[str, Any]], set[str]]:
     """
-    What people said, in order and with its day; a cited message comes with the proposal that it may answer. Also the ids
+    What people said, in order and with its day, and where a claim names a time with the time; a cited message comes with the proposal that it may answer. Also the ids
     of the messages of which something was left out.
     """
     cited = {m.id for claim in claims for m in evidence.cites(claim)}
     chosen = pieces_shown(claims, evidence)
+    timed = any(CLOCK.search(claim.text) for claim in claims)
     told: list[dict[str, Any]] = []
     cut: set[str] = set()
     proposal, day = "", ""
@@ -168,7 +168,8 @@ def said_by_people(
         shown = shown_of(words, chosen.get((m.id, "words")), short, most, whole=whole and m.id in cited)
         if m.id not in cited and shown != words and (m.id, "words") not in chosen:
             shown = ""
-        on = f"{datetime.fromtimestamp(m.timestamp / 1000, evidence.zone):%A %Y-%m-%d}"
+        at = datetime.fromtimestamp(m.timestamp / 1000, evidence.zone)
+        on = f"{at:%A %Y-%m-%d %H:%M}" if timed and m.id in cited else f"{at:%A %Y-%m-%d}"
         head = ({} if on == day else {"on": on}) | ({"by": m.sender} if m.sender else {})
         if m.id in cited:
             assent = len(words) <= ASSENT_CHARS

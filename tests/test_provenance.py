@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from corpora import grounded
 
+from omg.check import Claim, Evidence, said_by_people
 from omg.index.store import Entry
 from omg.llm.replies import ModelQuestion, ModelReply
 from omg.message.drop import clean_entries
@@ -254,3 +255,14 @@ def test_a_tools_result_never_stands_where_the_users_traits_are_asked_for() -> N
         text = render_question(shown)
         for _, m in shown.messages.values():
             assert m.role != "tool" or len(m.text) < 40 or m.text not in text, row["id"]
+
+
+def test_the_check_is_shown_times_of_day_only_where_a_claim_names_one() -> None:
+    said = Message("m1", "user", "I never tried a coin toss before.", 1_705_000_000_000)
+
+    def shown(text: str) -> str:
+        evidence = Evidence([said], lambda _: [said], UTC)
+        return str(said_by_people([Claim(0, "head", text)], evidence)[0][0]["on"])
+
+    assert shown("On 2024-01-11 the user said so.") == "Thursday 2024-01-11"
+    assert shown("On 2024-01-11 at 19:06 the user said so.") == "Thursday 2024-01-11 19:06"
