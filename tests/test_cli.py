@@ -245,9 +245,9 @@ def test_notes_are_listed_newest_first_and_by_type(tmp_path: Path) -> None:
     assert first == f"{datetime.now():%Y-%m-%d}  nodes/fact/studio  The studio is above the bakery."
     assert [line[:10] for line in others] == ["2026-03-02", "2026-03-02"]
     assert "Maya" in run("list", "identity").stdout and "studio" not in run("list", "identity").stdout
-    run("merge", "studio", "my-sister-maya-lives-in-lisbon")
-    assert "nodes/identity/my-sister-maya-lives-in-lisbon" not in run("list").stdout
-    assert "nodes/identity/my-sister-maya-lives-in-lisbon (superseded)" in run("list", "--all").stdout
+    run("merge", "studio", "sister-maya")
+    assert "nodes/identity/sister-maya" not in run("list").stdout
+    assert "nodes/identity/sister-maya (superseded)" in run("list", "--all").stdout
     (only,) = json.loads(run("list", "preference", "--json").stdout)
     assert only["path"].startswith("nodes/preference/")
     assert "there are: identity" in run("list", "people", code=1).stderr
@@ -267,11 +267,9 @@ def test_a_superseded_note_is_shown_with_its_successor_and_as_no_open_loop(tmp_p
 def test_a_note_is_shown_in_words_and_without_its_yaml(tmp_path: Path) -> None:
     run("init", str(tmp_path / "notes"))
     run("import", str(chat(tmp_path, "My sister Maya lives in Lisbon.")))
-    shown = run("show", "my-sister-maya-lives-in-lisbon").stdout
-    assert shown.startswith(
-        "# My sister Maya lives in Lisbon\nMy sister Maya lives in Lisbon.\n(identity, said 2026-03-02)\n"
-    )
-    assert str(tmp_path / "notes/nodes/identity/my-sister-maya-lives-in-lisbon.md") in shown
+    shown = run("show", "sister-maya").stdout
+    assert shown.startswith("# Sister Maya\nMy sister Maya lives in Lisbon.\n(identity, said 2026-03-02)\n")
+    assert str(tmp_path / "notes/nodes/identity/sister-maya.md") in shown
     assert shown.count("My sister Maya lives in Lisbon.") == 2  # the note, and what was said
     assert "---" not in shown and "sources:" not in shown
     (tmp_path / "notes/nodes/fact").mkdir(parents=True, exist_ok=True)
@@ -333,7 +331,7 @@ def test_a_sentence_corrected_in_a_notes_text_alone_is_what_is_listed_searched_a
 ) -> None:
     run("init", str(tmp_path / "notes"))
     run("import", str(chat(tmp_path, "My sister Maya lives in Lisbon.")))
-    file = tmp_path / "notes/nodes/identity/my-sister-maya-lives-in-lisbon.md"
+    file = tmp_path / "notes/nodes/identity/sister-maya.md"
     head, below = file.read_text().split("\n# ", 1)
     file.write_text(f"{head}\n# {below.replace('Lisbon', 'Porto')}")
     changed = file.read_text()
@@ -342,7 +340,7 @@ def test_a_sentence_corrected_in_a_notes_text_alone_is_what_is_listed_searched_a
     for args in (
         ["search", "Maya"],
         ["list"],
-        ["show", "my-sister-maya-lives-in-lisbon"],
+        ["show", "sister-maya"],
         ["inject", "-p", "Where does Maya live?"],
     ):
         said = run(*args).stdout

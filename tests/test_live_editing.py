@@ -42,17 +42,18 @@ def test_a_note_of_ones_own_under_a_heading_is_told_by_its_text_and_news_take_th
     omg, gap
 ):
     graph = omg.find()
-    text = f"# Boat{gap}It needs paint. The boat is in Lisbon.\n"
+    text = f"# Boat{gap}The boat is in Lisbon. It needs paint.\n"
     file = graph.vault.file("nodes/fact/boat")
     file.write_text(text)
     omg.refresh(graph)
-    assert "- boat — It needs paint. The boat is in Lisbon." in omg.inject("Where is the boat?").system
+    assert "- boat — The boat is in Lisbon. It needs paint." in omg.inject("Where is the boat?").system
+    os.utime(file, (NOW.timestamp() - 3600,) * 2)  # a message from the future counts as of its arrival
     at = round(file.stat().st_mtime * 1000) + 60_000
-    hand_over(omg.folder, entry("e1", "My boat is in Porto now.", at))
+    hand_over(omg.folder, entry("e1", "No, my boat is in Porto, not Lisbon.", at))
     omg.work(force=True)
     [path] = graph.index.citing(["e1"])
     main, (line,) = split_history(graph.vault.read(path).body)
-    assert main == "It needs paint. The user's boat is in Porto now."
+    assert main == "The boat is in Porto. It needs paint."
     assert line.endswith(": The boat is in Lisbon. ([[nodes/fact/boat|Boat]])")
     assert file.read_text().endswith(f"---\n\n{text}")
 
@@ -176,12 +177,12 @@ def test_news_after_a_person_rewrote_the_description_is_what_prompts_and_search_
     graph, file = rewrite_yoga_class(omg)
     os.utime(file, (1_771_500_000 + 90, 1_771_500_000 + 90))
     omg.refresh(graph)
-    say(omg, 2, "My yoga class is now on 3 December at 19:00.")
-    say(omg, 3, "My yoga class is now at 20:00.")
+    say(omg, 2, "No, it is at 19:00, not 18:00.")
+    say(omg, 3, "No, it is at 20:00, not 19:00.")
     [entry] = [e for e in graph.index.entries() if e.path.startswith("nodes/") and e.status == "active"]
     note = graph.vault.read(entry.path)
-    main, history = split_history(note.body)
-    assert note.title == "Yoga class" and "20:00" in main and "18:00" not in main
+    _, history = split_history(note.body)
+    assert note.description == "Yoga with Mira at 20:00."
     assert "Yoga with Mira at 18:00." in history[0] and "19:00" in history[1]
     assert "Yoga with Mira at 18:00." in file.read_text()
     found = omg.search("yoga class")
@@ -190,19 +191,20 @@ def test_news_after_a_person_rewrote_the_description_is_what_prompts_and_search_
     assert "20:00" in given.system + given.prompt
 
 
-def test_news_from_before_a_person_rewrote_the_description_stands_beside_it_until_someone_says_what_holds(
+def test_news_from_before_a_person_rewrote_the_description_stands_beside_it_and_later_news_change_what_they_name(
     omg,
 ):
     graph, file = rewrite_yoga_class(omg)
-    say(omg, 2, "My yoga class is now on 3 December at 19:00.")
+    say(omg, 2, "No, it is at 19:00, not 18:00.")
     told = {e.description: e for e in graph.index.entries() if e.type == "episode" and e.status == "active"}
     assert len(told) == 2 and "Yoga with Mira at 18:00." in told
     assert all(e.contradicts for e in told.values())
-    later = round(file.stat().st_mtime * 1000) + 60_000
-    hand_over(omg.folder, entry("e3", "My yoga class is now at 20:00.", later))
+    os.utime(file, (NOW.timestamp() - 3600,) * 2)
+    hand_over(omg.folder, entry("e3", "No, it is at 20:00, not 19:00.", round(NOW.timestamp() * 1000)))
     omg.work(force=True)
     told = [e for e in graph.index.entries() if e.type == "episode" and e.status == "active"]
-    assert [e.description for e in told] == ["The user's yoga class is now on 2026-12-03 at 20:00."]
+    assert "Yoga with Mira at 20:00." in [e.description for e in told]
+    assert "Yoga with Mira at 19:00." not in [e.description for e in told]
 
 
 def edited_by_hand(omg, made, description):
@@ -253,20 +255,21 @@ def test_news_leave_a_note_written_at_the_command_line_as_it_is_and_take_its_pla
     written = new_note(graph, "fact", "Boat", "My boat is in Lisbon. It needs paint.", NOW).path
     file = graph.vault.file(written)
     body = file.read_text().partition("---\n\n")[2]
+    os.utime(file, (NOW.timestamp() - 3600,) * 2)  # a message from the future counts as of its arrival
     at = round(file.stat().st_mtime * 1000) + 60_000
-    hand_over(omg.folder, entry("e1", "My boat is in Porto now.", at))
+    hand_over(omg.folder, entry("e1", "No, my boat is in Porto, not Lisbon.", at))
     omg.work(force=True)
     [path] = graph.index.citing(["e1"])
-    assert graph.vault.read(path).body.startswith("The user's boat is in Porto now. It needs paint.")
+    assert graph.vault.read(path).body.startswith("My boat is in Porto. It needs paint.")
     assert graph.vault.read(written).superseded_by == path
     assert file.read_text().partition("---\n\n")[2] == body
 
 
 def test_the_history_of_a_note_that_news_stand_beside_has_nothing_of_the_news(omg):
     _, file = rewrite_yoga_class(omg)
-    say(omg, 2, "My yoga class is now on 3 December at 19:00.")
+    say(omg, 2, "No, it is at 19:00, not 18:00.")
     (line,) = split_history(parse_node(file.read_text(), "").body)[1]
-    assert "says otherwise" in line and "19:00" not in line
+    assert "says otherwise" in line and "Yoga with Mira at 19:00." not in line
 
 
 @pytest.mark.parametrize("by_hand", [False, True])
@@ -284,6 +287,6 @@ def test_what_a_note_said_that_was_merged_into_ones_own_reaches_prompts_and_the_
     merge_into(graph, keep, gone, NOW)
     assert text in graph.vault.text(keep)
     given = omg.inject("Where does Maya live?")
-    assert "The user's sister Maya lives in Lisbon." in given.prompt and "no longer so" not in given.prompt
+    assert "My sister Maya lives in Lisbon." in given.prompt and "no longer so" not in given.prompt
     assert "lives in Lisbon" in search_tool(omg.registry, graph, {"query": "Where does Maya live?"})["text"]
     assert "has changed since" not in given.prompt

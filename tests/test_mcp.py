@@ -47,9 +47,9 @@ def remembered(home: Path, project: Path) -> Path:
     assert key
     with Memory(embed=None) as memory:
         for who, text in (
-            (MAIN, "My tea is Assam."),
+            (MAIN, "Remember that my tea is Assam."),
             (key, "We decided that the harbour crane is painted green."),
-            (OTHER, "My CANARY tea is Sencha."),
+            (OTHER, "Remember that my CANARY tea is Sencha."),
         ):
             memory.capture([{"role": "user", "content": text}], session=who)
         memory.observe()
@@ -218,10 +218,10 @@ def test_a_proposal_is_the_assistants_until_the_person_confirms_it(up: Path, tmp
     assert "nothing waits" in omg_here("confirm").stdout
     with Memory(embed=None) as memory:
         memory.refresh(graph := memory.find(MAIN))
-        node = graph.vault.read(old.path)
+        node = graph.vault.read(graph.index.resolve(old.path))
         assert (node.description, node.origin) == ("My tea is Darjeeling.", "human")
         assert "Assam" in node.body.partition("## History")[2]
-        assert graph.vault.read(corrected["id"].partition(":")[2]).superseded_by == old.path
+        assert graph.vault.read(corrected["id"].partition(":")[2]).superseded_by == node.path
 
 
 def test_forget_changes_nothing_and_gives_the_command_that_forgets(up: Path, tmp_path: Path) -> None:

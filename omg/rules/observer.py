@@ -31,7 +31,7 @@ from .kinds import (
     straight,
     without_question,
 )
-from .quotes import event_of, named_days, title_of, with_days
+from .quotes import event_of, named_days, person_in, title_of, with_days
 
 if TYPE_CHECKING:
     from ..index.store import Entry
@@ -255,6 +255,7 @@ class OfflineObserver:
         event, type, long = event_of(text, days, day), TYPES.get(kind, kind), len(m.spoken) > TYPED_CHARS
         ahead = (span := event_span(event)) is not None and span[1] > day
         quoted, title = with_days(text, days), title_of(text, at, days)
+        person = person_in(text, at) if kind == "identity" else ""
         draft = Draft(
             "fact" if long and type != "episode" else type,
             f"{who}: {title}" if who else title,
@@ -279,16 +280,19 @@ class OfflineObserver:
             turned = None
         if turned:
             draft = replace(draft, op="supersede", node=turned.node or turned.title)
-        self.drafts.append(self.with_own_title(draft))
+        short = f"{who}: {person}" if who and person else person
+        self.drafts.append(self.with_own_title(draft, short))
 
-    def with_own_title(self, draft: Draft) -> Draft:
-        """*draft* by a title that no other note has: one of the same title and type would be taken for the same note."""
+    def with_own_title(self, draft: Draft, short: str) -> Draft:
+        """
+        *draft* by a title that no other note has, *short* if it can be: one of the same title and type would be taken for the
+        same note.
+        """
         taken = {d.title.casefold() for d in self.drafts if d.type == draft.type}
         near = [d for d in self.drafts if d.sources and set(d.sources) & set(draft.sources)]
         draft = replace(draft, links=tuple(d.node or d.title for d in near[-1:]))
-        if draft.title.casefold() not in taken:
-            return draft
-        return replace(draft, title=f"{draft.title} ({draft.event or draft.day})")
+        titles = (short, draft.title, f"{draft.title} ({draft.event or draft.day})")
+        return replace(draft, title=next((t for t in titles if t and t.casefold() not in taken), titles[-1]))
 
     def put_right(self, made: Correction, text: str, day: date, m: Message, handle: str) -> bool:
         """Put right the newest note that *made* corrects. True if there is one."""
@@ -297,6 +301,8 @@ class OfflineObserver:
             old = self.drafts[i]
             if old.who != who and old.sources:
                 continue
+            if old.node and made.wrong and made.wrong not in next(iter(split_sentences(old.description)), ""):
+                continue  # of a note that exists, the first sentence is what an update takes the place of
             near = bool({handle, *self.last} & {old.node, *old.sources[-1:]})
             if new := made.applied(old.title, old.description, old.event, old.day or day, near=near):
                 title, description, event = new
@@ -306,7 +312,8 @@ class OfflineObserver:
                     description=description,
                     event=event,
                     day=day,
-                    body=f"Corrected on {day}: “{text}”",
+                    # the History of a note that exists keeps what it said
+                    body="" if old.node else f"Corrected on {day}: “{text}”",
                     sources=(*old.sources, handle),
                 )
                 return True

@@ -99,6 +99,13 @@ def event_of(text: str, days: Sequence[When], said: date) -> str | None:
     return span_text(start, end)
 
 
+def person_in(text: str, at: int) -> str:
+    """Of "My sister Maya lives in Lisbon" whom it tells of: "Sister Maya"; "" if it begins with none of their people."""
+    m = cue("person").match(straight(text), at)
+    name = text[m.start() : m.end()].partition(" ")[2] if m else ""
+    return name[:1].upper() + name[1:]
+
+
 def title_of(text: str, at: int, days: Sequence[When]) -> str:
     """A title of *text*'s own words: of the clause that begins at *at*, without "I" and without its days."""
     out, end = "", at
