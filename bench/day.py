@@ -3,7 +3,7 @@
 What a day costs: tokens that models are asked for, per token of what was said, on four days and with vaults of three sizes.
 
     python bench/day.py [--days bursts coding long quiet] [--notes 0 200 5000] [--every 40] [--json]
-                        [--recorded FILE.jsonl.gz --data FOLDER]
+                        [--recorded FILE.jsonl.gz --data FOLDER] [--model MODEL [--api-base URL]]
 
     bursts   24 bursts of 250 tokens, --every so many minutes from 07:00 on     long    a talk of 60,000 tokens
     coding   6 sessions of 8,000 tokens, with tools and pasted code             quiet   nothing is said
@@ -11,7 +11,7 @@ What a day costs: tokens that models are asked for, per token of what was said, 
 The clock is made: what is said is captured at its time, each message of a person's gets its slice, the daemon's look at what
 is due comes every five minutes, and the night at 04:10. A vault's notes are of the same subjects as the talk, and have had
 their first night. No model answers: recorded replies do, of a talk that --data names; without it, of a talk made here. So the
-figures hold for as many edits as those replies have. Tokens are o200k's; a schema counts as `gateway` is told it.
+figures hold for as many edits as those replies have. With --model a live model is asked instead. Tokens are o200k's; a schema counts as `gateway` is told it.
 
 "Cached" is what a provider may have in its cache: the beginning of a request, of 1,024 tokens or more, that an earlier one of
 the last hour had. It is counted in full in `x said`, which is of input and output together. Prices: LiteLLM's list.
@@ -45,7 +45,8 @@ from omg.config import Config
 from omg.graph.graph import Graph
 from omg.identity import identity_of_session
 from omg.journal import commit_receipt, new_receipt
-from omg.llm.replies import ModelQuestion, ModelReply
+from omg.llm.asker import Asker
+from omg.llm.replies import Ledger, ModelQuestion, ModelReply
 from omg.memory import MAIN
 from omg.node.note import Source
 from omg.plan.drafts import Plan
@@ -234,12 +235,16 @@ class Asked:
 
     replies: Replies
     now: list[datetime]
+    live: Asker | None = None
     rows: list[dict[str, Any]] = field(default_factory=list)
     before: list[tuple[datetime, str]] = field(default_factory=list)
     guard: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, question: ModelQuestion) -> ModelReply:
-        reply = json.dumps(self.replies.answer(question.user), ensure_ascii=False)
+        if self.live:
+            reply = self.live(question).text
+        else:
+            reply = json.dumps(self.replies.answer(question.user), ensure_ascii=False)
         text, now = f"{question.system}\0{question.user}", self.now[0]
         with self.guard:
             self.before = [(at, t) for at, t in self.before if (now - at).total_seconds() < CACHED_S]
@@ -292,10 +297,10 @@ def settled(home: Path, sentences: Sequence[str], notes: int) -> None:
                     raise SystemExit(f"the night of {notes} notes: {error}")
 
 
-def lived(home: Path, day: Day) -> list[dict[str, Any]]:
+def lived(home: Path, day: Day, live: Asker | None) -> list[dict[str, Any]]:
     """The requests of one day and its night."""
     now = [DAY]
-    asked = Asked(Replies(day.rows), now)
+    asked = Asked(Replies(day.rows), now, live)
     told = iter(sorted(due(day), key=lambda event: event[0]))
     event = next(told, None)
     with opened(home, now, asked) as memory:
@@ -406,13 +411,15 @@ def main() -> None:
         "days": {day: {} for day in args.days},
     }
     with tempfile.TemporaryDirectory(prefix="omg-day-") as made:
+        config = Config.model_validate({"home": made, "llm": {"api_base": args.api_base}})
+        live = Asker(config, args.model, Ledger(Path(made) / "live.jsonl", config)) if args.model else None
         for notes in args.notes:
             home = Path(made) / f"known-{notes}"
             settled(home, sentences, notes)
             for name in args.days:
                 day = day_of(name, talk, args.every)
                 shutil.copytree(home, own := Path(made) / f"{name}-{notes}")
-                found = sums(lived(own, day), day.said)
+                found = sums(lived(own, day, live), day.said)
                 report["ratios"][name][str(notes)] = found["ratio"]
                 report["days"][name][str(notes)] = found
                 show(name, notes, found)
@@ -438,6 +445,8 @@ def arguments() -> Any:
     )
     add("--recorded", type=Path, help="the replies a model gave to the talk of the same name in --data")
     add("--data", type=Path, nargs="+", default=[])
+    add("--model", help="a LiteLLM model that is asked in place of the replies")
+    add("--api-base", default="", help="where it is served")
     add("--json", action="store_true", help="one JSON object on the last line")
     return parser.parse_args()
 

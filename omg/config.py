@@ -420,6 +420,8 @@ class Config(Section):
 
 
 # A file in the home while OMG holds OpenClaw's slot for a context engine: the former values in `plugins`.
+# Hour and minute of the machine at which schedulers are told to run the night; OpenClaw's own dreaming runs at 03:00.
+NIGHT = (4, 20)
 ENGINE_BEFORE = "openclaw-slots-before-omg.json"
 
 

@@ -116,6 +116,9 @@ def test_days_and_times_on_the_terminal_are_those_of_the_persons_zone(home: Path
     there = datetime.fromisoformat(observed).astimezone(ZoneInfo("Pacific/Auckland"))
     assert f"observed  {there:%Y-%m-%d %H:%M};" in run("status").stdout
     assert f"{there:%Y-%m-%d %H:%M}:" in run("events").stdout
+    *_, today, month = run("events").stdout.splitlines()
+    assert today.startswith("today     0 calls, 0 ") and month == "30 days   0 calls, 0 tokens, $0.00"
+    assert all("event" in json.loads(line) for line in run("events", "--json").stdout.splitlines())
 
 
 def test_what_ends_a_pipe_ends_the_command_quietly() -> None:

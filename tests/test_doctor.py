@@ -9,6 +9,7 @@ from omg.config import Config, Embedding, Observation
 from omg.errors import BadNode, pip_install
 from omg.memory import Memory
 from omg.openclaw.doctor import examine_home, mend_findings
+from omg.openclaw.graph_checks import check_costs
 
 
 @pytest.fixture
@@ -197,3 +198,21 @@ def test_a_vault_that_is_not_in_english_is_told_of_the_embedder_of_many_language
         assert [f for f in found(memory) if "not in English" in f.what]
         save(memory, "nodes/fact/n8.md", "---\ndescription: That is the key to it.\n---\n# N\n")
         assert not [f for f in found(memory) if "not in English" in f.what]
+
+
+@pytest.mark.parametrize(
+    ("model", "setting", "named"),
+    [
+        ("ollama/m", {"quiet_tokens": 100}, ["quiet_tokens"]),
+        ("ollama/m", {"buffer_tokens": "turn"}, ["buffer_tokens"]),
+        ("ollama/m", {"message_tokens": 4_000}, ["buffer_tokens"]),
+        ("ollama/m", {}, []),
+        ("ollama/m", {"quiet_tokens": 0, "quiet_after": False}, []),
+        ("offline", {"quiet_tokens": 100}, []),
+    ],
+)
+def test_a_setting_by_which_a_model_is_asked_about_little_is_named(home, model, setting, named):
+    observation = Observation.model_validate({"model": model, **setting})
+    with Memory(Config(home=home, observation=observation), embed=None) as memory:
+        costly = [f.where for f in check_costs(memory)]
+    assert costly == [f"[observation] {name}" for name in named]

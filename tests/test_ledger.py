@@ -7,6 +7,7 @@ import pytest
 from omg.config import Config
 from omg.errors import OverBudget
 from omg.llm.replies import Ledger, ModelReply, Spent
+from omg.worker.status import cost_lines, costs_of
 
 NOON = datetime(2026, 3, 5, 12, tzinfo=UTC)
 SAID = ModelReply("text that stays out of the ledger", "openai/m", 100, 20, 0.5)
@@ -51,6 +52,29 @@ def test_a_line_torn_by_a_crash_costs_no_other_line(open_ledger, torn):
         file.write(torn)
     ledger.spend(SAID, "observe", NOON)
     assert ledger.today(NOON) == Spent(240, 1.0, 2)
+
+
+def test_the_last_days_are_told_by_purpose_and_older_ones_are_not(open_ledger):
+    ledger = open_ledger()
+    assert ledger.lately(NOON, 2) == {"2026-03-04": {}, "2026-03-05": {}}
+    for days, purpose in ((2, "observe"), (1, "reflect"), (0, "observe"), (0, "observe")):
+        ledger.spend(SAID, purpose, NOON - timedelta(days=days))
+    with ledger.file.open("a") as file:
+        file.write('{"torn')
+    twice = {"observe": Spent(240, 1.0, 2)}
+    assert ledger.lately(NOON, 2) == {"2026-03-04": {"reflect": Spent(120, 0.5, 1)}, "2026-03-05": twice}
+
+
+def test_costs_are_told_of_today_and_of_30_days_beside_the_caps(open_ledger):
+    ledger = open_ledger({"daily_budget_tokens": 5_000, "daily_budget_usd": 2})
+    for days, purpose in ((40, "observe"), (29, "reflect"), (0, "observe")):
+        ledger.spend(SAID, purpose, NOON - timedelta(days=days))
+    costs = costs_of(ledger, NOON)
+    assert cost_lines(costs) == [
+        "today     1 call, 120 of 5,000 tokens, $0.50 of $2.00: observe 120 ($0.50)",
+        "30 days   2 calls, 240 tokens, $1.00: observe 120 ($0.50), reflect 120 ($0.50)",
+    ]
+    assert cost_lines(costs, capped=False)[0] == "today     1 call, 120 tokens, $0.50: observe 120 ($0.50)"
 
 
 def test_a_ledger_that_was_deleted_starts_again(open_ledger):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import datetime, time, timedelta
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from omg.graph.graph import Graph
 from omg.graph.state import flock
 from omg.memory import Memory
 from omg.worker.nights import background_reflection
+from omg.worker.status import home_status, status_text
 
 PEER = "agent:main:telegram:direct:7"
 
@@ -96,6 +98,20 @@ def test_one_graph_in_trouble_stops_none_of_the_others(two_graphs: Path) -> None
     lines = dict(line.split(": ", 1) for line in out.splitlines())
     assert "vault" in lines["agent:main:main"] and "nothing" not in lines[PEER]
     assert f"{PEER}: skipped" in err and "no model" in err
+
+
+def test_the_status_says_what_the_last_night_did_and_when_the_next_one_is(two_graphs: Path) -> None:
+    (two_graphs / "installed.json").write_text('{"at": 1}')
+    assert reflected("--all-vaults")[0] == 0
+    opened = home_at(two_graphs)
+    status = home_status(opened.worker)
+    text = status_text(status, opened.registry.zone)
+    opened.close()
+    did = status["graphs"][0]["reflected_what"]
+    assert "2 reflections" in did and f": {did}" in text
+    due = datetime.fromisoformat(status["next_night"])
+    assert due.astimezone().time() == time(4, 20) and "next at " in text
+    assert timedelta(0) < due - opened.clock() <= timedelta(days=1, hours=1)
 
 
 def test_a_dry_run_prints_what_would_be_done_and_does_not_do_it(two_graphs: Path) -> None:

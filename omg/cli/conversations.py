@@ -8,7 +8,7 @@ import shlex
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -487,17 +487,26 @@ def events_command(
     last: Annotated[int, typer.Option("-n", min=0, help="How many of those so far.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
-    """Show what happened: turns taken in, observations, activations, reflections, and what they cost."""
-    from itertools import chain
+    """Show what happened: turns taken in, observations, activations, reflections; and what today and 30 days cost."""
+    from datetime import UTC, datetime
 
     from ..dates.days import time_zone
+    from ..llm.replies import Ledger
     from ..worker.events import event_text, follow_events, read_events
+    from ..worker.status import cost_lines, costs_of
 
     config = load_config(existing_home())
     home, zone = config.home, time_zone(config.time.zone)
-    coming = follow_events(home) if follow else ()
-    for event in chain(read_events(home, last), coming):
-        print(json.dumps(event, ensure_ascii=False) if as_json else event_text(event, zone), flush=True)
+
+    def show(events: Iterable[dict[str, Any]]) -> None:
+        for event in events:
+            print(json.dumps(event, ensure_ascii=False) if as_json else event_text(event, zone), flush=True)
+
+    show(read_events(home, last))
+    if not as_json:
+        costs = costs_of(Ledger(home / "ledger.jsonl", config), datetime.now(UTC))
+        print("\n".join(cost_lines(costs)), flush=True)
+    show(follow_events(home) if follow else ())
 
 
 @app.command("demo")

@@ -232,6 +232,7 @@ class State:
     failed_ms: Ms = 0
     error: str = ""
     reflected_ms: Ms = 0
+    reflected: str = ""  # what that did, in numbers
     redactions: int = 0  # how often words were taken out: what was drafted before has them
     changed_tokens: int = 0  # of nodes written since the last reflection
     verdicts: int = 0  # of the last reflection that asked a model: on how many notes it said something,

@@ -18,11 +18,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..config import NIGHT
 from ..errors import OmgError
 from ..graph.state import write_private
 from .install import Step, our_command
-
-NIGHT = (4, 20)  # hour and minute, as OpenClaw's scheduler is given
 
 
 @dataclass(frozen=True, slots=True)

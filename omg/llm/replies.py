@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -32,6 +32,7 @@ from ..text.tokens import count_tokens
 # Default cap for `gateway`, because somebody else's key pays for it. At the default step of 7,500 tokens this is about thirty
 # observations, a long day of talk.
 GATEWAY_TOKENS_PER_DAY = 500_000
+LAST_BYTES = 4_000_000  # of the ledger that `lately` reads: years of one person's calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,9 @@ class Spent:
     tokens: int = 0
     usd: float = 0.0
     calls: int = 0
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(self.tokens + other.tokens, self.usd + other.usd, self.calls + other.calls)
 
 
 class Ledger:
@@ -103,6 +107,23 @@ class Ledger:
                 self._day, self._read, self._spent = day, 0, Spent()
             return self._spent
 
+    def lately(self, now: datetime, days: int) -> dict[str, dict[str, Spent]]:
+        """Day → purpose → what was spent, for the last *days* days, oldest first, as far back as LAST_BYTES of the file go."""
+        today = now.astimezone(self._zone).date()
+        found: dict[str, dict[str, Spent]] = {
+            str(today - timedelta(days=n)): {} for n in reversed(range(days))
+        }
+        try:
+            with self.file.open("rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - LAST_BYTES))
+                entries = [entry for line in file if (entry := entry_of(line))]
+        except FileNotFoundError:
+            entries = []
+        for day, purpose, spent in entries:
+            if day in found:
+                found[day][purpose] = found[day].get(purpose, Spent()) + spent
+        return found
+
     @contextmanager
     def reserved(self, most: Spent, now: datetime) -> Iterator[None]:
         """
@@ -151,20 +172,19 @@ class Ledger:
             if not line.endswith(b"\n"):
                 break  # another process is still writing it
             self._read += len(line)
-            if mark in line:  # lines of other days need not be parsed
-                self._spent = spent_with(self._spent, line, self._day)
+            # lines of other days need not be parsed
+            if mark in line and (entry := entry_of(line)) and entry[0] == self._day:
+                self._spent += entry[2]
 
 
-def spent_with(spent: Spent, line: bytes, day: str) -> Spent:
-    """*spent* plus *line*, if it is of *day*; a line torn by a crash counts nothing."""
+def entry_of(line: bytes) -> tuple[str, str, Spent] | None:
+    """The day, the purpose and the cost that *line* says; None for a line torn by a crash."""
     try:
         entry = json.loads(line)
-        if entry["day"] != day:
-            return spent
         tokens = int(entry["tokens_in"]) + int(entry["tokens_out"])
-        return Spent(spent.tokens + tokens, spent.usd + float(entry["usd"]), spent.calls + 1)
+        return str(entry["day"]), str(entry.get("purpose") or "other"), Spent(tokens, float(entry["usd"]), 1)
     except (ValueError, TypeError, KeyError):
-        return spent
+        return None
 
 
 def asks_gateway(config: Config) -> bool:

@@ -230,6 +230,7 @@ def check_home(memory: Memory) -> Iterator[Finding]:
         yield Finding("note", f"OMG is switched off: {off}", where, "take the line out")
     yield from check_spool(memory)
     yield from check_model(memory, up)
+    yield from check_costs(memory)
     yield from check_refused(memory)
     yield check_embedder(memory.config.embedding.model)
     size = sum(f.stat().st_size for f in memory.folder.rglob("*") if f.is_file())
@@ -272,6 +273,25 @@ def check_able(memory: Memory) -> Iterator[Finding]:
             " model notes more"
         )
         yield Finding("warn", what, mend=mend)
+
+
+ASKED_TOKENS = 2_000  # of instructions, whatever is observed (bench/LOG.md, "What a day costs")
+WORTH_TOKENS = 1_500  # from which a rest observes by default
+
+
+def check_costs(memory: Memory) -> Iterator[Finding]:
+    """Settings with which a model is asked about so little that the instructions cost more than the rest."""
+    if memory.worker.observing() == ["offline"]:
+        return
+    options = memory.config.observation
+    small = {"buffer_tokens": options.step_of(options.message_tokens)}
+    if options.quiet_after is not False and options.buffer_tokens not in (False, "turn"):
+        small["quiet_tokens"] = options.quiet_tokens
+    for name, tokens in small.items():
+        if tokens < WORTH_TOKENS:
+            when = "after each turn" if options.buffer_tokens == "turn" else f"from {tokens:,.0f} tokens on"
+            what = f"a model is asked {when}, and each time for {ASKED_TOKENS:,} tokens of instructions"
+            yield Finding("note", what, f"[observation] {name}", f"{WORTH_TOKENS:,} tokens or more cost less")
 
 
 def check_refused(memory: Memory) -> Iterator[Finding]:

@@ -30,6 +30,7 @@ import json5
 from ..client import ask_daemon, socket_of
 from ..config import (
     ENGINE_BEFORE,
+    NIGHT,
     code_digest,
     configured,
     configured_agents,
@@ -247,7 +248,7 @@ def put_skill(root: Path) -> Path:
     return target
 
 
-NIGHTLY = "20 4 * * *"  # not at 03:00: OpenClaw's own dreaming runs then
+NIGHTLY = f"{NIGHT[1]} {NIGHT[0]} * * *"
 JOB, JOB_KEY = "omg-nightly", "omg:nightly"
 BACKUP = "openclaw.json.before-omg"
 STARTS_WITHIN_S = 60  # the gateway reloads a plugin in about 2 s, then Python starts

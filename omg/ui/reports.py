@@ -6,7 +6,7 @@ import os
 import re
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,14 +18,13 @@ from ..dates.days import time_text
 from ..errors import BadNode, OmgError
 from ..graph.given import given_lately
 from ..graph.graph import Graph
-from ..graph.state import parsed_object
 from ..index.links import CONTRADICTION
 from ..index.store import Entry
 from ..journal import Change, Receipt, is_closed, readable, undone_cycles
 from ..node.note import Node, parse_node
 from ..plan.corrections import corrected_by
 from ..worker.events import event_lines, parsed_events
-from ..worker.status import home_status, observer_text
+from ..worker.status import DAYS, cost_of, home_status, observer_text
 from .drawing import drawn_bars
 from .given import tokens_of
 from .notes import SAYERS, entries_at, linked_row, message_row, row_of
@@ -244,16 +243,14 @@ def node_at(graph: Graph, path: str) -> Node | None:
 # --- Health and cost
 
 
-DAYS_SHOWN = 30
-LEDGER_BYTES = 4_000_000  # of its end: years of one person's calls
-
-
 def health_view(asked: Asked) -> dict[str, Any]:
     """Whether it lives, what waits and why, what it cost, and how many prompts were given something."""
     status = status_now(asked)
     own: dict[str, Any] = next((g for g in status["graphs"] if g["identity"] == asked.graph.identity.key), {})
-    costs = costs_by_day(asked)
-    purposes = sorted({p for parts in costs["tokens"].values() for p in parts})
+    costs = asked.memory.worker.ledger.lately(asked.memory.clock(), DAYS)
+    tokens = {day: Counter({p: s.tokens for p, s in parts.items()}) for day, parts in costs.items()}
+    spent = cost_of(costs.values())
+    purposes = list(spent["by_purpose"])
     given = given_by_day(asked)
     last = next(given_lately(asked.graph.folder), None)
     return {
@@ -264,15 +261,15 @@ def health_view(asked: Asked) -> dict[str, Any]:
         "own": own,
         "observed": time_text(own["observed"], asked.graph.zone) if own.get("observed") else "never",
         "reflected": time_text(own["reflected"], asked.graph.zone) if own.get("reflected") else "never",
+        "next_night": time_text(status.get("next_night") or "", asked.graph.zone),
         "last_prompt": asked.time_of(last["at"]) if last else "",
         "waits": own.get("waiting_because", ""),
         "pending": own.get("windows", {}).get("pending", {}),
         "purposes": purposes,
-        "token_bars": drawn_bars(costs["tokens"], purposes, "Tokens"),
-        "money": sum(sum(p.values()) for p in costs["usd"].values()),
-        "sums": costs["sums"],
-        "days": DAYS_SHOWN,
-        "first": next(iter(costs["tokens"])),
+        "token_bars": drawn_bars(tokens, purposes, "Tokens"),
+        "spent": spent,
+        "days": DAYS,
+        "first": next(iter(costs)),
         "today": str(asked.today),
         "given_names": GIVEN_NAMES,
         "given_bars": drawn_bars(given, GIVEN_NAMES, "Prompts"),
@@ -290,35 +287,7 @@ def status_now(asked: Asked) -> dict[str, Any]:
 
 
 def last_days(asked: Asked) -> list[str]:
-    return [str(asked.today - timedelta(days=n)) for n in reversed(range(DAYS_SHOWN))]
-
-
-def costs_by_day(asked: Asked) -> dict[str, Any]:
-    """Tokens and money of the whole home, by day and purpose, and their sums by purpose."""
-    tokens: dict[str, Counter[str]] = {day: Counter() for day in last_days(asked)}
-    usd: dict[str, Counter[str]] = {day: Counter() for day in tokens}
-    sums: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0.0])  # purpose → calls, tokens, usd
-    for line in ledger_lines(asked.memory.folder / "ledger.jsonl"):
-        if (day := str(line.get("day"))) in tokens:
-            purpose = str(line.get("purpose") or "other")
-            n = int(line.get("tokens_in") or 0) + int(line.get("tokens_out") or 0)
-            tokens[day][purpose] += n
-            usd[day][purpose] += float(line.get("usd") or 0)  # type: ignore[assignment]
-            for at, more in enumerate((1, n, float(line.get("usd") or 0))):
-                sums[purpose][at] += more
-    return {"tokens": tokens, "usd": usd, "sums": dict(sorted(sums.items()))}
-
-
-def ledger_lines(file: Path) -> Iterator[Mapping[str, Any]]:
-    try:
-        with file.open("rb") as f:
-            f.seek(max(0, file.stat().st_size - LEDGER_BYTES))
-            data = f.read()
-    except FileNotFoundError:
-        return
-    for line in data.splitlines():
-        if (value := parsed_object(line)) is not None:
-            yield value
+    return [str(asked.today - timedelta(days=n)) for n in reversed(range(DAYS))]
 
 
 GIVEN_NAMES = ("notes of their own", "only what always stands", "nothing")

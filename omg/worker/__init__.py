@@ -7,6 +7,6 @@ All graphs of one home: takes turns in, observes them on time, reflects at night
     worker      Observes pending turns in the background, up to `[observation] parallel` graphs at a time.
     schedule    Decides when pending turns are observed.
     nights      Runs the Reflector over all graphs of a home: at night from cron, or when enough has changed.
-    status      Reports what `omg status` shows: what runs, what waits and why, and what it cost today.
+    status      Reports what `omg status` shows: what runs, what waits and why, what it cost, and what the night did.
     events      Writes and reads events.jsonl: one JSON line for each thing that happened.
 """

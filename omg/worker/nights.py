@@ -150,6 +150,7 @@ def one_night(worker: Worker, graph: Graph, since: dt.date | None, *, dry_run: b
     cycle.calls += first.calls
     cycle.tokens += first.tokens
     if not dry_run:
+        graph.update(lambda state: setattr(state, "reflected", cycle.headline))
         with graph.lock():
             graph.vault.mark()
         graph.uses.keep({entry.id for entry in graph.index.entries(status=None)})

@@ -1,5 +1,5 @@
 """
-Reports what `omg status` shows: what runs, what waits and why, and what it cost today.
+Reports what `omg status` shows: what runs, what waits and why, what it cost, and what the night did.
 
 A graph that cannot be opened is listed with its error, and the others as usual. openclaw/doctor.py says what is wrong and
 how to mend it.
@@ -8,11 +8,12 @@ how to mend it.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
-from datetime import UTC, datetime, tzinfo
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from typing import Any
 
-from ..config import engine_since_ms
+from ..config import NIGHT, engine_since_ms
 from ..dates.days import iso_time, time_text
 from ..errors import OmgError, error_text, how_many
 from ..graph.graph import Graph
@@ -20,6 +21,7 @@ from ..graph.state import SessionState
 from ..identity import Identity
 from ..inbox import other_files, unread_files, why_no_note
 from ..journal import undone_cycles
+from ..llm.replies import Ledger, Spent
 from ..plan.corrections import proposed_notes
 from ..text.tokens import count_tokens
 from .events import edits_lately, last_cuts
@@ -30,8 +32,7 @@ Cuts = Mapping[str, Mapping[str, Any]]  # session → its last event `context_cu
 
 
 def home_status(worker: Worker) -> dict[str, Any]:
-    """The state of the home and of each graph, as `omg status --json` prints it. The costs are those of today."""
-    spent = worker.ledger.today(worker.clock())
+    """The state of the home and of each graph, as `omg status --json` prints it. Costs are those of all graphs."""
     since_ms = engine_since_ms(worker.registry.folder)
     cuts = last_cuts(worker.registry.folder) if since_ms else {}
     observer = worker.models()
@@ -44,13 +45,8 @@ def home_status(worker: Worker) -> dict[str, Any]:
         "reflector": ", else ".join(worker.reflecting()),
         "spool": len(worker.intake.drops()),
         "unreadable_drops": len(list((worker.registry.folder / "spool" / "bad").glob("*.json"))),
-        "today": {
-            "calls": spent.calls,
-            "tokens": spent.tokens,
-            "usd": round(spent.usd, 4),
-            "cap_tokens": worker.ledger.cap_tokens,
-            "cap_usd": worker.ledger.cap_usd,
-        },
+        **costs_of(worker.ledger, worker.clock()),
+        "next_night": next_night(worker),
         "observing": observing_status(worker),
         **({"context_engine": {"since": iso_time(since_ms)}} if since_ms else {}),
         "edits": dict(zip(("last", "refused"), edits_lately(worker.registry.folder), strict=True)),
@@ -58,6 +54,55 @@ def home_status(worker: Worker) -> dict[str, Any]:
             status_of(worker, who, cuts if since_ms else None) for who in worker.registry.identities()
         ],
     }
+
+
+DAYS = 30
+
+
+def costs_of(ledger: Ledger, now: datetime) -> dict[str, Any]:
+    """What all graphs cost `today`, with its caps, and in the `last_30_days`, by purpose."""
+    days = ledger.lately(now, DAYS)
+    caps = {"cap_tokens": ledger.cap_tokens, "cap_usd": ledger.cap_usd}
+    return {
+        "today": cost_of([[*days.values()][-1]]) | caps,
+        "last_30_days": cost_of(days.values()),
+    }
+
+
+def cost_of(days: Iterable[Mapping[str, Spent]]) -> dict[str, Any]:
+    """The sum of *days*, as JSON, and under `by_purpose` that of each purpose."""
+    purposes: dict[str, Spent] = defaultdict(Spent)
+    for purpose, spent in (part for day in days for part in day.items()):
+        purposes[purpose] += spent
+    sums = {"": sum(purposes.values(), Spent())} | dict(sorted(purposes.items()))
+    each = {name: {"calls": s.calls, "tokens": s.tokens, "usd": round(s.usd, 4)} for name, s in sums.items()}
+    return each.pop("") | {"by_purpose": each}
+
+
+def cost_lines(costs: Mapping[str, Any], *, capped: bool = True) -> list[str]:
+    """The answer of `costs_of` for a person. *capped*: whether a model is asked, so that a cap may hold."""
+    lines = []
+    for label, key in (("today  ", "today"), ("30 days", "last_30_days")):
+        if cost := costs.get(key):  # a daemon of an older version tells today's alone
+            tokens, usd = cost.get("cap_tokens"), cost.get("cap_usd")
+            text = f"{cost['tokens']:,}{f' of {tokens:,}' if capped and tokens else ''} tokens"
+            text += f", ${cost['usd']:.2f}{f' of ${usd:.2f}' if capped and usd is not None else ''}"
+            parts = [
+                f"{purpose} {part['tokens']:,} (${part['usd']:.2f})"
+                for purpose, part in (cost.get("by_purpose") or {}).items()
+            ]
+            whole = f"{label}   {how_many(cost['calls'], 'call')}, {text}"
+            lines.append(": ".join([whole, *[", ".join(parts)] * bool(parts)]))
+    return lines
+
+
+def next_night(worker: Worker) -> str:
+    """When the nightly job of `omg install` runs next; "" in a home that OpenClaw does not use."""
+    if not (worker.registry.folder / "installed.json").exists():
+        return ""
+    now = worker.clock().astimezone()
+    later = timedelta(days=now.time() >= time(*NIGHT))
+    return seconds(datetime.combine(now.date() + later, time(*NIGHT)).astimezone())
 
 
 def observing_status(worker: Worker) -> dict[str, Any]:
@@ -123,6 +168,7 @@ def graph_status(worker: Worker, graph: Graph, cuts: Cuts | None) -> dict[str, A
         "failures": state.failures,
         "observed": iso_time(state.observed_ms),
         "reflected": iso_time(state.reflected_ms),
+        "reflected_what": state.reflected,
         "reflection_undone": is_night_undone(graph, state.reflected_ms),
         "verdicts": {"said": state.verdicts, "refused": state.verdicts_refused},
         "unreadable": graph.index.bad()
@@ -182,18 +228,19 @@ def model_text(answer: Mapping[str, Any], waits: str) -> str:
 
 def status_text(answer: Mapping[str, Any], zone: tzinfo) -> str:
     """The *answer* of `home_status` for a person, with times of their *zone*."""
-    daemon, today = answer.get("daemon"), answer["today"]
+    daemon = answer.get("daemon")
     # With rules alone there is no cap.
     asked = not answer["offline"] or answer["reflector"] != answer["observer"]
-    cap = f" of {today['cap_tokens']:,}" if today["cap_tokens"] and asked else ""
     lines = [
         f"home      {answer['home']}",
         f"daemon    {'up, pid ' + str(daemon['pid']) if daemon else answer.get('away') or 'not running'}",
         *(f"off       {off}" for off in answer.get("switched_off") or ()),
         f"observer  {observer_text(answer)}",
         *([f"reflector {answer['reflector']}"] if answer["reflector"] != answer["observer"] else []),
-        f"today     {how_many(today['calls'], 'call')}, {today['tokens']:,}{cap} tokens, ${today['usd']:.2f}",
+        *cost_lines(answer, capped=asked),
     ]
+    if night := answer.get("next_night"):
+        lines.append(f"night     next at {time_text(night, zone)}, by OpenClaw's scheduler")
     if text := observing_text(answer.get("observing") or {}, zone):
         lines.append(f"observing {text}")
     if (edits := answer.get("edits")) and edits["last"]:
@@ -258,7 +305,8 @@ def graph_lines(graph: Mapping[str, Any], zone: tzinfo) -> list[str]:
         )
     seen, tidied = (time_text(graph[done], zone) or "never" for done in ("observed", "reflected"))
     undone = ", which was undone" if graph["reflection_undone"] else ""
-    lines.append(f"  observed  {seen}; reflected {tidied}{undone}")
+    what = f": {graph['reflected_what']}" if graph.get("reflected_what") and not undone else ""
+    lines.append(f"  observed  {seen}; reflected {tidied}{undone}{what}")
     if (refused := graph["verdicts"]["refused"]) and not undone:
         said = how_many(graph["verdicts"]["said"], "verdict")
         lines.append(f"  refused   {refused} of {said} of the last night; see reflections/log/ in the vault")
