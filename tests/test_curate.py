@@ -163,7 +163,7 @@ def test_what_is_forgotten_leaves_no_trace_in_any_file(omg):
     say(
         omg,
         "I prefer short checklists.",
-        "My locker combination is zanzibarquartz and my locker is number 9.",
+        "Remember that the combination of the locker in our old changing rooms is zanzibarquartz and my locker is number 9.",
     )
     say(omg, "I decided to repaint the zanzibarquartz locker because it rusts.")
     say(omg, "My sister Maya lives in Lisbon.")
@@ -193,7 +193,7 @@ def test_before_a_day_means_the_day_where_the_person_is(omg):
     assert what.messages == ("e1",)
     forget_selection(omg.intake, graph, what)
     assert cited(graph, "e1") == []
-    assert cited(graph, "e2") == ["The user's sister Maya lives in Lisbon."]
+    assert cited(graph, "e2") == ["My sister Maya lives in Lisbon."]
 
 
 def test_a_note_of_ones_own_is_forgotten_under_every_name_it_had(omg):
@@ -218,9 +218,9 @@ def test_what_replaced_and_what_was_replaced_say_nothing_of_a_forgotten_note(omg
     assert "zanzibarquartz" in graph.vault.text(kept)
     forget_selection(omg.intake, graph, select_to_forget(graph, ids=[old]))
     assert traces(omg) == []
-    say(omg, "The zanzibarquartz is down there.")
+    say(omg, "Remember that the zanzibarquartz is down there.")
     source = Source(MAIN, "e1", int(NOW.timestamp() * 1000))
-    told = ("Zanzibarquartz", "The zanzibarquartz is down there.")
+    told = ("Zanzibarquartz", "Remember that the zanzibarquartz is down there.")
     assert write_edits(graph, [Edit("supersede", *told, target=kept, sources=(source,))], NOW, "replaced it")
     forget_selection(omg.intake, graph, select_to_forget(graph, session=MAIN))
     assert traces(omg) == []
@@ -228,7 +228,7 @@ def test_what_replaced_and_what_was_replaced_say_nothing_of_a_forgotten_note(omg
 
 
 def test_a_person_who_deleted_the_note_can_still_have_its_message_and_journal_forgotten(omg):
-    say(omg, "My locker combination is zanzibarquartz.")
+    say(omg, "Remember that the combination of the locker in our old changing rooms is zanzibarquartz.")
     graph = omg.find(MAIN)
     [path] = graph.index.citing(["e1"])
     graph.vault.file(path).unlink()
@@ -239,7 +239,7 @@ def test_a_person_who_deleted_the_note_can_still_have_its_message_and_journal_fo
 
 @pytest.mark.parametrize("redacts", [False, True])
 def test_forgetting_reaches_logs_broken_drops_rebuilt_graphs_and_the_inbox(omg, redacts):
-    say(omg, "My locker combination is zanzibarquartz.", "My sister Maya lives in Lisbon.")
+    say(omg, "Remember that the combination of the locker in our old changing rooms is zanzibarquartz.", "My sister Maya lives in Lisbon.")
     graph = omg.find(MAIN)
     build_anew(graph, omg.worker.observer("main"), omg.config, NOW)
     swap_graphs(graph, NOW)
@@ -270,13 +270,13 @@ def test_forgetting_reaches_logs_broken_drops_rebuilt_graphs_and_the_inbox(omg, 
     assert traces(omg) == []
     assert log.read_text() == ("up\n" + f"dropped {path}: {BLANK}\n" * redacts + "down\n")
     assert not redacts or (bad / "1-x.json").exists()
-    assert cited(graph, "e2") == ["The user's sister Maya lives in Lisbon."]
+    assert cited(graph, "e2") == ["My sister Maya lives in Lisbon."]
     [old] = (graph.folder / "replaced").iterdir()
     assert "Lisbon" in "".join(f.read_text() for f in old.rglob("*.md"))
 
 
 def test_a_reader_that_was_open_before_sees_nothing_of_it_after(omg):
-    say(omg, "My locker combination is zanzibarquartz.")
+    say(omg, "Remember that the combination of the locker in our old changing rooms is zanzibarquartz.")
     other = Memory(omg.config, clock=lambda: NOW, embed=None)
     reader = other.find(MAIN)
     assert reader.index.search_raw("zanzibarquartz", 3, now=NOW)
@@ -289,7 +289,7 @@ def test_a_reader_that_was_open_before_sees_nothing_of_it_after(omg):
 
 
 def test_nothing_is_forgotten_while_the_graph_is_being_rebuilt(omg):
-    say(omg, "My locker combination is zanzibarquartz.")
+    say(omg, "Remember that the combination of the locker in our old changing rooms is zanzibarquartz.")
     graph = omg.find(MAIN)
     with flock(graph.folder / "rebuild.lock", "x"), pytest.raises(Locked, match="rebuilding"):
         forget_selection(omg.intake, graph, select_to_forget(graph, matching="zanzibarquartz"))

@@ -79,7 +79,7 @@ def told(graph: Graph) -> dict[str, str]:
 def test_words_taken_out_while_the_observer_answers_are_not_written_back(
     home: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    say(home, f"My locker combination is {SECRET}.")
+    say(home, f"Remember that the combination of the locker in our old changing rooms is {SECRET}.")
     (path,) = told(home.find(MAIN))
     say(home, "My sister Maya lives in Lisbon.", f"I prefer {SECRET} tea.", observe=False)
     home.intake.take_in()
@@ -169,7 +169,7 @@ def test_what_is_said_while_a_graph_is_removed_begins_it_anew_and_outlives_a_kil
 def test_a_slice_served_between_two_steps_of_a_redaction_is_served_no_more(
     home: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    say(home, f"My locker combination is {SECRET}.")
+    say(home, f"Remember that the combination of the locker in our old changing rooms is {SECRET}.")
     make_anew = erase.make_anew
 
     def between(graph: Graph, trace: Any) -> None:
@@ -185,7 +185,7 @@ def test_a_slice_served_between_two_steps_of_a_redaction_is_served_no_more(
 def test_a_vault_elsewhere_of_an_account_that_was_merged_is_forgotten_too(tmp_path: Path) -> None:
     folder, elsewhere = tmp_path / "omg", tmp_path / "elsewhere"
     home = opened(folder)
-    say(home, f"My locker combination is {SECRET}.", session=ALICE)
+    say(home, f"Remember that the combination of the locker in our old changing rooms is {SECRET}.", session=ALICE)
     say(home, "I prefer tea.")
     home.close()
     (graph,) = (folder / "graphs").glob(f"*{PERSON}*")
@@ -220,7 +220,7 @@ def test_what_a_person_wrote_into_a_note_that_a_stopped_redaction_had_renamed_st
 
 def test_whoever_works_next_completes_a_forgetting_that_another_process_began(home: Memory) -> None:
     command, daemon = opened(home.folder), home
-    say(command, f"My locker combination is {SECRET}.")
+    say(command, f"Remember that the combination of the locker in our old changing rooms is {SECRET}.")
     say(command, "My sister Maya lives in Lisbon.")
     graph = daemon.find(MAIN)
     with killed_at(erase, "copies_of"):
@@ -236,7 +236,7 @@ def test_a_note_that_a_stopped_forgetting_took_away_is_made_anew_of_what_else_it
 ) -> None:
     """A note of two messages: one is forgotten, the other is observed again, though its note was missed meanwhile."""
     (kept,) = say(home, "My sister Maya lives in Lisbon.")
-    (gone,) = say(home, f"My locker combination is {SECRET}.")
+    (gone,) = say(home, f"Remember that the combination of the locker in our old changing rooms is {SECRET}.")
     graph = home.find(MAIN)
     path = next(p for p, text in told(graph).items() if "Lisbon" in text)
     other = graph.index.sources(next(p for p, text in told(graph).items() if SECRET in text))[0]

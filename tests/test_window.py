@@ -208,7 +208,7 @@ def test_a_long_conversation_keeps_its_newest_part_and_the_notes_of_the_rest(tal
     assert "2026-03-10" in made.text
     assert "number 27 over all others" in made.text
     assert "more: omg_search finds them" in made.text
-    assert "- number-2" in made.text
+    assert "- prefer-the-number-2" in made.text
     assert count_tokens(made.text) <= 500
     (event,) = talk.events
     assert (event["event"], event["reason"], event["session"]) == ("context_cut", "threshold", SESSION)
@@ -366,8 +366,8 @@ def test_what_names_something_that_is_gone_is_not_served_again(talk: Talk, gone:
     talk.asked()
     ((served, _),) = questions(talk, 1)
     graph = talk.memory.find(SESSION)
-    path = "nodes/preference/number-3-over-all-others"
-    assert "\n- number-3 — " in served
+    path = "nodes/preference/prefer-the-number-3-over-all-others"
+    assert "\n- prefer-the-number-3 — " in served
     assert served in talk.asked().served.values()
     if gone == "forgotten":
         talk.memory.forget(matching="number 3 over all")
@@ -437,7 +437,7 @@ def test_nothing_is_cut_while_the_receipt_of_its_notes_is_open(talk: Talk) -> No
 
 def test_a_link_of_the_timeline_gives_the_messages_back(talk: Talk) -> None:
     remembered_talk(talk)
-    link = re.search(r"^- (number-27\S*) — ", talk.asked().text, re.M)
+    link = re.search(r"^- (prefer-the-number-27\S*) — ", talk.asked().text, re.M)
     assert link
     body = {"name": "omg_open", "params": {"id": link[1]}, "context": {"sessionKey": SESSION}}
     opened = call_tool(talk.memory.intake, body, Codes())["text"]
