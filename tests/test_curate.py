@@ -239,7 +239,11 @@ def test_a_person_who_deleted_the_note_can_still_have_its_message_and_journal_fo
 
 @pytest.mark.parametrize("redacts", [False, True])
 def test_forgetting_reaches_logs_broken_drops_rebuilt_graphs_and_the_inbox(omg, redacts):
-    say(omg, "Remember that the combination of the locker in our old changing rooms is zanzibarquartz.", "My sister Maya lives in Lisbon.")
+    say(
+        omg,
+        "Remember that the combination of the locker in our old changing rooms is zanzibarquartz.",
+        "My sister Maya lives in Lisbon.",
+    )
     graph = omg.find(MAIN)
     build_anew(graph, omg.worker.observer("main"), omg.config, NOW)
     swap_graphs(graph, NOW)

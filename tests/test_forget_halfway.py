@@ -185,7 +185,11 @@ def test_a_slice_served_between_two_steps_of_a_redaction_is_served_no_more(
 def test_a_vault_elsewhere_of_an_account_that_was_merged_is_forgotten_too(tmp_path: Path) -> None:
     folder, elsewhere = tmp_path / "omg", tmp_path / "elsewhere"
     home = opened(folder)
-    say(home, f"Remember that the combination of the locker in our old changing rooms is {SECRET}.", session=ALICE)
+    say(
+        home,
+        f"Remember that the combination of the locker in our old changing rooms is {SECRET}.",
+        session=ALICE,
+    )
     say(home, "I prefer tea.")
     home.close()
     (graph,) = (folder / "graphs").glob(f"*{PERSON}*")

@@ -122,6 +122,13 @@ def test_of_a_sentence_that_goes_on_the_clause_that_earns_the_note_is_quoted():
     assert edit["description"] == "I have an interview on Friday (2026-03-06)"
 
 
+def test_what_a_person_says_behind_a_question_that_has_no_mark_is_quoted():
+    edit = only(
+        "I don't get gradients, can someone explain them to me, I'm Jamie, a psychologist from Turkey"
+    )
+    assert edit["description"] == "I'm Jamie, a psychologist from Turkey"
+
+
 def test_a_note_leads_to_what_its_message_said_before_and_to_no_other_message():
     sister, dentist, canoe = edits(
         "My sister Eva lives in Porto. I have a dentist appointment on Friday at 10.",

@@ -195,7 +195,9 @@ def test_an_unknown_note_is_said_to_be_unknown(page: Page) -> None:
 def test_correct_says_the_sentence_from_now_on_and_undo_takes_it_back(page: Page, graph: Graph) -> None:
     path = path_of(graph, "Leipzig")
     shown = page.post("correct", path=path, new="The user lives in Hamburg.", back="note")
-    assert described(graph, path_of(graph, "Hamburg")) == "The user lives in Hamburg." and "Corrected" in shown
+    assert (
+        described(graph, path_of(graph, "Hamburg")) == "The user lives in Hamburg." and "Corrected" in shown
+    )
     page.undo(shown)
     assert described(graph, path) == "I live in Leipzig."
 

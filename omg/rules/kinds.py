@@ -106,6 +106,9 @@ def without_question(text: str) -> str:
     asked = text.rstrip(" \"')*_”»").endswith(("?", "？"))
     for m in re.finditer(r"[,;:.—–]\s*|\s-\s|[，；]|\s(?=(?:and|so|but|und|y|et)\s)", said):
         if cue("asking" if asked else "tail").match(said, m.end()) and len(said[: m.start()].split()) > 3:
+            behind = () if asked else OWN_CLAUSE.split(text[m.end() :])
+            if any(kind_of(part)[0] for part in behind):  # "can you show me, I'm Jamie, a nurse"
+                continue
             return text[: m.start()].rstrip()
     return "" if asked else text
 
