@@ -289,10 +289,13 @@ class Life:
         if len(theirs) < 2:
             return  # with the last of it the graph itself goes
         id = self.rng.choice(theirs)
-        for gone in home.forget(matching=f"Statement {id[1:]}:").messages:
+        touched = home.forget(matching=f"Statement {id[1:]}:").messages
+        self.nowhere(f"Statement {id[1:]}:")
+        waiting, files = stored(self.folder)
+        left = waiting.union(line["id"] for lines in files for line in lines)
+        for gone in set(touched) - left:  # of the others only a sentence went
             self.said.pop(gone, None)
             self.forgotten.add(gone)
-        self.nowhere(f"Statement {id[1:]}:")
         self.contexts.served.clear()  # the plugin goes by none that is older than a forgetting
         self.served.clear()
         texts = "".join(f.read_text() for f in self.vault.rglob("*.md"))

@@ -341,6 +341,7 @@ class Registry:
     def refresh(self, graph: Graph, paths: list[str] | None = None, *, wait_s: float = 30.0) -> Synced:
         """Bring the index up to the files and record what a person did to them. Takes the vault's lock."""
         with graph.lock(wait_s):
+            replay_open(graph)  # else a forgetting is chosen without the notes that a crash left open
             graph.vault.settle()
             if paths and not all(file_stat(graph.vault, path) for path in paths):
                 paths = None  # a missing file may have moved, so look at all
