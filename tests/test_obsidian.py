@@ -114,7 +114,7 @@ def test_after_a_night_an_older_homes_notes_know_a_persons_properties(which: Mem
     (graph.folder / "written.jsonl").write_text(old)
     data = saved(graph.vault.text(TEA), {"priority": "high"}).encode()
     assert not graph.vault.ours(data)
-    one_night(which.worker, graph, None, False)
+    one_night(which.worker, graph, None, dry_run=False, pending=True)
     assert graph.vault.ours(data) and graph.vault.theirs(data) == {"priority"}
 
 
@@ -159,7 +159,7 @@ def test_what_a_person_set_survives_a_rename_and_a_night(which: Memory, graph: G
     which.refresh(graph)
     done = rename_note(graph, TEA, "green-tea", NOW)
     assert "priority" in graph.vault.theirs(graph.vault.bytes(done.path) or b"")
-    one_night(which.worker, graph, None, False)
+    one_night(which.worker, graph, None, dry_run=False, pending=True)
     observe(graph, said("Ada drinks black tea.", target=done.path, priority="low"))
     assert graph.vault.read(done.path).priority == "high"
 

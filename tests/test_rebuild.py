@@ -180,7 +180,7 @@ def test_the_next_night_looks_back_again_on_weeks_whose_reflections_were_left_be
     monkeypatch.setattr(opened.worker, "answering", lambda model: Observer(Scripted(), "scripted", 32_000))
 
     def night():
-        one_night(opened.worker, graph, None, False)
+        one_night(opened.worker, graph, None, dry_run=False, pending=True)
         return graph.vault.bytes(week)
 
     assert night()

@@ -112,7 +112,7 @@ def test_the_forms_are_on_no_map_in_no_count_and_no_candidates(home: Path) -> No
     form.write_text("---\ntype: fact\nlinks: ['[[mocs/moc-facts]]']\n---\nThe marmoset is in the form.\n")
     put(graph, note("nodes/fact/pet", "The marmoset is in the kitchen.", dt.date(2026, 1, 5)))
     which.refresh(graph)
-    one_night(which.worker, graph, None, False)
+    one_night(which.worker, graph, None, dry_run=False, pending=True)
     pages = {path: graph.vault.text(path) for path in graph.vault.paths()}
     assert "[[nodes/fact/pet" in pages["mocs/moc-facts"] and "|Facts]] (1)" in pages["index"]
     assert not [path for path, text in pages.items() if "templates/" in text or "in the form" in text]
