@@ -15,6 +15,7 @@ import re
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from functools import cache
@@ -255,7 +256,8 @@ def pieces_shown(claims: Sequence[Claim], evidence: Evidence) -> dict[tuple[str,
 ENOUGH = 19
 FILE = "models.json"  # in the home: a model and the cases it was asked → how many it got right
 WAIT_S = 600  # so long the first batch of a model waits while it cannot be examined
-EXAMINING = threading.Lock()
+GUARD = threading.Lock()  # held for a moment: no call is made under it
+UNDER_WAY: dict[tuple[Path, str], Future[bool]] = {}  # by home and model
 
 
 def examine(ask: Ask) -> tuple[int, str]:
@@ -287,34 +289,50 @@ def examined(home: Path, model: str) -> int | None:
     return known_results(home).get(key_of(model))
 
 
-def note_result(home: Path, model: str, right: int) -> None:
-    results = known_results(home) | {key_of(model): right}
-    write_private(home / FILE, json.dumps(results, indent=1))
+def note_result(home: Path, key: str, value: int) -> None:
+    with GUARD:
+        write_private(home / FILE, json.dumps(known_results(home) | {key: value}, indent=1))
 
 
 def is_able(home: Path, model: str, ask: Ask, now: datetime) -> bool:
     """
-    Whether *model* can answer the check. If it was never examined, it is now, through *ask*. Raises ModelError while it
-    cannot be; for longer than WAIT_S nothing waits for it, and it counts as not able.
+    Whether *model* can answer the check. If it was never examined, it is now, through *ask*; who asks meanwhile waits for
+    that examination and shares what it comes to. Raises ModelError while it cannot be; for longer than WAIT_S nothing
+    waits for it, and it counts as not able.
     """
-    with EXAMINING:
-        right = examined(home, model)
-        if right is None:
-            since = known_results(home).get(f"since {key_of(model)}")
-            if since is None:
-                since = int(now.timestamp())
-                write_private(
-                    home / FILE, json.dumps(known_results(home) | {f"since {key_of(model)}": since})
-                )
-            try:
-                right, answered = examine(ask)
-            except ModelError:
-                if now.timestamp() - since < WAIT_S:
-                    raise
-                return False
-            note_result(home, answered or model, right if answered else 0)
-            right = examined(home, model)
-    return right is not None and right >= ENOUGH
+    if (right := examined(home, model)) is not None:
+        return right >= ENOUGH
+    with GUARD:
+        other, own = UNDER_WAY.get((home, model)), Future[bool]()
+        if other is None:
+            UNDER_WAY[home, model] = own
+    if other is not None:
+        return other.result()
+    try:
+        own.set_result(able_by_examination(home, model, ask, now))
+    except BaseException as e:
+        own.set_exception(e)
+    finally:
+        with GUARD:
+            del UNDER_WAY[home, model]
+    return own.result()
+
+
+def able_by_examination(home: Path, model: str, ask: Ask, now: datetime) -> bool:
+    if (known := examined(home, model)) is not None:  # by who asked right before
+        return known >= ENOUGH
+    since = known_results(home).get(f"since {key_of(model)}")
+    if since is None:
+        since = int(now.timestamp())
+        note_result(home, f"since {key_of(model)}", since)
+    try:
+        right, answered = examine(ask)
+    except ModelError:
+        if now.timestamp() - since < WAIT_S:
+            raise
+        return False
+    note_result(home, key_of(answered or model), right if answered else 0)
+    return (examined(home, model) or 0) >= ENOUGH
 
 
 def known_results(home: Path) -> dict[str, int]:

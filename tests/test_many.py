@@ -9,21 +9,24 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from openai_server import Hang, OpenAIServer, Request, Say, created
+from openai_server import Hang, OpenAIServer, Request, Say, borne_out, created
 from spooled import entry, hand_over
 from test_daemon import eventually, start
 
+from omg.check import fixed_cases, is_able, key_of, note_result
 from omg.config import Config
 from omg.curate import forget_selection
-from omg.errors import Locked
+from omg.errors import Locked, ModelUnavailable
 from omg.forget.selection import select
 from omg.graph.state import flock
 from omg.llm.child import Child
+from omg.llm.replies import ModelQuestion, ModelReply
 from omg.memory import Memory
 from omg.worker.events import read_events
 from omg.worker.status import home_status, status_text
@@ -127,7 +130,9 @@ def test_no_more_graphs_at_once_than_parallel_each_in_order(
     ends = [e for e in read_events(memory.folder) if e["event"] == "observation_end"]
     # Of each its own, whoever else asks meanwhile.
     assert {e["model_tokens"] / e["calls"] for e in ends} == {120}
-    assert sum(e["calls"] for e in ends) == memory.worker.ledger.today(NOW).calls
+    # The examination of the model is the home's, and no graph's.
+    calls = sum(e["calls"] for e in ends) + len(fixed_cases())
+    assert calls == memory.worker.ledger.today(NOW).calls
     starts = [e for e in read_events(memory.folder) if e["event"] == "observation_start"]
     assert max(e["under_way"] for e in starts) == 4
     assert max(e["waiting"] for e in starts) >= 4 and max(e["waited_ms"] for e in starts) >= 0
@@ -145,6 +150,39 @@ def test_a_call_that_hangs_holds_up_its_own_graph_alone(make: Callable[..., Memo
     eventually(lambda: not memory.worker.under_way(), 20)
     assert memory.graph(memory.registry.identity_of(person(0))).state().failures == 1
     assert len(waiting(memory)) == 2
+
+
+def test_an_examination_that_hangs_holds_up_who_asks_for_that_model_alone_and_is_asked_once(
+    home: Path,
+) -> None:
+    began, goes_on, asked = threading.Event(), threading.Event(), list[str]()
+
+    def hangs(question: ModelQuestion) -> ModelReply:
+        asked.append("new")
+        began.set()
+        goes_on.wait(20)
+        raise ModelUnavailable("no answer in time")
+
+    def answers(question: ModelQuestion) -> ModelReply:
+        asked.append("other")
+        return ModelReply(json.dumps(borne_out(question.user)), "other", 1, 1)
+
+    note_result(home, key_of("known"), 20)
+    with ThreadPoolExecutor(4) as pool:
+        try:
+            waits = [pool.submit(is_able, home, "new", hangs, NOW)]
+            assert began.wait(20)
+            waits.append(pool.submit(is_able, home, "new", hangs, NOW))
+            assert pool.submit(is_able, home, "known", hangs, NOW).result(10)
+            assert pool.submit(is_able, home, "other", answers, NOW).result(10)
+            time.sleep(0.3)
+        finally:
+            goes_on.set()
+        for each in waits:
+            with pytest.raises(ModelUnavailable):
+                each.result(10)
+    assert asked == ["new", *["other"] * len(fixed_cases())]
+    assert is_able(home, "other", hangs, NOW) and is_able(home, "known", hangs, NOW)
 
 
 def test_what_is_said_today_waits_for_no_import_of_years(make: Callable[..., Memory], model: Model) -> None:
