@@ -13,6 +13,8 @@ import qa
 from openai_server import Fail, Request, created
 from questions.answers import checked
 
+from omg.check import fixed_cases
+
 BENCH = Path(__file__).parents[1] / "bench"
 # Two conversations, each with two questions that its own words decide and one that nothing does.
 SAID = {
@@ -137,7 +139,8 @@ def test_a_conversation_is_observed_on_its_days_and_goes_on_where_its_model_fail
     report = run("--context", "vault", "--observe", "openai/strong", "--questions", "1")
     observing = report["benchmarks"]["JSONL"]["observing"]
     assert len(openai_server.checks) == 2
-    assert (observing["messages"], observing["tokens per 100 messages"]) == (2, 24_000)
+    calls = 2 + 2 + len(fixed_cases())  # two observations, their checks, and the examination of the model
+    assert (observing["messages"], observing["tokens per 100 messages"]) == (2, calls * 120 * 100 / 2)
     assert rows(report)["vault"]["tokens median"] > 20
 
 
