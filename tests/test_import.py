@@ -32,12 +32,12 @@ YEARS = [
     ("2023-05-01", "I prefer long answers."),
     ("2023-06-01", "My favourite drink is tea."),
     ("2024-01-10", "I am allergic to peanuts."),
-    ("2024-03-01", "I moved from Leeds to Berlin."),
+    ("2024-03-01", "Correction: I live in Berlin now, not in Leeds."),
     ("2024-06-01", "We decided to use Postgres for the harbour project."),
-    ("2024-09-01", "My favourite drink is coffee now."),
+    ("2024-09-01", "Correction: my favourite drink is coffee, not tea."),
     ("2025-04-12", "I prefer short answers."),
-    ("2025-04-20", "My sister Maya moved to Porto."),
-    ("2025-05-02", "I finished the harbour map."),
+    ("2025-04-20", "Correction: my sister Maya lives in Porto, not Lisbon."),
+    ("2025-05-02", "I finished the harbour map on 20 April 2025."),
 ]
 
 
@@ -111,7 +111,7 @@ QUESTIONS = [
     ("Where does my sister Maya live?", "Porto", "lives in Lisbon"),
     ("Is Maya in Lisbon?", "Porto", "lives in Lisbon"),
     ("Which city did my sister move to?", "Porto", "lives in Lisbon"),
-    ("Who is Maya?", "Maya moved to Porto", "lives in Lisbon"),
+    ("Who is Maya?", "Maya lives in Porto", "lives in Lisbon"),
     ("What is my favourite drink?", "coffee", "drink is tea"),
     ("Is tea my favourite drink?", "coffee", "drink is tea"),
     ("What shall I drink, coffee or tea?", "coffee", "drink is tea"),
@@ -123,7 +123,7 @@ QUESTIONS = [
     ("What did we decide for the harbour project?", "Postgres", None),
     ("Why Postgres?", "Postgres", None),
     ("What did I finish?", "harbour map", None),
-    ("Do I like short answers?", "short answers", None),
+    ("Do I like short answers?", "short answers", "long answers"),
 ]
 
 
@@ -328,7 +328,7 @@ def test_what_omg_exports_it_imports_again_with_notes_messages_and_whose_words_t
     omg("import", years(tmp_path / "a.zip"), "--yes")
     with closing(Memory(Config(home=tmp_path / "home"), embed=None)) as memory:
         graph = memory.find("agent:main:main")
-        file = graph.vault.file("nodes/identity/sister")
+        file = graph.vault.file("nodes/identity/sister-maya")
         file.write_text(file.read_text() + "\nShe has a boat.\n")
         memory.refresh(graph)
         before = notes_of(memory)
@@ -341,7 +341,7 @@ def test_what_omg_exports_it_imports_again_with_notes_messages_and_whose_words_t
         graph = memory.find("agent:main:main")
         assert notes_of(memory) == before
         by_hand = [p for p in before if graph.vault.theirs(graph.vault.bytes(p))]
-        assert by_hand == ["nodes/identity/sister"]
+        assert by_hand == ["nodes/identity/sister-maya"]
         assert graph.index.messages(["2024-01-10.4-0"])[0].text == "I am allergic to peanuts."
         assert "Berlin" in memory.inject("Where do I live?").system
 
