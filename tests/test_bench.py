@@ -48,6 +48,7 @@ TINY: dict[str, tuple[str, str]] = {
     "imports": ("--chats 6 --megabytes 2 --kills 1", "messages kept: 96 of 96"),
     "inject": ("--notes 30 --messages 60 --prompts 12 --embedder none --json", "{"),
     "load": ("--sessions 2 --minutes 0.03 --embedder none --connections 20 --json", '"burst"'),
+    "languages": ("--notes 30 --embedder static --json", '"static de own"'),
     "locomo": ("--data {data} --json", "{"),
     "many": ("--people 3 --model-s 0.2 --parallel 2 --night --embedder none --json", '"night"'),
     "offline": ("--data {data} --links 3 --json", '"in_prose"'),

@@ -148,7 +148,6 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "inject": (["-p", "where does my sister live?"], "By the gateway's model: My sister Maya"),
     "history": ([], "observation"),
     "export": ([], "By the gateway's model: I prefer short checklists"),
-    "graph": (["--html", "graph.html"], "graph.html"),
     "events": ([], "observation_end .*model=gateway"),
     "identity list": ([], "agent:main:main"),
     "init": ([], "vault"),
@@ -171,7 +170,8 @@ ELSEWHERE = {
     "identity join": "below", "identity move": "the same",
     "mcp": "test_mcp.py", "confirm": "test_mcp.py",
     "project join": "test_hosts.py", "project show": "test_hosts.py",
-    "list": "test_cli.py", "open": "test_cli.py",
+    "list": "test_cli.py", "open": "test_cli.py", "graph": "test_ui.py", "ui": "test_ui.py",
+    **{f"schedule {name}": "test_timers.py" for name in ("install", "show", "remove")},
     **{name: "fleet/" for name in ALL if name.startswith("fleet ")},
 }  # fmt: skip
 
@@ -279,14 +279,13 @@ def test_with_the_gateway_down_what_is_said_waits_nothing_is_rebuilt_and_the_com
 
 WEEK = (
     "My sister Jo lives in Leeds and works as a nurse at the general hospital.",
-    "The landlord is called Hargreaves and can be reached at 0151 496 0000.",
-    "My sister's daughter Ada started school in Headingley and likes it there.",
-    "Hargreaves, the landlord, has the number 0151 496 0000.",
-    "The deposit of 900 pounds stays with the agency until the flat is empty.",
-    "The car insurance with Admiral costs 412 pounds a year since January.",
+    "My niece Ada lives in Headingley and likes her school there.",
+    "My sister Jo works as a nurse at the general hospital in Leeds and has a dog.",
+    "I decided to leave the deposit of 900 pounds with the agency until the flat is empty.",
+    "We decided to insure the car with Admiral for 412 pounds a year.",
     "I prefer tea with oat milk in the morning and no coffee after noon.",
-    "Our cat Mimi eats only wet food of the brand Felix since the operation.",
-    "The gym on Dale Street closes at nine on weekdays and at six on Sundays.",
+    "I like to give our cat Mimi wet food of the brand Felix.",
+    "I don't like the gym on Dale Street on Sundays.",
 )
 
 
@@ -295,7 +294,7 @@ def test_from_plain_cron_with_the_gateway_down_the_week_is_written_by_rule_and_t
 ) -> None:
     alone.omg("import", "--yes", str(alone.said(*WEEK)), OMG_OBSERVATION_MODEL="offline")
     told = alone.omg("reflect")
-    assert "1 reflection" in told and "1 for you to judge" in told
+    assert "1 reflection" in told
     assert "no gateway lends it now. Weeks and months are written by rule" in told
     (page,) = alone.home.glob("graphs/*/vault/reflections/2026-W10.md")
     assert "- by-rule\n" in page.read_text()

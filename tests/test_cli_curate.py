@@ -11,7 +11,7 @@ from omg.curate import propose_note
 from omg.memory import Memory
 
 WORD = "periwinkle"  # a number may stand in a receipt's id by chance
-SAID = f"The house number of the studio is 4, at the {WORD} gate."
+SAID = f"I decided to rent the studio at number 4, at the {WORD} gate."
 
 
 @pytest.fixture
@@ -83,9 +83,8 @@ def test_scripts_get_json_from_all_of_them(omg):
         (("forget", "--before", "soon"), "is no date"),
         (("forget", "--matching", " "), "nearly everything"),
         (("forget", "router", "-i", "nobody"), "no graph of 'nobody'"),
-        (("export", "--form", "pdf"), "neither md nor json"),
+        (("export", "--form", "pdf"), "is none of md, json, folder, jsonl"),
         (("export", "--out", "/nowhere/at/all.md"), "cannot be written"),
-        (("graph", "--html", "/nowhere/at/all.html"), "cannot be written"),
         (("import",), "nothing to import: give files, or --openclaw"),
         (("import", "/no/such/file.jsonl"), "No such file or directory; what can be imported: "),
         (("import", "--openclaw", "--since", "someday"), "is no date"),
@@ -132,7 +131,7 @@ def test_a_number_of_lines_is_given_alike_everywhere_and_a_negative_one_refused(
 
 
 def test_where_no_note_answers_a_search_says_what_waits_and_how_to_look_further(omg, tmp_path):
-    line = {"role": "user", "content": "My kayak is red.", "timestamp": "2026-03-04T08:00:00Z"}
+    line = {"role": "user", "content": "I decided to buy a red kayak.", "timestamp": "2026-03-04T08:00:00Z"}
     (tmp_path / "more.jsonl").write_text(json.dumps(line) + "\n")
     omg("import", "more.jsonl", "--no-observe")
     said = omg("search", "kayak")[1]

@@ -213,7 +213,6 @@ def test_under_umask_000_what_the_commands_write_is_theirs_alone(home: Path) -> 
 
     omg("init")
     omg("export", "--out", str(home / "all.json"))
-    omg("graph", "--html", str(home / "page.html"))
     left = [f.name for f in home.rglob("*") if f.is_file() and stat.S_IMODE(f.stat().st_mode) & 0o077]
     assert left == []
 

@@ -120,8 +120,8 @@ def test_nobody_in_a_group_is_taken_for_the_user_by_name(talk: Talk, name: str) 
 @pytest.mark.parametrize("name", ["user", "The User", "Owner", "", "🦊", "+49 170 1234"])
 def test_no_note_of_a_group_makes_a_stranger_the_user(talk: Talk, name: str) -> None:
     text = group_context(talk, [(name, False), ("Anna", True)], "I prefer the number {n} over all others. ")
-    told = {line.partition("— ")[2].partition(" ")[0] for line in text.splitlines() if "prefers" in line}
-    assert told == {"Anna", "Somebody"}
+    told = {line.partition("— ")[2].partition(":")[0] for line in text.splitlines() if "I prefer" in line}
+    assert told == {"Anna", "somebody"}
 
 
 def test_what_somebody_passed_on_is_marked_as_such(talk: Talk) -> None:
@@ -140,7 +140,7 @@ def test_what_was_cut_stays_cut_in_any_script_though_only_its_outlines_come(tmp_
     """Chinese, and numbers: they have more tokens than their characters tell."""
     talk = Talk(tmp_path / "omg", message_tokens=500, observation_tokens=5000)
     for n in range(40):
-        talk.turn(f"我喜欢茶{n * 77}咖啡 ж{n}ъ{n * 7919}.", answer="ok")
+        talk.turn(f"茶{n * 77}咖啡 ж{n}ъ{n * 7919}.", answer="ok")
     talk.take_in()
     first = talk.asked()
     assert first.cut
