@@ -2,6 +2,7 @@
 The model behind the gateway's agent: it does what the user's message says, else it echoes.
 
     CALL <tool> <json>   one tool call         SAY <text>    that text
+    <six hex digits>     omg_forget with that code
     FAIL <status>        an HTTP error         SLEEP <s>     that long, then as if it were not there
 
 It is a function from a request to a reply, for `OpenAIServer.always`. The gateway's own model calls are known
@@ -78,6 +79,10 @@ def obeyed(text: str) -> Reply:
     if found := re.search(r"SAY ([^\n]*)", text):
         return found[1]
     bare = re.sub(r"(?ms)Conversation info:.*?```json\n.*?```|^\[[^\]]*UTC\]|^Runtime: .*?$", "", text)
+    if re.fullmatch(
+        r"[0-9a-f]{6}", bare.strip()
+    ):  # a person writes the code of a forgetting, and nothing else
+        return called("omg_forget", json.dumps({"code": bare.strip()}))
     return "You said: " + " ".join(bare.split())[-200:]
 
 

@@ -207,7 +207,8 @@ def served(request: Request) -> str:
 
 
 def note(gateway: Gateway, name: str) -> Path:
-    return gateway.memory.graphs()[MAIN] / "vault" / "nodes" / "fact" / f"{name}.md"
+    nodes = gateway.memory.graphs()[MAIN] / "vault" / "nodes"
+    return next(nodes.glob(f"*/*{name}.md"), nodes / f"{name}.md")
 
 
 def held_since(gateway: Gateway, provider: OpenAIServer, *words: str) -> list[Request]:

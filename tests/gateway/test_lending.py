@@ -60,7 +60,7 @@ def test_what_is_imported_beside_it_is_observed_by_the_same_model(gateway: Gatew
     file = gateway.folder / "chat.jsonl"
     message = {"role": "user", "content": "I prefer paper maps", "timestamp": "2026-03-02T08:15:00Z"}
     file.write_text(json.dumps(message) + "\n")
-    assert "1 observed" in gateway.omg("import", str(file))
+    assert "1 observed" in gateway.omg("import", "--yes", str(file))
     events = [json.loads(line) for line in (gateway.home / "events.jsonl").read_text().splitlines()]
     assert {e["model"] for e in events if e["event"] == "observation_end"} == {"gateway"}
 
