@@ -144,7 +144,7 @@ def decide(kind, body):
         return {"text": SUMMARY}
     last = next((t for r, t in reversed(said) if r == "user"), "")
     # What a memory quotes may be an earlier order; it is not one.
-    said = [(r, re.sub(r"(?s)<hook_context>.*?</hook_context>", "", t)) for r, t in said]
+    said = [(r, re.sub(r"(?s)<(hook_context|omg-memory)\b.*?</\1>", "", t)) for r, t in said]
     start = max((i for i, (r, t) in enumerate(said) if r == "user" and DIRECTIVE.search(t)), default=-1)
     after = said[start + 1 :]
     # The turn of the directives is over if a later prompt follows an answer, or if a compaction took its tool results.
