@@ -80,8 +80,10 @@ def test_each_message_is_kept_once_despite_tools_compaction_resume_fork_interrup
     assert kept - expected == Counter()
     assert expected - kept == Counter()
     # The prefix of each request is the request before it; memory is added behind, never in the midst.
-    # Since statements that wait are quoted, one request of Claude Code has hook context where the one before had none (open).
-    assert len(client.prefix_breaks()) <= (name == "claude-code")
+    # Claude Code alone takes the last message of a request, our hook context, out of the next one; once (cause open).
+    breaks = [[int(n) for n in re.findall(r"\d+", found)[1:3]] for found in client.prefix_breaks()]
+    dropped_last = [[shared, of] for shared, of in breaks if name == "claude-code" and shared == of - 1]
+    assert breaks == dropped_last[:1]
 
 
 @EVERY
