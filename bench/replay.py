@@ -252,6 +252,7 @@ def print_runs(side: str, runs: dict[str, Any]) -> None:
         print(
             f"{side} ({r['omg']}): {chat}: {r['messages']} messages, {r['notes']} notes; requests: {r['hits']} known,"
             f" {r['misses']} unknown, {r['again']} again; references: {r['references']}, of them {r['lost']} lost;"
+            f" asked whether new notes are there already: {r['twins']} times, {r['twin_chars']:,} characters;"
             f" edits and verdicts that no request got: {len(r['left'])}"
         )
         for left in r["left"]:

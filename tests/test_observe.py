@@ -566,3 +566,62 @@ def test_what_is_too_long_to_be_put_to_the_check_whole_is_not_borne_out(omg, ope
     assert waiting(omg) == 0
     texts = [f"{n.title} {n.description} {n.body}" for n in notes(omg).values() if n.origin == "user"]
     assert not any("evilbank" in text for text in texts)
+
+
+KILN = edit(
+    type="fact",
+    title="Kiln element",
+    description="Ines's kiln trips the breaker above 1180 °C.",
+    body="It hums.",
+)
+MENDED = edit(
+    type="fact",
+    title="Kiln breaker",
+    description="Ines's kiln trips the breaker no more.",
+    body="The element is new.",
+    sources=["m1"],
+)
+
+
+def asked_about_twins(server):
+    return [r.user for r in server.history if r.user.startswith("# New notes")]
+
+
+def test_a_new_note_like_one_that_was_not_shown_is_put_to_the_model_and_updates_it(omg, openai_server):
+    allowing(omg, 4_000, previous_observer_tokens=0)
+    openai_server.replies(reply(KILN))
+    hear(omg, "My kiln trips the breaker above 1180 °C. It hums.")
+    assert asked_about_twins(openai_server) == []
+    said = "Ines's kiln reaches 1240 °C and trips the breaker no more."
+    same = {"same": [{"new": "e1", "node": "n1", "description": said}]}
+    openai_server.replies(reply(MENDED), json.dumps(same))
+    hear(omg, "My kiln trips the breaker no more and reaches 1240 °C. The element is new.")
+    (asked,) = asked_about_twins(openai_server)
+    assert "e1 [fact] Kiln breaker: Ines's kiln trips the breaker no more. The element is new." in asked
+    assert "Kiln element: Ines's kiln trips the breaker above 1180 °C.\n    It hums." in asked
+    ((path, node),) = notes(omg).items()
+    assert path == "nodes/fact/kiln-element" and node.description == said
+    assert (
+        "It hums. The element is new." in node.body and "above 1180 °C" in node.body.partition("History")[2]
+    )
+    assert {s.id for s in node.sources} == {"e1", "e2"}
+
+
+@pytest.mark.parametrize("answer", ['{"same": []}', '{"same": [{"new": "e9", "node": "n9"}, 3]}', "No idea."])
+def test_a_new_note_stays_new_where_the_model_names_no_twin(omg, openai_server, answer):
+    allowing(omg, 4_000, previous_observer_tokens=0)
+    openai_server.replies(reply(KILN), reply(MENDED), answer)
+    hear(omg, "My kiln trips the breaker above 1180 °C. It hums.")
+    hear(omg, "My kiln trips the breaker no more. The element is new.")
+    assert len(asked_about_twins(openai_server)) == 1
+    assert sorted(notes(omg)) == ["nodes/fact/kiln-breaker", "nodes/fact/kiln-element"]
+    assert waiting(omg) == 0
+
+
+def test_of_a_long_body_the_newest_sentences_are_shown(omg, openai_server):
+    body = " ".join(f"Firing {n} reached cone {n}." for n in range(1, 99))
+    openai_server.replies(reply(KILN | {"body": body}), reply())
+    hear(omg, "My kiln trips the breaker. " + body)
+    hear(omg, "The kiln again.")
+    shown = openai_server.history[-1].user
+    assert "Firing 98 reached cone 98." in shown and "Firing 2 reached" not in shown

@@ -241,7 +241,7 @@ def fewer_notes(found: Sequence[Entry]) -> Iterator[Entry]:
 
 
 def beyond_line(plan: Plan, entry: Entry) -> str:
-    """What the body of *entry* says beyond its description, clipped."""
+    """What the body of *entry* says beyond its description; of a long one the end, where the newest additions stand."""
     known = entry.path in plan.drafts
     try:
         node = plan.draft(entry.path).node
@@ -251,7 +251,7 @@ def beyond_line(plan: Plan, entry: Entry) -> str:
         plan.drafts.pop(node.path, None)
     main = plain_body(split_history(node.body)[0], node.title)
     text = " ".join(without_part(main, node.description)[0].split())
-    return text if len(text) <= BODY_CHARS else text[:BODY_CHARS].rpartition(" ")[0] + " …"
+    return text if len(text) <= BODY_CHARS else "… " + text[-BODY_CHARS:].partition(" ")[2]
 
 
 def by_subject(entries: Sequence[Entry]) -> list[Entry]:

@@ -437,10 +437,14 @@ def target_of(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> Ta
     """The note that *item* changes, as it was shown, or as *about* of the same reply makes it."""
     if note := named_note(item, shown):
         body = next((text for handle, text in shown.bodies.items() if shown.notes[handle] is note), "")
-        return Target(note.origin, note.title, note.description, body, note.path, note.updated)
+        return target_of_note(note, body)
     if item.op == "create" or about is None:
         return None
     return Target(about.origin, about.title, about.description, about.body)
+
+
+def target_of_note(note: Entry, body: str) -> Target:
+    return Target(note.origin, note.title, note.description, body, note.path, note.updated)
 
 
 def fields_set(item: ReplyItem, target: Entry | None) -> frozenset[str]:

@@ -38,7 +38,7 @@ from ..inbox import INBOX_SESSION, PREFIX, inbox_path
 from ..index.archived import last_messages
 from ..journal import Change, Outcome, Rebase, Receipt, commit_receipt, note_hints, receipt_id, replay_open
 from ..llm.asker import reply_to_failure
-from ..llm.replies import Ask, ModelQuestion, ModelReply
+from ..llm.replies import Ask, ModelQuestion, ModelReply, instructions
 from ..message.envelope import cut_middle
 from ..message.turn import Message, material_in, split_halves, split_messages
 from ..node.markdown import wikilink
@@ -74,6 +74,7 @@ from .reply import (
     quoted_reply,
     settled_reply,
 )
+from .twins import SAME_SCHEMA, likely_twins, render_twins, with_twins
 
 # Messages shown before a piece: its first message may take up a proposal made in them.
 LOOKED_BACK = 6
@@ -292,6 +293,7 @@ def replies_to(
             parsed = parse_answer(reply, shown, observer.model)
             if said.read:  # it tells how things stood then
                 parsed.hints = {}
+            parsed = without_twins(plan, parsed, shown, observer.ask, agent)
             yield checked(parsed, shown, observer, reply.model, agent)
             if material := render_material(shown):
                 reply = asked(observer.ask, "observe-material", material, config, agent)
@@ -303,6 +305,19 @@ def asked(ask: Ask, prompt: str, text: str, config: Config, agent: str) -> Model
     """The model's reply to *text* under the instructions *prompt*."""
     system = observer_prompt(prompt, config, agent)
     return reply_to_failure(ask, ModelQuestion(system, text, OBSERVER_SCHEMA, "observe", agent))
+
+
+def without_twins(
+    plan: Plan, parsed: ParsedReply, shown: ShownToObserver, ask: Ask, agent: str
+) -> ParsedReply:
+    """*parsed*, after the model was asked about notes like its new ones that it was not shown, if there are any."""
+    twins = likely_twins(plan, parsed, shown)
+    if twins is None:
+        return parsed
+    question = ModelQuestion(
+        instructions("observe-twins", ""), render_twins(twins, parsed.edits), SAME_SCHEMA, "observe", agent
+    )
+    return with_twins(parsed, twins, reply_to_failure(ask, question))
 
 
 def checked(
