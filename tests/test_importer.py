@@ -14,7 +14,7 @@ import zstandard
 
 from omg.cli.conversations import import_summary
 from omg.config import Config
-from omg.errors import BadInput, NotFound
+from omg.errors import BadInput, ConfigError, NotFound
 from omg.identity import identity_of_session
 from omg.importers import import_drops, read_drops
 from omg.importers.drops import drop_name, said_epoch_ms
@@ -274,6 +274,15 @@ def test_the_intact_part_of_a_damaged_archive_is_read_and_the_file_is_named(tmp_
     assert str(path) in drops.reading.skipped[0]
 
 
+def test_a_packed_transcript_names_the_extra_that_it_needs_and_a_plain_one_needs_none(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "zstandard", None)  # as where it is not installed
+    plain = jsonl(tmp_path / "s-1.jsonl", TALK)
+    packed = jsonl(tmp_path / "s-2.jsonl.zst", TALK, packed=True)
+    assert words(read_drops([plain]))
+    with pytest.raises(ConfigError, match=r"s-2\.jsonl\.zst is packed with zstd.*pip install .*\[zstd\]"):
+        words(read_drops([packed]))
+
+
 # --- the live database
 
 SCHEMA = """
@@ -488,3 +497,13 @@ def test_an_import_that_is_stopped_says_so_and_the_next_one_loses_and_doubles_no
     again = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert "200 messages, of them 0 new, came in" in again.stdout
     assert sorted(archived()) == sorted(said)
+
+
+def test_only_the_packed_rows_of_a_database_need_an_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "zstandard", None)  # as where it is not installed
+    for name, text in (("short", "I like tea."), ("long", "tea " * 200)):
+        place = tmp_path / name / "agents" / "main" / "agent" / "openclaw-agent.sqlite"
+        store(place, [("agent:main:main", None, [event("m1", "user", text)])]).close()
+    assert words(openclaw_state_drops(tmp_path / "short")) == ["I like tea."]
+    with pytest.raises(ConfigError, match=r"\[zstd\]"):
+        words(openclaw_state_drops(tmp_path / "long"))

@@ -18,7 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ..errors import BadInput
+from ..errors import BadInput, ConfigError, pip_install
 from ..graph.state import parsed_object
 from ..message.drop import ARGUMENT_CHARS, TOOL_CHARS, content_of, to_epoch_ms
 from ..text.tokens import count_tokens
@@ -94,9 +94,18 @@ NOT_TEXT = re.compile("[\udc80-\udcff]")
 CONVERT = "is not UTF-8; convert the file, as with `iconv -f CP1252 -t UTF-8`, and import it again"
 
 
+def zstd_decompressor(path: Path) -> Any:
+    """Raises ConfigError, which says what to install, if the extra `zstd` is missing."""
+    try:
+        import zstandard
+    except ImportError as e:
+        raise ConfigError(f"{path} is packed with zstd, which needs an extra: {pip_install('zstd')}") from e
+    return zstandard.ZstdDecompressor()
+
+
 def numbered_lines(path: Path, reading: ReadingProgress | None = None) -> Iterator[tuple[int, str]]:
     """
-    The lines of *path* with their numbers, decompressed; counts the bytes in *reading*. Raises BadInput for broken zstd.
+    The lines of *path* with their numbers, decompressed; counts the bytes in *reading*. Raises BadInput for broken zstd, ConfigError without the extra.
 
     Bytes that are not text become lone surrogates, which `NOT_TEXT` finds.
     """
@@ -106,9 +115,7 @@ def numbered_lines(path: Path, reading: ReadingProgress | None = None) -> Iterat
         raw.seek(0)
         plain: Any = raw
         if start == ZSTD:
-            import zstandard
-
-            plain = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+            plain = zstd_decompressor(path).stream_reader(raw, read_across_frames=True)
         try:
             with io.TextIOWrapper(plain, "utf-8-sig", "surrogateescape") as text:
                 for number, line in enumerate(text, 1):

@@ -30,6 +30,7 @@ from .drops import (
     key_of,
     numbered_lines,
     since_ms_of,
+    zstd_decompressor,
 )
 
 if TYPE_CHECKING:
@@ -160,10 +161,7 @@ def stored_messages(
     db: sqlite3.Connection, id: str, path: Path, since: int, reading: ReadingProgress
 ) -> Iterator[JsonObject]:
     """The messages of session *id*. A row is written after its message was said, so older rows are not read."""
-    import zstandard
-
-    packed = zstandard.ZstdDecompressor()
-    after = -1
+    packed, after = None, -1
     while rows := db.execute(
         "SELECT seq, event_json, event_zstd, event_utf8_bytes FROM transcript_events"
         " WHERE session_id = ? AND seq > ? AND created_at >= ? ORDER BY seq LIMIT ?",
@@ -171,9 +169,17 @@ def stored_messages(
     ).fetchall():
         for seq, text, blob, size in rows:
             try:
-                event = json.loads(text or packed.decompress(blob, max_output_size=size).decode())
-                entry = entry_of(event, seq)
-            except (ValueError, TypeError, AttributeError, zstandard.ZstdError) as e:
+                if not text:
+                    packed = packed or zstd_decompressor(path)
+                    text = packed.decompress(blob, max_output_size=size).decode()
+                entry = entry_of(json.loads(text), seq)
+            except Exception as e:
+                # ZstdError by name: zstandard is imported only where it is needed
+                if (
+                    not isinstance(e, ValueError | TypeError | AttributeError)
+                    and type(e).__name__ != "ZstdError"
+                ):
+                    raise
                 reading.skipped.append(f"{path}: session {id}, row {seq}: {e}")
                 continue
             if entry:
