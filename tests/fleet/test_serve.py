@@ -317,3 +317,17 @@ def test_an_unknown_path_and_a_body_that_is_no_object_are_refused_in_words(datab
             assert status == 404 and "docs/fleet.md" in said["error"]
         for data in (b"[]", b"{", b"[" * 100_000, b"\xff"):
             assert post(url, token, "/search", data)[0] == 400
+
+
+def test_the_containers_health_check_sees_whether_the_server_answers(database, tmp_path):
+    script = Path(__file__).parents[2] / "hooks" / "container" / "health.py"
+
+    def healthy(url: str) -> bool:
+        env = {**os.environ, "OMG_HEALTH_URL": f"{url}/metrics"}
+        return (
+            subprocess.run([sys.executable, script], env=env, capture_output=True, timeout=30).returncode == 0
+        )
+
+    with server(database, tmp_path / "cache") as url:
+        assert healthy(url)
+    assert not healthy(url)
