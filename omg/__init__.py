@@ -63,7 +63,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
       forget/     Forgets notes, messages or words: removes them from every file that OMG keeps.
                     erase · places · selection
       observe/    The Observer: pending turns become notes.
-                    question · reply · run · twins
+                    former · question · reply · run · twins
       context     Long conversations, for OpenClaw's slot `contextEngine`: observed turns leave the context, their
                   notes take their place.
       reflect/    The Reflector, at night: repetitions, contradictions, maps, weeks and months.

@@ -65,7 +65,7 @@ class Change:
 @dataclass(frozen=True, slots=True)
 class Receipt:
     id: str
-    kind: str  # observation, reflection, edit, forget, undo
+    kind: str  # observation, reflection, edit, forget, undo, upgrade
     at: str  # ISO, UTC
     changes: tuple[Change, ...] = ()
     pending: tuple[str, ...] = ()  # files of pending/ that this batch has observed
@@ -225,6 +225,8 @@ def note_written(state: State, receipt: Receipt) -> None:
     state.unread = {key: ms for key, ms in unread.items() if key not in receipt.read}
     if receipt.person:
         state.epoch += 1
+    if receipt.kind == "upgrade":
+        state.former_rules = receipt.id
 
 
 def apply_change(graph: Graph, change: Change, outcome: Outcome) -> None:

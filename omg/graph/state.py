@@ -243,6 +243,7 @@ class State:
     people: dict[str, list[str]] = field(default_factory=dict)
     # inbox note that a person wrote -> its mtime then, ns
     by_hand: dict[str, int] = field(default_factory=dict)
+    former_rules: str = ""  # the cycle that archived notes of earlier rules, or "none"; "": not looked at yet
 
 
 STATE = TypeAdapter(State)

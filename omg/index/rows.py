@@ -202,7 +202,7 @@ class RowWriter:
 
 
 def is_searchable(node: Node) -> bool:
-    return node.type not in NO_HITS and not node.path.startswith(LOG_FOLDER)
+    return node.type not in NO_HITS and node.status != "archived" and not node.path.startswith(LOG_FOLDER)
 
 
 def note_row(id: int, file: NoteFile, zone: tzinfo) -> tuple[Any, ...]:

@@ -124,6 +124,14 @@ class Ledger:
                 found[day][purpose] = found[day].get(purpose, Spent()) + spent
         return found
 
+    def has_paid_for(self, purpose: str) -> bool:
+        """Whether a model was ever asked for *purpose*."""
+        try:
+            with self.file.open("rb") as file:
+                return any(entry[1] == purpose for line in file if (entry := entry_of(line)))
+        except FileNotFoundError:
+            return False
+
     @contextmanager
     def reserved(self, most: Spent, now: datetime) -> Iterator[None]:
         """

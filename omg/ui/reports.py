@@ -41,6 +41,7 @@ KINDS = {
     "edit": "By hand",
     "undo": "Undone",
     "forget": "Forgotten",
+    "upgrade": "Upgrade: notes of earlier rules",
 }
 TENDED = "linked or marked anew"  # what a note says stays: such notes are counted, and not listed
 REFUSED = (b'"edit_refused"', b'"verdict_refused"')
@@ -112,7 +113,7 @@ def cycle_row(asked: Asked, receipt: Receipt, undone: bool) -> dict[str, Any]:
         "counts": ", ".join(f"{n} {what}" for what, n in counts.items()),
         "deeds": (shown := [deed for deed in deeds if deed.what != TENDED])[:CHANGES],
         "more": max(0, len(shown) - CHANGES),
-        "summary": receipt.summary if receipt.kind in ("reflection", "undo") else (),
+        "summary": receipt.summary if receipt.kind in ("reflection", "undo", "upgrade") else (),
         "cycle": "" if undone or not receipt.changes else receipt.id,
         "undone": undone,
     }
@@ -133,7 +134,7 @@ def what_became(before: Node | None, after: Node | None, change: Change) -> str:
         return "removed"
     if before and after:
         if after.status != before.status:
-            return {"superseded": "replaced", "dormant": "set aside"}.get(after.status, "brought back")
+            return {"superseded": "replaced", "dormant": "set aside", "archived": "set aside"}.get(after.status, "brought back")
         if after.loop == "done" and before.loop != "done":
             return "closed"
         if (after.description, after.body) == (before.description, before.body):

@@ -13,6 +13,7 @@ Writes and reads events.jsonl: one JSON line for each thing that happened.
     context_cut         session, reason, turns and tokens that left the context, tokens that stay raw, tokens of notes
     context_waited      session, whether the turns it waited for were observed, duration
     verdict_refused     the kind of a nightly proposal that was not carried out, and why
+    notes_archived      after an upgrade: the cycle that archived notes of earlier rules, and how many
     reflection_…        see worker/nights.py
 
 Fields are numbers, names and reasons, never conversation text.

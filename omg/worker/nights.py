@@ -18,6 +18,7 @@ from typing import Any, TypedDict
 from ..errors import Locked, OmgError, error_text, how_many
 from ..graph.graph import Graph
 from ..identity import Identity
+from ..observe.former import archive_former_notes
 from ..observe.question import Observer
 from ..observe.run import read_unread
 from ..rebuild import Rebuilt, build_anew, swap_graphs
@@ -137,6 +138,8 @@ def one_night(worker: Worker, graph: Graph, since: dt.date | None, *, dry_run: b
 
     tell = partial(worker.registry.tell, graph=graph.identity.key)
     now, first = worker.clock(), Cycle()
+    if not dry_run:
+        archive_first(worker, graph, first, tell)
     if pending and not dry_run:
         observe_first(worker, graph, first)
     if graph.state().unread and not dry_run:
@@ -159,6 +162,16 @@ def one_night(worker: Worker, graph: Graph, since: dt.date | None, *, dry_run: b
         said = ", ".join(filter(None, (refusal.place, refusal.op))) or "a reply"
         log.info("%s: refused %s: %s", graph.identity.key, said, refusal.why)
     return cycle
+
+
+def archive_first(worker: Worker, graph: Graph, cycle: Cycle, tell: Callable[..., None]) -> None:
+    """After an upgrade: archive what earlier rules noted and today's would not."""
+    by_rules = not worker.ledger.has_paid_for("observe")
+    if receipt := archive_former_notes(graph, worker.clock(), by_rules=by_rules):
+        notes = len(receipt.summary) - 1
+        tell("notes_archived", cycle=receipt.id, notes=notes)
+        cycle.counts["archived"] = notes
+        cycle.summary.append(f"{receipt.summary[0]}; `omg undo {receipt.id}` brings them back.")
 
 
 def observe_first(worker: Worker, graph: Graph, cycle: Cycle) -> None:

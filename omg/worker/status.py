@@ -170,6 +170,7 @@ def graph_status(worker: Worker, graph: Graph, cuts: Cuts | None) -> dict[str, A
         "reflected": iso_time(state.reflected_ms),
         "reflected_what": state.reflected,
         "reflection_undone": is_night_undone(graph, state.reflected_ms),
+        "former_rules": archived_cycle(graph, state.former_rules),
         "verdicts": {"said": state.verdicts, "refused": state.verdicts_refused},
         "unreadable": graph.index.bad()
         | {f"inbox/{file.name}": why for file in other_files(graph) if (why := why_no_note(file))},
@@ -307,6 +308,9 @@ def graph_lines(graph: Mapping[str, Any], zone: tzinfo) -> list[str]:
     undone = ", which was undone" if graph["reflection_undone"] else ""
     what = f": {graph['reflected_what']}" if graph.get("reflected_what") and not undone else ""
     lines.append(f"  observed  {seen}; reflected {tidied}{undone}{what}")
+    if cycle := graph.get("former_rules"):
+        what = "notes that earlier rules wrote and today's would not"
+        lines.append(f"  archived  {what}; `omg undo {cycle}` brings them back")
     if (refused := graph["verdicts"]["refused"]) and not undone:
         said = how_many(graph["verdicts"]["said"], "verdict")
         lines.append(f"  refused   {refused} of {said} of the last night; see reflections/log/ in the vault")
@@ -314,6 +318,12 @@ def graph_lines(graph: Mapping[str, Any], zone: tzinfo) -> list[str]:
         if (found := session.get("context")) and found["cut_turns"]:
             lines.append(f"  context   {key}: {context_text(found, zone)}")
     return lines + [f"  unreadable {path}: {why}" for path, why in graph["unreadable"].items()]
+
+
+def archived_cycle(graph: Graph, cycle: str) -> str:
+    """*cycle*, which archived notes of earlier rules, as long as it can be undone; else ""."""
+    there = (graph.folder / "receipts" / f"{cycle}.json").exists()
+    return cycle if there and cycle not in undone_cycles(graph) else ""
 
 
 def is_night_undone(graph: Graph, at_ms: int) -> bool:

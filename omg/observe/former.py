@@ -1,0 +1,94 @@
+"""
+Notes of earlier rules: those that the rules of today would not write go to the archive, once, by one receipt.
+
+Earlier rules rewrote what a person said into the third person, and noted much of it. Such a note gets the status
+`archived`: its file stays where it is, but it leaves the maps and is found no more; the message that it was made of is.
+`omg undo` brings all of them back. Only for a home in which no model has ever observed.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from datetime import datetime
+
+from ..errors import BadNode, NotFound, how_many
+from ..graph.graph import Graph
+from ..journal import Receipt, commit_receipt, new_receipt, replay_open
+from ..message.turn import Message
+from ..node.note import Node
+from ..plan.drafts import Plan
+from ..plan.edits import as_read
+from ..plan.pages import persons_words
+from ..rules.observer import GROUNDED, observe_offline
+from ..text.words import told_words
+
+NONE = "none"  # in `State.former_rules`: looked at, and nothing went
+DAYS_ADDED = re.compile(r" \([\d.-]+\)")  # what rules put behind the words for a day
+
+
+def archive_former_notes(graph: Graph, now: datetime, *, by_rules: bool) -> Receipt | None:
+    """
+    The receipt that archives what earlier rules noted and today's would not, or None. Looks once at each graph. *by_rules*:
+    no model has ever observed here.
+    """
+    if graph.state().former_rules:
+        return None
+    gone = former_notes(graph) if by_rules else []
+    with graph.lock():
+        replay_open(graph)
+        plan = Plan(graph, now.astimezone(graph.zone).date())
+        for path in gone:
+            with suppress(NotFound, BadNode):  # its owner removed or broke it meanwhile
+                plan.amend(path, status="archived")
+        if not (changes := plan.changes()):
+            graph.update(lambda state: setattr(state, "former_rules", NONE))
+            return None
+        said = f"{how_many(len(gone), 'note')} of earlier rules, which today's would not write, went to the archive"
+        lines = (said, *(f"archived {path}" for path in gone))
+        receipt = new_receipt("upgrade", now, changes, summary=lines)
+        commit_receipt(graph, receipt)
+    return receipt
+
+
+def former_notes(graph: Graph) -> list[str]:
+    """The notes that go: without those that a person pinned, edited or linked, standing ones, and what a note that stays links to."""
+    plan, vault = Plan(graph, datetime.now(graph.zone).date()), graph.vault
+    going: set[str] = set()
+    for entry in graph.index.entries():
+        if (
+            entry.path.startswith("nodes/")
+            and entry.origin == "user"
+            and not (entry.pinned or entry.standing)
+        ):
+            with suppress(NotFound, BadNode):
+                draft = plan.draft(entry.path)
+                if not draft.touched and was_rewritten(graph, draft.node):
+                    going.add(entry.path)
+    pages = [e.path for kind in ("moc", "index", "now") for e in graph.index.entries(type=kind)]
+    theirs = "\n".join(persons_words(vault.text(path), path) for path in pages)
+    links = {path: graph.index.backlinks(path) for path in going}
+    while staying := {
+        path
+        for path in going
+        if path in theirs or any(b not in going and b.startswith(("nodes/", "inbox/")) for b in links[path])
+    }:
+        going -= staying
+    return sorted(going)
+
+
+def was_rewritten(graph: Graph, node: Node) -> bool:
+    """Whether *node* was made of one message, quotes nothing of it, and the rules of today note nothing like it."""
+    said = graph.index.messages([s.id for s in node.sources if s.kind == "message"])
+    if len(node.sources) != 1 or len(said) != 1 or node.supersedes or node.generation:
+        return False
+    (message,) = said
+    quoted = DAYS_ADDED.sub("", node.description.partition(": “")[2] or node.description)
+    return as_read(quoted).rstrip("”.!") not in as_read(message.text) and not earns(graph, message, node)
+
+
+def earns(graph: Graph, message: Message, node: Node) -> bool:
+    """Whether the rules note of *message* what *node* says, or a part of it."""
+    words = told_words(node.description)
+    quoted = [told_words(e["description"]) for e in observe_offline([message], [], graph.zone)["edits"]]
+    return any(len(words & said) >= GROUNDED * min(len(words), len(said)) for said in quoted)
