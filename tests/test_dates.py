@@ -23,6 +23,7 @@ from omg.dates.days import (
     time_zone,
 )
 from omg.dates.rules import resolve_dates
+from omg.dates.wanted import days_asked
 
 HERE = Path(__file__).parent
 SAID = date(2023, 5, 17)  # a Wednesday
@@ -248,3 +249,55 @@ def test_what_began_since_a_day_is_past_whatever_the_sentence_asks_for() -> None
 @given(st.lists(st.sampled_from(WORDS.split()), max_size=12).map(" ".join) | st.text(max_size=60), st.dates())
 def test_a_day_says_where_its_words_stand(text: str, said: date) -> None:
     assert all(text[w.at : w.after] == w.phrase for w in resolve_dates(text, said))
+
+
+# --- what is to come
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("My visa runs until October", "2026-10-01..2026-10-31"),
+        ("The lease runs through August", "2026-08-01..2026-08-31"),
+        ("It has to be done by the end of May", "2026-05-21..2026-05-31"),
+        ("It is valid until the end of May", "2026-05-21..2026-05-31"),
+        ("They gave me until January", "2027-01-01..2027-01-31"),
+        ("The cabin is booked for October", "2026-10-01..2026-10-31"),
+        ("I'm in Lisbon for three months", "2026-02-10..2026-05-10"),
+        ("I lived there until October", "2025-10-01..2025-10-31"),
+        ("I finished it by October", "2025-10-01..2025-10-31"),
+    ],
+)
+def test_an_end_lies_ahead_unless_the_verb_looks_back(text: str, days: str) -> None:
+    assert meant(text, date(2026, 2, 10)) == [days]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["I've been in Lisbon for three months", "I worked there for three months", "It is a gift for April"],
+)
+def test_a_length_that_is_past_and_a_name_are_no_day(text: str) -> None:
+    assert meant(text, date(2026, 2, 10)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "days", "phrase"),
+    [
+        ("What's new since Monday?", "2026-03-16..2026-03-19", "Monday"),
+        ("Was ist gestern passiert?", "2026-03-18", "gestern"),
+        ("Was gibt's Neues seit Montag?", "2026-03-16..2026-03-19", "Montag"),
+        ("Was haben wir letzte Woche gemacht?", "2026-03-09..2026-03-15", "letzte Woche"),
+        ("Was habe ich am 12. März gemacht?", "2026-03-12", "12. März"),
+        ("Was war vor zwei Wochen?", "2026-03-02..2026-03-08", "vor zwei Wochen"),
+        ("Was war am Montag?", "2026-03-16", "Montag"),
+        ("Was ist im April geplant?", "2026-04-01..2026-04-30", "April"),
+    ],
+)
+def test_questions_ask_for_days_in_english_and_german(text: str, days: str, phrase: str) -> None:
+    (when,) = days_asked(text, date(2026, 3, 19))
+    assert "..".join(dict.fromkeys((str(when.start), str(when.end)))) == days
+    assert when.phrase == phrase == text[when.at : when.after]
+
+
+def test_good_morning_asks_for_no_day() -> None:
+    assert days_asked("Guten Morgen, wie geht's?", date(2026, 3, 19)) == []

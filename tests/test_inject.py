@@ -567,3 +567,35 @@ def test_a_line_names_its_note_by_the_shortest_beginning_that_no_other_has(graph
     assert find("garden-gate") == "nodes/fact/garden-gate"
     again = ask(graph, "Does the garden gate and fence squeak?", session=f"{OWN}:thread:new")
     assert "\n- garden-gate-and — " in again.system + again.prompt
+
+
+# --- days
+
+
+def test_a_standing_note_is_told_with_how_far_its_day_is(graph: Graph) -> None:
+    put(graph, *NOTES)
+    given = preview(graph, "When is my dentist appointment?", OWN, NOW, config())
+    assert "Dentist appointment on 2026-03-12." in given.system
+    assert "Today is Tuesday, 2026-03-10." in given.prompt
+    assert "- dentist (due in 2 days)" in given.prompt
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "What happened yesterday?",
+        "What's new since Monday?",
+        "Was ist gestern passiert?",
+        "Was gab es Neues seit Montag?",
+    ],
+)
+def test_a_question_about_a_day_gets_what_was_noted_then(graph: Graph, prompt: str) -> None:
+    put(graph, *NOTES, *MANY, node("fact", "roof", "The roof of the shed leaks.", day=date(2026, 3, 9)))
+    given = preview(graph, prompt, OWN, NOW, config())
+    assert "The roof of the shed leaks." in given.prompt
+    assert "wifi" not in given.prompt
+
+
+def test_a_question_that_only_names_a_day_gets_nothing_of_it(graph: Graph) -> None:
+    put(graph, *NOTES, *MANY, node("fact", "roof", "The roof of the shed leaks.", day=date(2026, 3, 10)))
+    assert preview(graph, "What's the weather in Oslo today?", OWN, NOW, config()).prompt == ""

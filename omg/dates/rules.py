@@ -231,6 +231,9 @@ def _led(m: re.Match[str], article: bool = False) -> bool:
     return bool(led and (article or not led[1]))
 
 
+_END = re.compile(r"\b(?:by|until|till|through|for)\s+(?:the\s+)?$", re.I)
+# What is given lasts from then on: "they gave me until the end of May".
+GRANTED = re.compile(r"\b(?:gave|got|granted|lent|rented|hired|leased|paid|postponed|renewed)\b", re.I)
 _PREPOSITIONS = ("on", "by", "until", "since", "before", "after", "from", "to", "between")
 _TO_COME = ("by", "until", "till", "for")  # whatever the verb: "booked the cabin for 27 February"
 
@@ -316,7 +319,8 @@ def _in_doubt(m: re.Match[str], tense: str) -> bool:
 def _month(m: re.Match[str], said: date, tense: str) -> Days | None:
     """A month, or the months from one to another."""
     which, group = m["which"] or "", m.groupdict()
-    if not (which or m["year"] or "part" in group or group.get("month2") or _led(m)):
+    planned = tense == "ahead" and _word_before(m) == "for"  # "booked for October", not "a gift for April"
+    if not (which or m["year"] or "part" in group or group.get("month2") or planned or _led(m)):
         return None  # a name, or a verb
     if which.lower() == "this" and m["month"] in ("may", "march"):
         return None
@@ -325,7 +329,16 @@ def _month(m: re.Match[str], said: date, tense: str) -> Days | None:
     )
     before = 1 if m["year"] and first > last else 0  # November to January 2023
     months = [month_span(year - before, first, (last - first) % 12 + 1) for year in _years(m, said)]
-    return choose_days(which, months, said, tense)
+    return choose_days(which, months, said, _tense_of_end(m, tense))
+
+
+def _tense_of_end(m: re.Match[str], tense: str) -> str:
+    """The tense of what ends with *m*, "runs until October": it lies ahead, unless a verb says that it was ("lived there until")."""
+    if not _END.search(m.string, max(0, m.start() - 30), m.start()):
+        return tense
+    before = sentence_around(m.string, *m.span())[0]
+    given = ARRANGING.search(before) or MOVED.search(before) or GRANTED.search(before)
+    return tense if tense == "behind" and not given else "ahead"
 
 
 def _season(m: re.Match[str], said: date, tense: str) -> Days | None:
@@ -369,6 +382,36 @@ def _ago(m: re.Match[str], said: date, _tense: str) -> Days:
 
 def _in(m: re.Match[str], said: date, tense: str) -> Days | None:
     return None if tense == "behind" else _counted(m, said, 1)  # "I read it in two days" is no date
+
+
+def _lasting(m: re.Match[str], said: date, _tense: str) -> Days | None:
+    """For three months, from the day it is said; not where the sentence looks back, or names a day to begin on."""
+    before, after = sentence_around(m.string, *m.span())
+    sentence = f"{before} {after}"
+    if not _LASTS.search(before) or _LASTED.search(before) or _BEGINS.search(sentence):
+        return None
+    return said, shift_end(said, _unit(m), number_range(m["n"])[1])
+
+
+_LASTS = re.compile(
+    r"\b(?:am|is|are|runs|lasts|holds|(?-i:will)|going to)\b|['’](?:m|re|ll)\b|\bhave (?:the|a|an|my|our)\b",
+    re.I,
+)
+_LASTED = re.compile(
+    r"\b(?:have|has|had)\s+been\b|['’]ve\b|\b(?:learning|waiting|working|living|trying)\b", re.I
+)
+_BEGINS = re.compile(
+    rf"\b(?:from|starting|since|next|tomorrow|{'|'.join((*WEEKDAYS, *MONTHS))}|in\s+(?:a|\d|{COUNTING.replace(' ', '|')}))\b",
+    re.I,
+)
+
+
+def shift_end(day: date, unit: str, n: int) -> date:
+    """The same day of the month *n* units on, or its month's last."""
+    if unit not in ("month", "quarter", "year"):
+        return shift_day(day, unit, n)
+    first, last = span_around(shift_day(day, unit, n), "month")
+    return min(first + (day.day - 1) * ONE_DAY, last)
 
 
 def _rolling(m: re.Match[str], said: date, tense: str) -> Days | None:
@@ -570,6 +613,7 @@ RULES = [
     _rule(r"\btomorrow\b", _fixed(1)),
     _rule(rf"\b{_COUNT}\s+(?:ago|back)\b", _ago),
     _rule(rf"\bin\s+(?:about\s+|around\s+|roughly\s+)?{_COUNT}(?!\s+(?:of|total|straight)\b)", _in),
+    _rule(rf"\bfor\s+(?:the\s+next\s+)?{_COUNT}\b", _lasting),
     _rule(
         r"\b(?:(?P<within>within)|(?:the\s+)?(?P<which>last|past|previous|next|coming))\s+(?:the\s+next\s+)?(?P<n>@n)\s+@unit",
         _rolling,

@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..dates.rules import When, resolve_dates
+from ..dates.rules import When
+from ..dates.wanted import days_asked
 from ..text.characters import unfolded
 from .links import LINK, PROSE
 from .store import NOTE_COLUMNS, Hit, Term, entries_where, meta_value, rows_of, terms_of
@@ -81,7 +82,7 @@ class ParsedQuery:
 def parse_query(text: str, today: dt.date) -> ParsedQuery:
     """The terms of a question, and the days it asks for; *today* in the graph's time zone."""
     text = text[:ASKED_CHARS]
-    days = tuple(resolve_dates(text, today)) if len(text) <= DATED_CHARS else ()
+    days = tuple(days_asked(text, today)) if len(text) <= DATED_CHARS else ()
     return ParsedQuery(text, terms_of(text, tuple(when.phrase for when in days)), days)
 
 

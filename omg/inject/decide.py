@@ -33,7 +33,7 @@ from ..plan.edits import split_history, told_text
 from ..plan.pages import filed_day, persons_words, standing_loops, week_of
 from ..text.characters import fold_text, with_labels, without_citations
 from ..text.tokens import clip_text, count_tokens
-from ..text.words import STOP, cut_text, singular_form, split_sentences, written_words
+from ..text.words import STOP, cut_text, singular_form, split_sentences, words_in, written_words
 from ..vault.vault import SAYING
 from .passages import Passage, Said, assistants_share, find_said, quoted_passages
 from .prompt import render_prompt, render_system_slice
@@ -116,6 +116,24 @@ PHRASE = re.compile(
     r"|how\ are\ you(?:\ today)?)\W*+(?:(?:thanks?|thank\ you|please|then|now)\W*+)?",
     re.I,
 )
+
+
+# Words of a question about days that ask for whatever there was then: "What happened yesterday?", "Was gibt's Neues?".
+HAPPENING = frozenset(
+    """
+    happen happened happening new news going latest planned plans plan scheduled schedule calendar agenda on up say said
+    talk talked discuss discussed learn learnt learned change changed decide decided anything everything
+    passiert los neues neu gibt gab gab's war waren wurde haben hatten habe gemacht gesagt besprochen geplant steht
+    an es vor since until till seit bis wir ich ist und alles etwas der die das den dem
+    """.split()
+)
+
+
+def of_days_alone(query: ParsedQuery) -> ParsedQuery:
+    """*query* without words, where it asks for days and names nothing else: then all that was on them answers it."""
+    named = {word.lower() for when in query.days for word in words_in(when.phrase)}
+    asked = {term.shown.lower() for term in query.terms} - named - HAPPENING - STOP
+    return replace(query, terms=()) if query.days and not asked else query
 
 
 def asks_of_memory(query: ParsedQuery) -> bool:
@@ -514,8 +532,9 @@ def find_for(
 ) -> Relevant:
     """What bears on a prompt of *session* with these *words*; nothing where it is not sure to answer them."""
     today = now.astimezone(graph.zone).date()
-    query, course = parse_query(words, today), asks_for_course(words)
-    topic = parse_query(topic_of(words), today) if course else query
+    query = of_days_alone(parse_query(words, today))
+    course = asks_for_course(words) or bool(query.days and not query.terms)
+    topic = parse_query(topic_of(words), today) if course and query.terms else query
     topic = topic if topic.terms else query
     limit = config.inject.entry_points * (MANY_NOTES if course else 1)
     if not limit or not asks_of_memory(query):
@@ -578,7 +597,11 @@ def relevant_hits(graph: Graph, query: ParsedQuery, now: datetime, limit: int, f
     # Twice as many as are named: some of them stand in `system` already.
     uses = graph.uses.times()
     hits = graph.index.search(query, 2 * limit, now=now, uses=uses, quote=False)
-    return [h for h in hits if (h.why and h.score >= floor) or event_falls_on(h.entry.event, query.days)]
+    return [
+        h
+        for h in hits
+        if (h.why and (h.score >= floor or not query.terms)) or event_falls_on(h.entry.event, query.days)
+    ]
 
 
 def event_falls_on(event: str | None, days: Iterable[When]) -> bool:

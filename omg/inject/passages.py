@@ -21,7 +21,14 @@ from ..dates.days import day_of_ms, days_in, says_day
 from ..errors import OmgError
 from ..graph.graph import Graph
 from ..graph.state import SessionState
-from ..index.archived import MadeNote, last_messages, latest_by_note, neighbours_by_id, statements_of
+from ..index.archived import (
+    MadeNote,
+    last_messages,
+    latest_by_note,
+    neighbours_by_id,
+    said_within,
+    statements_of,
+)
 from ..index.links import short_names
 from ..index.search import ParsedQuery
 from ..index.statements import Span, heads_of, is_silent, spans_of
@@ -50,6 +57,9 @@ NEIGHBOURS_OF = 5  # best messages whose neighbours are looked at
 NEIGHBOUR_SHARE = 0.5  # of a good message's score, given to the messages beside it
 REPLY_SHARE = 0.8  # the same, to a reply where the assistant's words are asked for
 NOTED_SHARE = 0.5  # in a course, the factor for a message that a hit was made from
+OF_DAY = (
+    0.005  # of the score of what was said on a day that is asked for, a character: "ok, thanks" says little
+)
 LEAST = 0.08  # the lowest score of a statement that is quoted
 MEANING_SHARE = 0.3  # weight of the cosine above TYPICAL
 TYPICAL = 0.4
@@ -151,9 +161,15 @@ def find_said(
     words = [prefix_of(term.shown.lower()) for term in query.terms][:WRITTEN_TERMS]
     found = found_in_archive(graph, query, now, assistants_share(query, "assistant", course))
     found += waiting(graph)
+    if not query.terms:
+        found = on_days(graph, query, found)
     for said in found:
         said.own, said.words = written_share(said.text, words), written_share(said.message.text, words)
-    add_beside(graph, found, hits, words, bool(ASKS_OF_ASSISTANT.search(query.text)))
+    if query.terms:
+        add_beside(graph, found, hits, words, bool(ASKS_OF_ASSISTANT.search(query.text)))
+    if not query.terms:
+        for said in found:
+            said.beside = OF_DAY * min(len(said.text), LEAST_QUOTED["user"])
     noted = graph.index.notes_by_source({said.message.id for said in found})
     paths = {hit.entry.path for hit in hits} if course else set()
     for said in found:
@@ -173,6 +189,15 @@ def find_said(
     told.sort(key=lambda s: (-s.score, s.message.timestamp, s.place))
     told = told_once(told)
     return spread(told, graph.zone) if course else told
+
+
+def on_days(graph: Graph, query: ParsedQuery, waits: Iterable[Said]) -> list[Said]:
+    """What was said on the days of *query*, which asks for nothing else: from the archive, and of what *waits*."""
+    rows = graph.index.ask(said_within, query.days, graph.zone, FOUND)
+    spans = graph.index.ask(statements_of, {message.id for message, _ in rows})
+    found = [Said(m, session, spans[m.id]) for m, session in rows if spans.get(m.id)]
+    days = [(said, day_of_ms(said.message.timestamp, graph.zone)) for said in waits if said.waiting]
+    return found + [said for said, day in days if any(w.start <= day <= w.end for w in query.days)]
 
 
 def written_share(text: str, words: Sequence[str]) -> float:

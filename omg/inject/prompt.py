@@ -18,6 +18,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from ..dates.days import day_of_ms, days_in, due_text, event_span, gap_line, mark_past_plans, relative_day
+from ..dates.rules import WEEKDAYS
 from ..index.store import Entry, Hit
 from ..message.envelope import wrap_memory
 from ..node.note import MOCS, NAME_TITLE, STANDARD, TYPES, page_title
@@ -335,11 +336,11 @@ class Fresh:
     def text(self, gaps: bool = True) -> str:
         parts = []
         if self.entries:
-            parts.append("\n".join([self.head, *self.note_lines(gaps)]))
+            parts.append("\n".join([FRESH_LEAD, *self.note_lines(gaps)]))
         for lead, waits in ((SAID_LEAD, False), (WAITING_LEAD, True)):
             if told := [p for p in self.said if p.waiting == waits]:
                 parts.append("\n".join([lead, *self.said_lines(told)]))
-        return wrap_memory("\n\n".join(parts)) if parts else ""
+        return wrap_memory("\n\n".join([self.head, *parts])) if parts else ""
 
     def note_lines(self, gaps: bool) -> list[str]:
         lines = []
@@ -432,10 +433,12 @@ def render_prompt(
     found = {h.entry.path for h in hits}
     entries = [h.entry for h in hits if h.entry.superseded_by not in found]
     above = {e.path: e for e in entries if note_statement(e) in shown}
-    fresh = [e for e in entries if e.path not in above][:limit]
-    head = f"{FRESH_LEAD}\n[{silence} since the last message of this conversation]" if silence else FRESH_LEAD
+    # Of what stands in `system`, which knows no today, it is told how far its day is.
+    fresh = [e for e in entries if e.path not in above or due_text(e.event, today, e.loop, e.created)][:limit]
+    head = f"Today is {WEEKDAYS[today.weekday()]}, {today}."
+    head += f"\n[{silence} since the last message of this conversation]" * bool(silence)
     text = Fresh(today, zone, head, above)
-    room = budget - count_tokens(wrap_memory(f"{head}\n"))
+    room = budget - count_tokens(wrap_memory(f"{head}\n\n{FRESH_LEAD}\n"))
     spent, (lines_share, more_share) = 0, SHARES[course]
     for entry in fresh:
         cost = count_tokens(f"{text.note_line(entry)}\n")
