@@ -74,7 +74,7 @@ def main() -> None:
 
 def sample_home(folder: Path) -> Path:
     with redirect_stdout(io.StringIO()):
-        run_demo(folder)
+        run_demo(folder, offline=True)
     return folder / "home"
 
 

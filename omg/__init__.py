@@ -89,7 +89,8 @@ Each line is the first sentence of the room's docstring, then come the names of 
       ui/         The page (`omg ui`): a person sees what is remembered and why it was given, and corrects it, in a
                   browser.
                     actions · drawing · given · notes · pages · reports · request · serve
-      demo        `omg demo`: takes the sample conversation through the whole path, offline, in a folder of its own.
+      demo        `omg demo`: takes the sample conversation through the whole path, in a folder of its own, without a
+                  key or a network.
       daemon      The daemon: its server, routes, threads, lock, signals and log.
       fleet/      Many machines on Postgres (the extra `fleet`, docs/fleet.md).
                     homes · serve · store

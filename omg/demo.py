@@ -1,70 +1,222 @@
 """
-`omg demo`: takes the sample conversation through the whole path, offline, in a folder of its own.
+`omg demo`: takes the sample conversation through the whole path, in a folder of its own, without a key or a network.
 
-It reads and changes nothing of the user's. It prints the vault as a tree, the Now note, and what three prompts would be
-given.
+The replies are those of a careful model, recorded by bench/record_demo.py and shipped as they came; everything that is
+done with them is done here and now. With *offline* the rules read the same conversation. Nothing of the user's is read
+or changed.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 import shlex
 import shutil
 import sys
 import tempfile
-from datetime import UTC, datetime, timedelta
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 
-import frontmatter
+from rich.console import Console
+from rich.text import Text
 
 from .config import Config, load_config, set_value, set_vault
+from .curate import new_note, take_back
+from .errors import ModelUnavailable, how_many
+from .graph.graph import Graph
 from .importers import import_drops, read_drops
+from .llm.replies import Ask, ModelQuestion, ModelReply
 from .memory import Memory
-
-PROMPTS = (
-    "Can you draft the next steps for the project?",
-    "How do I like my answers?",
-    "What have I planned for the coming weeks?",
-)
+from .node.note import Node
+from .text.words import cut_text
+from .worker.nights import NightDone
 
 SAMPLE_FOLDER = Path(__file__).parent / "sample"
+REPLIES = SAMPLE_FOLDER / "replies.json"
 DEMO_SESSION = "agent:main:main"
+GROUP_SESSION = "agent:main:telegram:group:-1004815"
+NIGHT = datetime(2026, 3, 23, 2, tzinfo=UTC)  # after the last of the sample's weeks
+BY_HAND = ("fact", "Price of prints", "Prints cost 50 euros each from 2026-03-21, no longer 45 euros.")
+SECRET = "Lindqvist"
+LIE, PAGE = "pre-approved", "papierhaus-elbe.example"
+PROMPTS = (
+    ("When are the Tidepool sketches due, and what is left to draw?", DEMO_SESSION),
+    ("How much is one of my prints?", DEMO_SESSION),
+    ("Which paper do I take, and what does the shop ask for it?", DEMO_SESSION),
+    ("When is the dinner, and who eats no meat?", GROUP_SESSION),
+)
+LINES = {"standing": 7, "prompt": 2, "night": 6, "history": 2}  # of each part that are shown at most
+LABEL = 12  # columns of what a line is about
+PIPED_COLUMNS = 200
 
 
-def run_demo(folder: Path | None) -> None:
-    """Make the demo in *folder*; None: in a new temporary folder, which is kept."""
-    folder = (folder or Path(tempfile.mkdtemp(prefix="omg-demo-"))).expanduser().absolute()
-    config = demo_config(folder)
-    sample = sorted(SAMPLE_FOLDER.glob("*.jsonl"))
-    now = datetime.now(UTC)
-    with Memory(config, clock=lambda: now) as memory:
-        taken = import_drops(memory.intake, read_drops(sample, None))
-        memory.work(force=True)
-        graph = memory.find(DEMO_SESSION)
-        while graph.index.embed():
-            pass
-        last = max((s.last_ms for s in graph.state().sessions.values()), default=0)
-        now = datetime.fromtimestamp(last / 1000, UTC) + timedelta(days=2)  # as if it were two days later
-        print(f"{len(sample)} sessions, {taken['messages']} messages, no model, no network\n")
-        print(heading_line("The vault"), tree_lines(graph.vault.root), "", sep="\n")
-        print(heading_line("now.md"), frontmatter.loads(graph.vault.text("now")).content, "", sep="\n")
-        given = {p: memory.inject(p, session="agent:main:main:thread:demo", dry_run=True) for p in PROMPTS}
-        system = given[PROMPTS[0]].system  # the same for each of a conversation's prompts
-        print(heading_line("What every prompt is given"), system, "", sep="\n")
-        for prompt, piece in given.items():
-            print(heading_line(f"What “{prompt}” is given besides"))
-            said = piece.prompt or "Nothing more: no other note bears on it."
-            print(f"{said}\n({piece.tokens} tokens in all)\n")
-        command = shell_line(config.home, "search", "checklists")
-        print(f"Open {graph.vault.root} in Obsidian, or try:\n  {command}")
+# --- the recorded model
 
 
-def demo_config(folder: Path) -> Config:
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A question that a careful model was asked, and its reply. *prompt*: the digest of the instructions."""
+
+    purpose: str
+    prompt: str
+    question: str
+    reply: str
+
+
+@dataclass
+class Replay:
+    """
+    An Ask that gives the recorded reply to the question most like the one asked, by their words.
+
+    So a prompt whose wording changes breaks no demo. `changed` lists the questions that are not word for word as they
+    were recorded.
+    """
+
+    rows: list[Recorded]
+    changed: list[ModelQuestion] = field(default_factory=list)
+    played: set[Recorded] = field(default_factory=set)
+
+    @cached_property
+    def _words(self) -> dict[Recorded, frozenset[str]]:
+        return {row: words_of(row.question) for row in self.rows}
+
+    def __call__(self, question: ModelQuestion) -> ModelReply:
+        row = self.nearest(question)
+        self.played.add(row)
+        if (row.question, row.prompt) != (question.user, prompt_digest(question)):
+            self.changed.append(question)
+        return ModelReply(row.reply, "a careful model, recorded", 0, 0)
+
+    def nearest(self, question: ModelQuestion) -> Recorded:
+        asked = words_of(question.user)
+        rows = [row for row in self.rows if row.purpose == question.purpose]
+        if not rows:
+            raise ModelUnavailable(f"the demo has no reply to a question of this kind: {question.purpose}")
+        return max(rows, key=lambda r: len(asked & self._words[r]) / len(asked | self._words[r]))
+
+
+def words_of(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", text))
+
+
+def prompt_digest(question: ModelQuestion) -> str:
+    return hashlib.sha256(question.system.encode()).hexdigest()[:16]
+
+
+def recorded_replies() -> list[Recorded]:
+    return [Recorded(**row) for row in json.loads(REPLIES.read_text(encoding="utf-8"))]
+
+
+# --- the story
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a prompt is given: the lines of every prompt, those that bear most on this one, and the tokens of all."""
+
+    standing: list[str]
+    bearing: list[str]
+    tokens: int
+
+
+@dataclass
+class Story:
+    """The demo's memory, and the day at which it stands."""
+
+    memory: Memory
+    now: list[datetime]
+    night: NightDone = field(default_factory=NightDone)
+
+    @property
+    def graph(self) -> Graph:
+        return self.memory.find(DEMO_SESSION)
+
+    def sessions(self) -> Iterator[tuple[date, str, int, int]]:
+        """Take in and observe one conversation after the other: its day, name, messages, and the notes written."""
+        for file in sorted(SAMPLE_FOLDER.glob("*.jsonl")):
+            day, name = date.fromisoformat(file.stem[:10]), file.stem[11:].replace("-", " ")
+            self.now[0] = datetime.combine(day, datetime.min.time(), UTC) + timedelta(hours=21)
+            taken = import_drops(self.memory.intake, read_drops([file], None))
+            observed = self.memory.work(force=True)
+            yield day, name, taken["messages"], sum(o.notes for o in observed)
+
+    def write_by_hand(self) -> None:
+        self.memory.refresh(self.graph)
+        new_note(self.graph, *BY_HAND, self.now[0])
+
+    def sleep(self) -> None:
+        self.now[0] = NIGHT
+        (self.night,) = self.memory.reflect(DEMO_SESSION)
+
+    def undo_twice(self) -> tuple[int, int]:
+        """Take the night back, and take that back; how many files each changed."""
+        cycle, changed = str(self.night["cycle"]), []
+        for _ in range(2):
+            self.now[0] += timedelta(minutes=1)
+            outcome, _ = take_back(self.graph, cycle, self.now[0])
+            changed.append(len(outcome.written))
+            cycle = max(
+                self.graph.folder.glob("receipts/*-undo-*.json"), key=lambda f: f.stat().st_mtime_ns
+            ).stem
+        return changed[0], changed[1]
+
+    def forget(self) -> tuple[int, int, int]:
+        """Forget what was said of SECRET: notes, messages, and the files in which its name still stands."""
+        self.memory.refresh(self.graph)
+        gone = self.memory.forget(matching=SECRET)
+        folders = {self.memory.folder, self.graph.vault.root}
+        files = [f for folder in folders for f in folder.rglob("*") if f.is_file()]
+        left = [f for f in files if SECRET.encode() in f.read_bytes()]
+        return len(gone.paths), len(gone.messages), len(left)
+
+    def maps(self) -> list[str]:
+        """Each map with its number of notes."""
+        entries = self.graph.index.entries()
+        filed = Counter(link for e in entries if e.path.startswith("nodes/") for link in e.links)
+        pages = [e for e in entries if e.path.startswith("mocs/") and filed[e.path]]
+        return [f"{page.title} {filed[page.path]}" for page in pages]
+
+    def given(self) -> Iterator[tuple[str, str, Given]]:
+        """The prompts, who asks them, and what each is given."""
+        self.now[0] = NIGHT + timedelta(hours=6)
+        for prompt, session in PROMPTS:
+            piece = self.memory.inject(prompt, session=f"{session}:thread:demo", dry_run=True)
+            standing = items_of(piece.system)
+            # A line of `system` that `prompt` adds to stands there alone: what `prompt` gives comes first.
+            found = [hit.entry.short for hit in self.memory.search(prompt, session=session)]
+            lines = [line for line in (*standing, *items_of(piece.prompt)) if " — " in line or ": " in line]
+            named = [line for short in found for line in lines if line.startswith(f"{short} ")]
+            bearing = [*dict.fromkeys([*named, *items_of(piece.prompt)])]
+            yield (
+                prompt,
+                "the group" if session == GROUP_SESSION else "Nora",
+                Given(standing, bearing, piece.tokens),
+            )
+
+    def notes(self) -> list[Node]:
+        paths = sorted(e.path for e in self.graph.index.entries(status=None))
+        return [self.graph.vault.read(p) for p in paths if p.startswith("nodes/")]
+
+
+def story_in(folder: Path, ask: Ask | None) -> Story:
+    """*ask*: the model; None: the rules."""
+    now = [datetime(2026, 3, 1, tzinfo=UTC)]
+    config = demo_config(folder, "offline" if ask is None else "gateway")
+    return Story(Memory(config, gateway=ask, clock=lambda: now[0]), now)
+
+
+def demo_config(folder: Path, model: str = "offline") -> Config:
     """Write the configuration of a home in *folder*, so that every `omg` command finds this memory, and return it."""
     home = folder / "home"
     set_vault(home, DEMO_SESSION, folder / "vault")
     settings = {
         "time": ("zone", "Europe/Berlin"),
-        "observation": ("model", "offline"),
+        "observation": ("model", model),
         "embedding": ("model", "static"),
     }
     for table, (key, value) in settings.items():
@@ -72,22 +224,124 @@ def demo_config(folder: Path) -> Config:
     return load_config(home, {})
 
 
+# --- what is shown
+
+
+def run_demo(folder: Path | None, *, offline: bool = False) -> None:
+    """Make the demo in *folder*; None: in a new temporary folder, which is kept."""
+    folder = (folder or Path(tempfile.mkdtemp(prefix="omg-demo-"))).expanduser().absolute()
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=PIPED_COLUMNS)
+    story = story_in(folder, None if offline else Replay(recorded_replies()))
+    with story.memory:
+        show(story, console, offline=offline)
+    set_value(
+        folder / "home", "observation", "model", "offline"
+    )  # no gateway lends the recorded model to a command
+    console.print()
+    console.print(
+        Text(f"Open {folder / 'vault'} in Obsidian or any editor, or look at the page:"), soft_wrap=True
+    )
+    for words in (("ui",), ("search", "watercolour paper")):
+        console.print(Text(f"  {shell_line(folder / 'home', *words)}", style="cyan"), soft_wrap=True)
+
+
+def show(story: Story, console: Console, *, offline: bool) -> None:
+    how = "rules and no model" if offline else "a careful model's recorded replies, no key"
+    console.print(f"[bold]Three weeks of Nora, an illustrator, and her agent[/]: {how}, no network")
+    show_days(story, console)
+    show_notes(story, console)
+    story.sleep()
+    heading(console, f"The night of {NIGHT:%d %B}: {story.night['headline']}")
+    for line in map(plain, story.night["summary"][: LINES["night"]]):
+        put(console, "", line)
+    put(console, "", f"Maps: {', '.join(story.maps())}")
+    heading(console, "What you can take back")
+    back, again = story.undo_twice()
+    put(
+        console,
+        "undo",
+        f"the night is taken back ({how_many(back, 'file')}), then that is undone, too ({again})",
+    )
+    notes, messages, left = story.forget()
+    gone = f"{how_many(notes, 'note')} and {how_many(messages, 'message')} go"
+    put(console, "forget", f"“{SECRET}”, told in confidence: {gone}; the name stands in {left} files now")
+    show_slices(story, console)
+
+
+def show_days(story: Story, console: Console) -> None:
+    heading(console, "What was said becomes notes")
+    for day, name, messages, notes in story.sessions():
+        said = f"{name:<14} {how_many(messages, 'message'):<12} {how_many(notes, 'note')} written or changed"
+        put(console, f"{day:%a %d %b}", said)
+    story.write_by_hand()
+    put(console, f"{story.now[0]:%a %d %b}", f"{'by hand':<14} Nora writes  {BY_HAND[2]}")
+
+
+def show_notes(story: Story, console: Console) -> None:
+    """What became of the wish that turns round, of the plan that moves, and of the page that lies."""
+    notes = story.notes()
+    heading(console, "A note says what holds now, and keeps what held before")
+    for types in (("preference",), ("project", "episode")):
+        changed = [n for n in notes if n.type in types and history_of(n)]
+        for note in sorted(changed, key=lambda n: len(history_of(n)))[-1:]:
+            put(console, note.type, note.description, style="bold")
+            for line in history_of(note)[-LINES["history"] :]:
+                put(console, "", f"before: {plain(line)}", style="dim")
+    lies = [n for n in notes if LIE in f"{n.description} {n.body}"]
+    put(
+        console,
+        "page",
+        f"“{LIE}”, a web page tells her agent of Nora's orders: {how_many(len(lies), 'note')} of it",
+    )
+    for note in [n for n in notes if n.origin == "tool" and PAGE in n.description][:1]:
+        put(
+            console, "", f"what it says of its wares is marked as the page's: {note.description}", style="dim"
+        )
+
+
+def show_slices(story: Story, console: Console) -> None:
+    while story.graph.index.embed():
+        pass
+    for n, (prompt, whose, given) in enumerate(story.given()):
+        if not n:
+            heading(console, "What every prompt of Nora's is given, the first lines of it")
+            for line in given.standing[: LINES["standing"]]:
+                put(console, "", line)
+            heading(console, "What bears on each of four prompts, of what it is given")
+        put(console, whose, f"“{prompt}”  {given.tokens} tokens", style="bold")
+        for line in given.bearing[: LINES["prompt"]]:
+            put(console, "", line)
+
+
+def history_of(note: Node) -> list[str]:
+    _, _, history = note.body.partition("## History")
+    return [line[2:] for line in history.splitlines() if line.startswith("- ")]
+
+
+def items_of(text: str) -> list[str]:
+    """The list items of a slice, without the headings and remarks around them."""
+    return [plain(line[2:]) for line in text.splitlines() if line.startswith("- ")]
+
+
+def plain(line: str) -> str:
+    """*line* with links as they are read."""
+    return re.sub(r"\[\[(?:[^\]|]*\|)?([^\]]*)\]\]", r"\1", line)
+
+
+def heading(console: Console, text: str) -> None:
+    console.print()
+    console.print(Text(cut_text(text, console.width), style="bold cyan"))
+
+
+def put(console: Console, label: str, text: str, style: str = "") -> None:
+    """One line in two columns, which ends with "…" where it is too long."""
+    said = cut_text(" ".join(text.split()) if not label else text, console.width - LABEL)
+    console.print(Text(f"{label:<{LABEL}}", style="green") + Text(said, style=style), soft_wrap=True)
+
+
 def shell_line(home: Path, *words: str) -> str:
     """A line for a shell that works in any folder."""
     omg = ["omg"] if shutil.which("omg") else [sys.executable, "-m", "omg.cli"]
     return f"OMG_HOME={shlex.quote(str(home))} {shlex.join([*omg, *words])}"
-
-
-def heading_line(text: str) -> str:
-    return f"── {text} " + "─" * max(0, shutil.get_terminal_size().columns - len(text) - 4)
-
-
-def tree_lines(root: Path, indent: str = "  ") -> str:
-    lines = []
-    for path in sorted(root.iterdir(), key=lambda p: (p.is_file(), p.name)):
-        if path.name.startswith("."):
-            continue
-        lines.append(f"{indent}{path.name}{'/' if path.is_dir() else ''}")
-        if path.is_dir():
-            lines.append(tree_lines(path, indent + "  "))
-    return "\n".join(line for line in lines if line)

@@ -1,67 +1,157 @@
 """The demo a newcomer runs, and what an independent reader makes of the vault it leaves."""
 
+import contextlib
+import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 import warnings
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from omg.config import load_config
-from omg.demo import SAMPLE_FOLDER, run_demo
-from omg.memory import Memory
+from omg.demo import SAMPLE_FOLDER, Replay, recorded_replies, run_demo, story_in
+from omg.llm.replies import ModelQuestion
+
+STALE = (
+    "the demo's recorded replies belong to other questions than are asked now. Look at `python bench/record_demo.py --stale`:"
+    " record anew (bench/record_demo.py says how), or if the replies still answer the questions, run it with --keep"
+)
+SHOWN = 60  # lines
+
+
+@dataclass(frozen=True)
+class Demo:
+    folder: Path
+    text: str
+
+    def part(self, heading: str) -> str:
+        (found,) = re.findall(rf"^{heading}[^\n]*\n(.*?)(?:\n\n|\Z)", self.text, re.M | re.S)
+        return found
+
+
+def made(folder: Path, **options: bool) -> Demo:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.chdir(folder.parent):
+        run_demo(Path(folder.name), **options)
+    return Demo(folder, out.getvalue())
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory):
-    import contextlib
-    import io
-
-    folder = tmp_path_factory.mktemp("the demo")
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        with contextlib.chdir(folder.parent):
-            run_demo(Path(folder.name))
-    return folder, out.getvalue()
+def shown(tmp_path_factory) -> Demo:
+    return made(tmp_path_factory.mktemp("the demo"))
 
 
-def test_it_shows_the_tree_the_now_note_and_three_slices_with_their_tokens(shown):
-    _, text = shown
-    assert "preference/" in text
-    assert "now.md" in text
-    counts = [int(n) for n in re.findall(r"^\((\d+) tokens in all\)$", text, re.M)]
-    assert len(counts) == 3
-    assert all(0 < n <= 3000 for n in counts)
-    assert text.count("## Who the user is") == 1  # what each prompt is given is shown once
-    assert "{{title}}" not in text
+@pytest.fixture(scope="module")
+def by_rules(tmp_path_factory) -> Demo:
+    return made(tmp_path_factory.mktemp("the rules"), offline=True)
 
 
-def test_its_plans_and_wishes_read_as_they_were_put_right(shown):
-    _, text = shown
-    assert "no, Monday (2026-03-16), tomorrow is Sunday." in text
-    assert "going to Hamburg on Thursday, March 12 (2026-03-12)" in text
-    assert "All sketches are due on March 23 (2026-03-23)" in text
-    assert "due on March 16" not in text
-    assert "please keep your answers short from now on" in text.casefold()
-    assert "- like-detailed-answers" not in text  # the wish that it turns round
+def test_the_recorded_replies_belong_to_the_questions_that_are_asked_now(tmp_path):
+    replay = Replay(recorded_replies())
+    story = story_in(tmp_path, replay)
+    with story.memory:
+        for _ in story.sessions():
+            pass
+        story.write_by_hand()
+        story.sleep()
+    assert not replay.changed, STALE
+    assert replay.played == set(replay.rows), STALE
 
 
-def test_no_note_is_one_that_nora_would_delete(shown):
-    folder, _ = shown
-    notes = "".join(f.read_text(encoding="utf-8") for f in (folder / "vault/nodes").glob("*/*.md"))
-    for trifle in ("Casa Lupo wrote back", "I promised Ines", "Snow again", "Pepper says hi", "queue up"):
-        assert trifle not in notes
-    assert len([*(folder / "vault/nodes").glob("*/*.md")]) >= 18
+def test_a_prompt_of_another_wording_gets_the_reply_of_its_own_question():
+    replay = Replay(recorded_replies())
+    for row in replay.rows:
+        other = row.question.replace("the", "this").replace("user", "person")
+        reply = replay(ModelQuestion("Other instructions.", other, None, row.purpose))
+        assert reply.text == row.reply
+    assert len(replay.changed) == len(replay.rows)
+
+
+@pytest.mark.parametrize("which", ["shown", "by_rules"])
+def test_it_is_plain_text_of_at_most_sixty_lines(which, request):
+    text = request.getfixturevalue(which).text
+    assert len(text.splitlines()) <= SHOWN
+    assert "\x1b" not in text and "{{title}}" not in text
+
+
+def test_at_a_terminal_it_has_colours_and_no_line_is_wider(tmp_path):
+    code = "import sys; from pathlib import Path; from omg.demo import run_demo; run_demo(Path(sys.argv[1]))"
+    env = {**os.environ, "FORCE_COLOR": "1", "COLUMNS": "90", "TERM": "xterm-256color"}
+    env.pop("NO_COLOR", None)
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "d"],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "\x1b[" in done.stdout
+    story, _, _ = re.sub(r"\x1b\[[\d;]*m", "", done.stdout).partition("\nOpen ")
+    assert max(map(len, story.splitlines())) <= 90
+
+
+def test_the_wish_turns_round_the_plan_moves_and_what_held_before_is_kept(shown):
+    notes = shown.part("A note says what holds now")
+    assert re.search(
+        r"^preference .*keep your answers short from now on.*\n +before: .*\n? *(before: )?.*detailed answers",
+        notes,
+        re.M,
+    )
+    assert re.search(r"^episode .*due on 2026-03-23.*\n +before: .*due on 2026-03-16", notes, re.M)
+
+
+def test_the_page_that_lies_makes_no_note_of_nora(shown):
+    assert "0 notes of it" in shown.part("A note says what holds now")
+    notes = "".join(f.read_text("utf-8") for f in (shown.folder / "vault/nodes").glob("*/*.md"))
+    assert "pre-approved" not in notes and "loves glossy" not in notes
+
+
+def test_the_night_writes_weeks_and_settles_what_two_notes_say_otherwise(shown):
+    night = shown.part("The night of 23 March")
+    assert "replaced Price of prints" in night
+    assert [f"Week {n} of 2026" in night for n in (10, 11, 12)] == [True] * 3
+    assert re.search(r"Maps: .*Decisions \d", night)
+    old, new = (
+        (shown.folder / f"vault/nodes/fact/price-of-prints{n}.md").read_text("utf-8") for n in ("", "-2")
+    )
+    assert "status: superseded" in old and "status: active" in new
+
+
+def test_what_it_forgets_is_in_no_file(shown):
+    part = shown.part("What you can take back")
+    assert re.search(r"taken back \((\d+) files\), then that is undone, too \(\1\)", part)
+    assert "stands in 0 files" in part
+    left = [f for f in shown.folder.rglob("*") if f.is_file() and b"Lindqvist" in f.read_bytes()]
+    assert left == []
+
+
+def test_each_prompt_is_given_what_answers_it(shown):
+    asked = shown.part("What bears on each of four prompts")
+    pieces = re.split(r"^(?:Nora|the group) .*\b(\d+) tokens$", asked, flags=re.M)
+    assert all(0 < int(n) <= 3000 for n in pieces[1::2])
+    for piece, answer in zip(
+        pieces[2::2], ("2026-03-23", "50 euros", "Saunders Waterford", "2026-03-28"), strict=True
+    ):
+        assert answer in piece
+    assert "Tidepool" not in pieces[-1]  # the group is given nothing of Nora's own memory
+
+
+def test_the_rules_quote_the_same_talk(by_rules):
+    assert "rules and no model" in by_rules.text
+    assert "Please keep your answers short from now on" in by_rules.part("A note says what holds now")
+    assert "March 23 (2026-03-23)" in by_rules.part("What bears on each of four prompts")
 
 
 def test_every_command_it_prints_works_as_printed_from_any_folder(shown, tmp_path):
-    folder, text = shown
+    folder, text = shown.folder, shown.text
     commands = re.findall(r"^  (OMG_HOME=.*)$", text, re.M)
-    assert commands
-    for line in commands:
+    assert [shlex.split(line)[-1] for line in commands] == ["ui", "watercolour paper"]
+    for line in commands[1:]:  # the page is tried in tests/test_ui_browser.py
         found = subprocess.run(
             line,
             shell=True,
@@ -77,7 +167,7 @@ def test_every_command_it_prints_works_as_printed_from_any_folder(shown, tmp_pat
 
 
 def test_the_pasted_key_is_nowhere(shown):
-    folder, text = shown
+    folder, text = shown.folder, shown.text
     planted = set(
         re.findall(r"sk-[\w-]{20,}", "".join(f.read_text() for f in (SAMPLE_FOLDER).glob("*.jsonl")))
     )
@@ -89,20 +179,8 @@ def test_the_pasted_key_is_nowhere(shown):
     assert not any(key in text for key in planted)
 
 
-def test_the_samples_projects_are_given_whatever_a_conversation_begins_with(shown):
-    """Two days after the sample."""
-    folder, _ = shown
-    now = [datetime(2026, 3, 16, 9, tzinfo=UTC)]
-    with Memory(load_config(folder / "home", {}), clock=lambda: now[0]) as memory:
-        for asked in ("List my projects.", "hello"):
-            given = memory.inject(asked, session=f"agent:main:main:thread:{asked[:4]}")
-            assert "picture book called Tidepool" in given.system
-            assert "I want to relaunch the site" in given.system
-            now[0] += timedelta(seconds=20)
-
-
 def test_an_independent_reader_finds_no_isolated_note_and_no_dangling_link(shown):
-    folder, _ = shown
+    folder = shown.folder
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from obsidiantools.api import Vault

@@ -33,7 +33,7 @@ def demo_notes(tmp_path_factory: pytest.TempPathFactory) -> Vault:
     """The demo's vault, as OMG wrote it."""
     folder = tmp_path_factory.mktemp("demo")
     run_demo(folder)
-    (written,) = (folder / "home" / "graphs").glob("*/written.jsonl")
+    (written,) = (folder / "home" / "graphs").glob("main-main-*/written.jsonl")
     return Vault(folder / "vault", written)
 
 
@@ -96,7 +96,7 @@ def test_every_note_of_the_demo_stays_ours_when_obsidian_lays_out_its_head_anew(
 
 
 def test_a_home_from_before_marks_knows_its_notes_in_any_layout(demo_notes: Vault, tmp_path: Path) -> None:
-    source = next(f for f in demo_notes.root.parent.glob("home/graphs/*/written.jsonl"))
+    source = next(f for f in demo_notes.root.parent.glob("home/graphs/main-main-*/written.jsonl"))
     lines = [json.loads(line) for line in source.read_text().splitlines()]
     old = tmp_path / "written.jsonl"
     old.write_text("".join(json.dumps({"path": e["path"], "hash": e["hash"]}) + "\n" for e in lines))

@@ -3,6 +3,8 @@ import re
 from pathlib import Path
 
 import omg
+from omg.demo import GROUP_SESSION
+from omg.identity import identity_of_session
 from omg.importers import read_drops
 from omg.message.drop import read_drop
 
@@ -25,11 +27,11 @@ def messages():
 def test_every_message_is_read_and_has_an_id_of_its_own():
     stored = [json.loads(line) for line in RAW.splitlines()]
     count = sum(event["type"] == "message" for event in stored)
-    assert 80 <= count <= 120
+    assert 35 <= count <= 65
     kept = messages()
     assert len({m.id for m in kept}) == len(kept)
-    # gone: two turns of the gateway's, one silent answer, one failed one
-    assert count - len(kept) == 2 + 2 + 1 + 1
+    # gone: the gateway's own turn, a silent answer, a failed one
+    assert count - len(kept) == 2 + 1 + 1
 
 
 def test_the_key_is_pasted_twice_and_survives_nowhere():
@@ -43,6 +45,14 @@ def test_the_key_is_pasted_twice_and_survives_nowhere():
 def test_the_planted_instruction_is_a_tools_word_and_nobody_elses():
     (message,) = [m for m in messages() if "remember\npermanently" in m.text]
     assert (message.role, message.tool) == ("tool", "web_fetch")
+
+
+def test_two_people_speak_in_the_group_whose_memory_is_its_own():
+    by_identity = {}
+    for turn in turns():
+        said = {m.sender for m in turn.messages if m.role == "user"}
+        by_identity.setdefault(identity_of_session(turn.session, owner=True).key, set()).update(said)
+    assert by_identity == {"agent:main:main": {"", "Nora"}, GROUP_SESSION: {"Nora", "Tomas"}}
 
 
 def test_the_table_says_what_is_in_each_file():

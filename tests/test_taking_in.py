@@ -15,7 +15,8 @@ from omg.memory import Memory
 from omg.openclaw.doctor import check_apart
 from omg.worker.status import home_status, status_text
 
-SAMPLE = sorted((Path(omg.__file__).parent / "sample").glob("*.jsonl"))
+# the owner's sessions; the group has a memory of its own
+SAMPLE = sorted((Path(omg.__file__).parent / "sample").glob("*[!p].jsonl"))
 NOON = 1_772_712_000_000
 
 

@@ -7,10 +7,12 @@ import json
 import os
 import subprocess
 import sys
+import time
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from three_commands import ANSWER, three_commands
 
 REPOSITORY = Path(__file__).parent.parent
 MANIFESTS = ("package.json", "openclaw.plugin.json", "plugin.json", "gemini-extension.json")
@@ -54,19 +56,38 @@ def test_every_manifest_has_the_version_of_the_package():
     assert {json.loads(file.read_text())["version"] for file in found} == {version("omg-memory")}
 
 
-def test_the_wheel_works_where_there_is_no_checkout(built, tmp_path):
-    """The demo, a vault from the template and the skill; its packages are those of this environment."""
-    (wheel,) = built.glob("*.whl")
-    run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv", cwd=tmp_path)
-    python = tmp_path / "venv/bin/python"
+@pytest.fixture(scope="module")
+def installed(built, tmp_path_factory) -> Path:
+    """An environment with our wheel; its packages are those of this environment."""
+    venv, (wheel,) = tmp_path_factory.mktemp("i") / "venv", built.glob("*.whl")
+    run(sys.executable, "-m", "venv", "--without-pip", venv, cwd=built)
+    python = venv / "bin/python"
     pip = (sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", "--no-index")
-    run(*pip, wheel, cwd=tmp_path)
-    (site,) = (tmp_path / "venv").glob("lib/*/site-packages")
+    run(*pip, wheel, cwd=built)
+    (site,) = venv.glob("lib/*/site-packages")
     others = [place for place in sys.path if Path(place).name == "site-packages"]
     (site / "packages.pth").write_text("\n".join(others))
-    omg = tmp_path / "venv/bin/omg"
+    return venv
+
+
+def test_two_commands_after_the_installation_a_python_program_has_a_prompt_with_memory(installed, tmp_path):
+    path = f"{installed / 'bin'}:{os.environ['PATH']}"
+    home = {"HOME": str(tmp_path), "OMG_HOME": "", "PATH": path, "PYTHONPATH": ""}
+    _, *commands = three_commands("A Python program")
+    began = time.monotonic()
+    told = [run("sh", "-c", command, cwd=tmp_path, **home) for command in commands]
+    assert ANSWER in told[-1]
+    assert time.monotonic() - began < 20  # 1.1 s where nothing else runs
+
+
+def test_the_wheel_works_where_there_is_no_checkout(installed, tmp_path):
+    """The demo, a vault from the template and the skill."""
+    python, omg = installed / "bin/python", installed / "bin/omg"
+    (site,) = installed.glob("lib/*/site-packages")
     home = {"OMG_HOME": str(tmp_path / "home"), "PYTHONPATH": ""}
-    assert "now.md" in run(omg, "demo", "--folder", tmp_path / "demo", cwd=tmp_path, **home)
+    assert "What bears on each of four prompts" in run(
+        omg, "demo", "--folder", tmp_path / "demo", cwd=tmp_path, **home
+    )
     run(omg, "init", tmp_path / "vault", cwd=tmp_path, **home)
     assert (tmp_path / "vault/index.md").exists()
     run(

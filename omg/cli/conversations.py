@@ -514,8 +514,11 @@ def demo_command(
     folder: Annotated[
         Path | None, typer.Option(help="Where to make it. Default: a fresh temporary folder.")
     ] = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="With rules alone, without the recorded replies of a model.")
+    ] = False,
 ) -> None:
-    """Remember the sample conversation, offline, and show what a prompt would get."""
+    """See on a sample what is remembered, tidied, undone, forgotten, and given to prompts; needs no key."""
     from ..demo import run_demo
 
-    run_demo(folder)
+    run_demo(folder, offline=offline)

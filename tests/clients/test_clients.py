@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 from client import CLIENTS, GIVEN, Client, daemon_up, hooks_killed
 from conftest import Connect
+from three_commands import ANSWER, QUESTION, three_commands
 
 from omg.hosts.install import snake_case, trusted_hash
 
@@ -250,3 +252,19 @@ def test_a_fact_told_in_one_client_is_in_anothers_prompt_two_turns_later(connect
     one.turn("Something else. [[say fine]]")
     one.settled()
     two.told("Which colour has my lighthouse lamp?", "4711", cwd=one.project)
+
+
+def test_three_commands_of_readme_lead_to_a_prompt_with_memory_in_claude_code(
+    connect: Connect, from_wheel: Path
+) -> None:
+    client = connect("claude-code", install=False, python=from_wheel)
+    _, install, new = (shlex.split(command)[1:] for command in three_commands("Claude Code"))
+    began = time.monotonic()
+    client.omg_command(*install, "--yes")  # at a terminal it asks
+    client.omg_command(*new)
+    took_s = time.monotonic() - began
+    try:
+        client.told(f"{QUESTION} [[say fine]]", ANSWER)
+    finally:
+        client.omg_command("down", check=False)
+    assert took_s < 60  # 3 s where nothing else runs

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from gateway import Gateway, eventually
+from openai_server import OpenAIServer
+from three_commands import ANSWER, QUESTION, three_commands
 
 pytestmark = pytest.mark.gateway
 
@@ -94,6 +97,21 @@ def test_then_a_turn_is_remembered_and_the_doctor_is_content(gateway: Gateway) -
     assert [f for f in findings if f["level"] in ("warn", "fail")] == []
     assert any("talk to each other" in f["what"] for f in findings)
     assert any("nightly job is in" in f["what"] for f in findings)
+
+
+@pytest.mark.usefixtures("installed_now")
+def test_three_commands_of_readme_lead_to_a_prompt_with_memory(
+    gateway: Gateway, provider: OpenAIServer
+) -> None:
+    _, install, new = (shlex.split(command)[1:] for command in three_commands("OpenClaw"))
+    began = time.monotonic()
+    gateway.omg(*install)
+    gateway.omg(*new)
+    took_s = time.monotonic() - began
+    before = len(provider.history)
+    gateway.say(f"{SESSION}:thread:three-commands", QUESTION)
+    assert any(ANSWER in str(r.body) for r in provider.history[before:] if r.body.get("tools"))
+    print(f"README's commands for OpenClaw after pip: {took_s:.1f} s")
 
 
 @pytest.mark.usefixtures("installed_now")
