@@ -1,10 +1,11 @@
 """
 Imports a synthetic ChatGPT export as a new user would, by the rules: time, memory, and whether each chat is found.
 
-    python bench/imports.py [--chats 1000] [--megabytes 400] [--kills 3]
+    python bench/imports.py [--chats 1000] [--megabytes 400] [--kills 3] [--beside 300]
 
 A chat has messages, code that ran, pages that were read, a side branch and a deleted message; images fill the zip up. The
-command is killed the given number of times. Then every chat's own word is looked for by search.
+command is killed the given number of times. Then every chat's own word is looked for by search. With --beside, a daemon is up
+after that, as many other chats are imported, and its prompts are timed before and meanwhile.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ import json
 import os
 import random
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import zipfile
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -26,7 +29,9 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / 
 
 from exports import at, chat, node
 
+from omg.client import ask_daemon
 from omg.config import Config
+from omg.errors import OmgError
 from omg.memory import Memory
 
 WORDS = "harbour map bakery river winter ticket garden invoice window letter train copper lemon engine paper".split()
@@ -67,12 +72,12 @@ def one_chat(n: int, dice: random.Random) -> dict:
     return made
 
 
-def build(path: Path, chats: int, megabytes: int) -> None:
+def build(path: Path, chats: int, megabytes: int, first: int = 0) -> None:
     dice = random.Random(44)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         with archive.open("conversations-000.json", "w", force_zip64=True) as file:
-            for n in range(chats):
-                file.write((b"[" if n == 0 else b",") + json.dumps(one_chat(n, dice)).encode())
+            for n in range(first, first + chats):
+                file.write((b"[" if n == first else b",") + json.dumps(one_chat(n, dice)).encode())
             file.write(b"]")
         json_bytes = archive.infolist()[0].file_size
         images = max(0, megabytes * 1_000_000 - json_bytes) // 1_000_000
@@ -88,6 +93,7 @@ def main() -> None:
     options.add_argument("--chats", type=int, default=1000)
     options.add_argument("--megabytes", type=int, default=400)
     options.add_argument("--kills", type=int, default=3)
+    options.add_argument("--beside", type=int, default=0)
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path, home = Path(folder) / "export.zip", Path(folder) / "home"
@@ -128,6 +134,53 @@ def main() -> None:
             print(
                 f"found by search: {noted} notes, {said} messages of {given.chats}; messages kept: {lines} of {given.chats * 16}"
             )
+        if given.beside:
+            build(path, given.beside, 0, first=given.chats)
+            time_prompts_beside(home, env, command, given.chats)
+
+
+def time_prompts_beside(home: Path, env: dict[str, str], command: list[str], known: int) -> None:
+    """Print how long a prompt takes (ms) at a daemon, idle and while *command* imports."""
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    daemon = subprocess.Popen([*command[:3], "serve"], env=env, **quiet)
+    try:
+        until = time.monotonic() + 60
+        while time.monotonic() < until and not answered(home):
+            time.sleep(0.2)
+        stop = time.monotonic() + 15
+        print(f"prompts alone:            {prompts(home, known, lambda: time.monotonic() > stop)}")
+        importing = subprocess.Popen(command, env=env, **quiet)
+        print(f"prompts beside an import: {prompts(home, known, lambda: importing.poll() is not None)}")
+    finally:
+        daemon.terminate()
+        daemon.wait()
+
+
+def answered(home: Path) -> bool:
+    try:
+        return bool(ask_daemon(home, "/health", {}))
+    except OmgError:
+        return False
+
+
+def prompts(home: Path, known: int, ended: Callable[[], bool]) -> str:
+    took, given = [], 0
+    while not ended():
+        n = len(took) % known
+        body = {
+            "sessionKey": "agent:main:main",
+            "trigger": "user",
+            "prompt": f"Where does my colleague Person{n} live?",
+        }
+        began = time.perf_counter()
+        answer = ask_daemon(home, "/inject", body)
+        took.append(1000 * (time.perf_counter() - began))
+        given += f"Town{n}." in json.dumps(answer)
+        time.sleep(0.1)
+    p50, p95 = statistics.quantiles(took, n=20)[9], statistics.quantiles(took, n=20)[18]
+    return (
+        f"p50 {p50:.0f} ms, p95 {p95:.0f}, most {max(took):.0f}; {given} of {len(took)} were given the answer"
+    )
 
 
 def done(home: Path) -> int:
