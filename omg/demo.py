@@ -33,7 +33,7 @@ from .importers import import_drops, read_drops
 from .llm.replies import Ask, ModelQuestion, ModelReply
 from .memory import Memory
 from .node.note import Node
-from .text.words import cut_text
+from .text.words import cut_text, written_words
 from .worker.nights import NightDone
 
 SAMPLE_FOLDER = Path(__file__).parent / "sample"
@@ -83,7 +83,7 @@ class Replay:
 
     @cached_property
     def _words(self) -> dict[Recorded, frozenset[str]]:
-        return {row: words_of(row.question) for row in self.rows}
+        return {row: written_words(row.question) for row in self.rows}
 
     def __call__(self, question: ModelQuestion) -> ModelReply:
         row = self.nearest(question)
@@ -93,15 +93,11 @@ class Replay:
         return ModelReply(row.reply, "a careful model, recorded", 0, 0)
 
     def nearest(self, question: ModelQuestion) -> Recorded:
-        asked = words_of(question.user)
+        asked = written_words(question.user)
         rows = [row for row in self.rows if row.purpose == question.purpose]
         if not rows:
             raise ModelUnavailable(f"the demo has no reply to a question of this kind: {question.purpose}")
         return max(rows, key=lambda r: len(asked & self._words[r]) / len(asked | self._words[r]))
-
-
-def words_of(text: str) -> frozenset[str]:
-    return frozenset(re.findall(r"\w+", text))
 
 
 def prompt_digest(question: ModelQuestion) -> str:
@@ -254,7 +250,7 @@ def show(story: Story, console: Console, *, offline: bool) -> None:
     show_notes(story, console)
     story.sleep()
     heading(console, f"The night of {NIGHT:%d %B}: {story.night['headline']}")
-    for line in map(plain, story.night["summary"][: LINES["night"]]):
+    for line in map(without_links, story.night["summary"][: LINES["night"]]):
         put(console, "", line)
     put(console, "", f"Maps: {', '.join(story.maps())}")
     heading(console, "What you can take back")
@@ -288,7 +284,7 @@ def show_notes(story: Story, console: Console) -> None:
         for note in sorted(changed, key=lambda n: len(history_of(n)))[-1:]:
             put(console, note.type, note.description, style="bold")
             for line in history_of(note)[-LINES["history"] :]:
-                put(console, "", f"before: {plain(line)}", style="dim")
+                put(console, "", f"before: {without_links(line)}", style="dim")
     lies = [n for n in notes if LIE in f"{n.description} {n.body}"]
     put(
         console,
@@ -322,10 +318,10 @@ def history_of(note: Node) -> list[str]:
 
 def items_of(text: str) -> list[str]:
     """The list items of a slice, without the headings and remarks around them."""
-    return [plain(line[2:]) for line in text.splitlines() if line.startswith("- ")]
+    return [without_links(line[2:]) for line in text.splitlines() if line.startswith("- ")]
 
 
-def plain(line: str) -> str:
+def without_links(line: str) -> str:
     """*line* with links as they are read."""
     return re.sub(r"\[\[(?:[^\]|]*\|)?([^\]]*)\]\]", r"\1", line)
 
