@@ -134,7 +134,9 @@ def what_became(before: Node | None, after: Node | None, change: Change) -> str:
         return "removed"
     if before and after:
         if after.status != before.status:
-            return {"superseded": "replaced", "dormant": "set aside", "archived": "set aside"}.get(after.status, "brought back")
+            return {"superseded": "replaced", "dormant": "set aside", "archived": "set aside"}.get(
+                after.status, "brought back"
+            )
         if after.loop == "done" and before.loop != "done":
             return "closed"
         if (after.description, after.body) == (before.description, before.body):
