@@ -83,15 +83,15 @@ def test_words_taken_out_while_the_observer_answers_are_not_written_back(
     (path,) = told(home.find(MAIN))
     say(home, "My sister Maya lives in Lisbon.", f"I prefer {SECRET} tea.", observe=False)
     home.intake.take_in()
-    replies = run.replies_to
+    ask = run.ask_about
 
-    def meanwhile(plan: Any, *args: Any, **more: Any) -> Any:
-        plan.amend(path, priority="high")
+    def meanwhile(batch: Any, *args: Any) -> Any:
+        batch.plan.amend(path, priority="high")
         redact(home)
         monkeypatch.undo()
-        yield from replies(plan, *args, **more)
+        return ask(batch, *args)
 
-    monkeypatch.setattr(run, "replies_to", meanwhile)
+    monkeypatch.setattr(run, "ask_about", meanwhile)
     home.work(force=True)
     assert traces(home) == []
     home.work(force=True)

@@ -20,7 +20,7 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -128,6 +128,14 @@ class Said:
     # message id → its conversation, if that is not *session*
     sessions: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def tokens(self) -> int:
+        return sum(p.tokens for p in self.pending) or sum(m.tokens for m in self.messages)
+
+    @property
+    def made_of(self) -> str:
+        return "|".join([*(p.name for p in self.pending), *self.read])
+
 
 def pending_batches(pending: Sequence[Pending], limit: int) -> Iterator[list[Pending]]:
     """
@@ -184,6 +192,24 @@ def observe_batch(
     return observe_said(graph, said, observer, config, tell)
 
 
+@dataclass(slots=True)
+class Batch:
+    """A batch under way: what is planned of it, and how its conversation stands after the pieces that were asked about."""
+
+    plan: Plan
+    said: Said
+    observer: Observer
+    config: Config
+    before: list[Message]  # the last messages before the next piece
+    current: dict[str, str]  # the conversation's hints; at night none, for they tell what came later
+    shared: list[str]  # names of the hints that other conversations may see
+    hints: dict[str, str] = field(default_factory=dict)  # that replies have set
+    edits: int = 0  # that were proposed
+    cut: int = 0  # replies whose end is missing
+    dropped: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+
 def observe_said(
     graph: Graph,
     said: Said,
@@ -195,110 +221,124 @@ def observe_said(
     Observe *said* and write the notes. Raises ModelError if no model answered, and Stale if some of *said* was forgotten
     while the model was asked; both leave everything as it was.
     """
-    session, messages = said.session, said.messages
-    tokens_in = sum(p.tokens for p in said.pending) or sum(m.tokens for m in messages)
-    of = "|".join([*(p.name for p in said.pending), *said.read])
-    started, id = time.monotonic(), receipt_id(said.at, of=of)
-    told = {"session": session, "tokens": tokens_in, "messages": len(messages), "model": observer.model}
-    tell("observation_start", cycle=id, **told)
-    day = day_of_ms(messages[-1].timestamp, graph.zone) if messages else datetime.now(UTC).date()
-    plan, redactions = Plan(graph, day), graph.state().redactions
-    own = graph.state().sessions.get(session) or SessionState()
-    # at night they tell what came later
-    current = {} if said.read else {key: getattr(own, key) for key in HINTS}
-    seen = list(own.shared)
-    total, edits = ParsedReply(), 0
-    kept = KeptReplies(graph, observer)
-    replies = replies_to(
-        plan, replace(observer, ask=kept if observer.ask else None), said, current=current, config=config
-    )
+    started, id = time.monotonic(), receipt_id(said.at, of=said.made_of)
+    told = {"session": said.session, "tokens": said.tokens, "messages": len(said.messages)}
+    tell("observation_start", cycle=id, **told, model=observer.model)
+    redactions, kept = graph.state().redactions, KeptReplies(graph, observer)
+    batch = begun(graph, said, replace(observer, ask=kept if observer.ask else None), config)
     with kept:
-        for reply in replies:
-            if not graph.folder.is_dir():
-                raise Stale("forgotten whole while the model was asked")
-            plan.apply_all(reply.edits)
-            for path in reply.taken:
-                with suppress(NotFound, BadNode):  # a person removed it, or what it corrects, meanwhile
-                    take_up(plan, path)
-            total.hints |= reply.hints
-            current |= reply.hints
-            seen[:] = [key for key in HINTS if key in (reply.shared if key in reply.hints else seen)]
-            total.dropped += reply.dropped
-            total.refused += reply.refused
-            edits += reply.proposed
-            total.cut += reply.cut
-    answered = graph.index.ask(last_messages, session, messages[0].timestamp, LOOKED_BACK) if messages else []
-    for path in accepted_proposals(graph, answered, messages) if not said.read else ():
-        with suppress(NotFound, BadNode):
+        pieces = pieces_of(batch)
+        while pieces:
+            piece = pieces.pop(0)
+            shown = shown_of(batch, piece)
+            replies = ask_about(batch, piece, shown)
+            if replies is None:  # the reply was cut short
+                pieces[:0] = split_halves(piece)
+                continue
+            for reply in replies:
+                add_to_plan(batch, reply)
+            batch.before = [*batch.before, *piece][-LOOKED_BACK:]
+    finish_plan(batch)
+    observed = write_batch(batch, id=id, redactions=redactions)
+    if observer.ask is not None:
+        kept.file.unlink(missing_ok=True)
+    for why in observed.dropped:
+        tell("edit_refused", session=said.session, reason=why.partition(": ")[2] or why)
+    ms = round((time.monotonic() - started) * 1000)
+    about = {"session": said.session, "model": observer.model, "cut": batch.cut, "duration_ms": ms}
+    tell("observation_end", **about, **observed.told())
+    return observed
+
+
+def begun(graph: Graph, said: Said, observer: Observer, config: Config) -> Batch:
+    messages = said.messages
+    day = day_of_ms(messages[-1].timestamp, graph.zone) if messages else datetime.now(UTC).date()
+    own = graph.state().sessions.get(said.session) or SessionState()
+    current = {} if said.read else {key: getattr(own, key) for key in HINTS}
+    before = said_last(graph, said.session, messages)
+    return Batch(Plan(graph, day), said, observer, config, before, current, list(own.shared))
+
+
+def pieces_of(batch: Batch) -> list[tuple[Message, ...]]:
+    """The messages in pieces that fit the model's window."""
+    messages, observer = batch.said.messages, batch.observer
+    by_sentence = observer.ask is None or is_small_model(batch.config, observer)
+    if batch.plan.graph.identity.scope == "group" and by_sentence:
+        messages = with_strangers(messages)  # a model is shown the names as they are
+    return split_messages(
+        messages, int(min(batch.config.observation.max_tokens_per_batch, observer.window * WINDOW_SHARE))
+    )
+
+
+def shown_of(batch: Batch, piece: Sequence[Message]) -> ShownToObserver:
+    """What the Observer is shown of *piece* and of what is known."""
+    said, graph = batch.said, batch.plan.graph
+    so_far = TalkSoFar(said.session, batch.current, batch.before)
+    shown = shown_notes(batch.plan, piece, so_far, batch.observer, batch.config)
+    talks = {h: (said.sessions.get(m.id, talk), m) for h, (talk, m) in shown.messages.items()}
+    return replace(shown, messages=talks, proposals=proposals_of(graph, piece))
+
+
+def ask_about(batch: Batch, piece: Sequence[Message], shown: ShownToObserver) -> list[ParsedReply] | None:
+    """
+    The replies about *piece*, checked. None if a reply was cut short and *piece* has several messages, which are to be asked
+    about in halves.
+    """
+    graph, observer, config, agent = batch.plan.graph, batch.observer, batch.config, batch.said.agent
+    if observer.ask is None:
+        recent = {e.path for e in notes_of_last(graph, batch.before, piece[0].timestamp)}
+        found = observe_offline(piece, list(shown.notes.values()), graph.zone, batch.before[-1:], recent)
+        both = (found, {"edits": agents_own_notes(shown)})
+        return [settled_reply(parse_value(edits, shown), shown, []) for edits in both]
+    if is_small_model(config, observer):
+        return list(message_by_message(shown, observer.ask, config, agent))
+    reply = asked(observer.ask, "observe", render_question(shown), config, agent)
+    if reply.cut and len(split_halves(piece)) > 1:
+        log.info("%s: a reply about %d messages was cut short", observer.model, len(piece))
+        return None
+    parsed = parse_answer(reply, shown, observer.model)
+    if batch.said.read:  # it tells how things stood then
+        parsed.hints = {}
+    parsed = without_twins(batch.plan, parsed, shown, observer.ask, agent)
+    replies = [checked(parsed, shown, observer, reply.model, agent)]
+    if material := render_material(shown):
+        reply = asked(observer.ask, "observe-material", material, config, agent)
+        told = parse_answer(reply, shown, observer.model, material=True)
+        replies.append(settled_reply(told, shown, []))
+    return replies
+
+
+def add_to_plan(batch: Batch, reply: ParsedReply) -> None:
+    if not batch.plan.graph.folder.is_dir():
+        raise Stale("forgotten whole while the model was asked")
+    batch.plan.apply_all(reply.edits)
+    take_up_all(batch.plan, reply.taken)
+    batch.hints |= reply.hints
+    batch.current |= reply.hints
+    batch.shared = [k for k in HINTS if k in (reply.shared if k in reply.hints else batch.shared)]
+    batch.edits += reply.proposed
+    batch.cut += reply.cut
+    batch.dropped += reply.dropped
+    batch.refused += reply.refused
+
+
+def take_up_all(plan: Plan, paths: Iterable[str]) -> None:
+    for path in paths:
+        with suppress(NotFound, BadNode):  # a person removed it, or what it corrects, meanwhile
             take_up(plan, path)
+
+
+def finish_plan(batch: Batch) -> None:
+    """Settle proposals, link names, and file loose notes, once all that was said is planned."""
+    plan, said = batch.plan, batch.said
+    graph, messages = plan.graph, said.messages
+    if not said.read:
+        before = said_last(graph, said.session, messages)
+        take_up_all(plan, accepted_proposals(graph, before, messages))
     settle_proposals(plan, sorted(plan.waiting))
     link_names(plan, [p for p, d in plan.drafts.items() if d.text != d.before], graph.index.entries())
     if not said.read:
         file_loose_notes(plan, messages)
-    hints = {**total.hints, "shared": seen} if total.hints and not said.read else {}
-    observed = write_batch(plan, said, total.refused, id=id, hints=hints, redactions=redactions)
-    if observer.ask is not None:
-        kept.file.unlink(missing_ok=True)
-    observed.edits = edits
-    for why in [*total.dropped, *plan.dropped]:
-        tell("edit_refused", session=session, reason=why.partition(": ")[2] or why)
-    observed.tokens_in, observed.dropped = tokens_in, total.dropped + plan.dropped
-    ms = round((time.monotonic() - started) * 1000)
-    tell(
-        "observation_end",
-        session=session,
-        model=observer.model,
-        cut=total.cut,
-        duration_ms=ms,
-        **observed.told(),
-    )
-    return observed
-
-
-def replies_to(
-    plan: Plan, observer: Observer, said: Said, *, current: Mapping[str, str], config: Config
-) -> Iterator[ParsedReply]:
-    """
-    The parsed replies about *said*, which is split into pieces that fit the model's window. The caller applies the edits of
-    each reply before it takes the next one.
-
-    *current*: the conversation's hints, which the caller updates after each reply. If a reply was cut short, its piece is
-    asked about again in halves, down to a single message.
-    """
-    graph, messages = plan.graph, said.messages
-    if graph.identity.scope == "group" and (observer.ask is None or is_small_model(config, observer)):
-        messages = with_strangers(messages)  # a model is shown the names as they are
-    room = int(min(config.observation.max_tokens_per_batch, observer.window * WINDOW_SHARE))
-    agent, waiting = said.agent, split_messages(messages, room)
-    before = said_last(graph, said.session, messages)
-    while waiting:
-        piece = waiting.pop(0)
-        shown = shown_notes(plan, piece, TalkSoFar(said.session, current, before), observer, config)
-        talks = {h: (said.sessions.get(m.id, talk), m) for h, (talk, m) in shown.messages.items()}
-        shown = replace(shown, messages=talks, proposals=proposals_of(graph, piece))
-        if observer.ask is None:
-            entries = list(shown.notes.values())
-            recent = {e.path for e in notes_of_last(graph, before, piece[0].timestamp)}
-            offline = observe_offline(piece, entries, graph.zone, before[-1:], recent)
-            for found in (offline, {"edits": agents_own_notes(shown)}):
-                yield settled_reply(parse_value(found, shown), shown, [])
-        elif is_small_model(config, observer):
-            yield from message_by_message(shown, observer.ask, config, agent)
-        else:
-            reply = asked(observer.ask, "observe", render_question(shown), config, agent)
-            if reply.cut and len(parts := split_halves(piece)) > 1:
-                log.info("%s: a reply about %d messages was cut short", observer.model, len(piece))
-                waiting[:0] = parts
-                continue
-            parsed = parse_answer(reply, shown, observer.model)
-            if said.read:  # it tells how things stood then
-                parsed.hints = {}
-            parsed = without_twins(plan, parsed, shown, observer.ask, agent)
-            yield checked(parsed, shown, observer, reply.model, agent)
-            if material := render_material(shown):
-                reply = asked(observer.ask, "observe-material", material, config, agent)
-                yield settled_reply(parse_answer(reply, shown, observer.model, material=True), shown, [])
-        before = [*before, *piece][-LOOKED_BACK:]
 
 
 def asked(ask: Ask, prompt: str, text: str, config: Config, agent: str) -> ModelReply:
@@ -423,10 +463,9 @@ def file_loose_notes(plan: Plan, messages: Sequence[Message]) -> None:
             plan.rewrite(draft, draft.node, Rebase(history=line))
 
 
-def write_batch(
-    plan: Plan, said: Said, refused: Sequence[str], *, id: str, hints: Mapping[str, Any], redactions: int
-) -> Observed:
+def write_batch(batch: Batch, *, id: str, redactions: int) -> Observed:
     """Under the vault's lock: the receipt, the files, the archive, the index."""
+    plan, said = batch.plan, batch.said
     graph, session, messages = plan.graph, said.session, said.messages
     silent = session == INBOX_SESSION or bool(said.read)  # no conversation, or not one of now
     with graph.lock():
@@ -441,7 +480,7 @@ def write_batch(
         if there != set(messages):
             raise Stale("what was observed has been forgotten meanwhile; nothing of it was written")
         said_ms = round(last_said(messages).timestamp() * 1000)
-        hints = {} if silent else hints
+        hints = {**batch.hints, "shared": batch.shared} if batch.hints and not silent else {}
         if graph.tombstones.messages(m.id for m in messages):  # forgotten while the model was thinking
             hints = {}
         live = {**hints, "last_ms": said_ms} | ({"at_ms": said_ms} if hints else {})
@@ -462,13 +501,22 @@ def write_batch(
             hints=told,
             unread=dict(said.unread),
             read=said.read,
-            summary=(*summary, *refused),
+            summary=(*summary, *batch.refused),
             tokens=plan.written_tokens(),
         )
         outcome = commit_receipt(graph, receipt)
         graph.vault.settle()  # else an import would leave every former version of every map
     notes = sum(c.path.startswith("nodes/") and c.after is not None for c in receipt.changes)
-    return Observed(receipt.id, outcome, notes, len(messages), tokens_out=receipt.tokens)
+    return Observed(
+        receipt.id,
+        outcome,
+        notes,
+        len(messages),
+        tokens_in=said.tokens,
+        tokens_out=receipt.tokens,
+        edits=batch.edits,
+        dropped=[*batch.dropped, *plan.dropped],
+    )
 
 
 def last_said(messages: Sequence[Message]) -> datetime:
