@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakMethod
 
@@ -73,6 +73,61 @@ LINK_END = re.compile(r"\\?\||#")  # where the target of a link ends
 def with_link(text: str, old: str, new: str) -> str:
     """*text* with every wikilink to *old* leading to *new*; labels and headings stay."""
     return re.sub(rf"\[\[{re.escape(old)}(?:\.md)?(?=\\?\||\]|#)", lambda _: f"[[{new}", text)
+
+
+def last_said_ms(node: Node) -> int:
+    return max((s.timestamp for s in node.sources), default=0)
+
+
+def without_outdated(edit: Edit, old: Node) -> Edit:
+    """*edit*, which of an older conversation than *old* sets nothing that was set since, if it says nothing itself."""
+    if edit.description or edit.body or edit.drop or not 0 < edit.said_ms < last_said_ms(old):
+        return edit
+    return replace(
+        edit, event=old.event or edit.event, loop=old.loop or edit.loop, sets=edit.sets & {"title"}
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Restated:
+    """An update that is to be drafted: the note as it is drafted by now, the edit, and the note as the edit makes it."""
+
+    draft: NoteDraft
+    edit: Edit
+    node: Node
+
+    @property
+    def old(self) -> Node:
+        return self.draft.node
+
+    @property
+    def anew(self) -> bool:
+        """Whether the note gets another type or title, and may be renamed."""
+        return self.draft.ours and (self.node.type, self.edit.title) != (self.old.type, self.old.title)
+
+    @property
+    def says_nothing_new(self) -> bool:
+        old = self.old
+        return not self.anew and replace(self.node, sources=old.sources, updated=old.updated) == old
+
+    @property
+    def restated(self) -> bool:
+        """Whether the note says something else."""
+        other = self.node.description != self.old.description
+        return other or (
+            self.draft.written and split_history(self.node.body)[0] != split_history(self.old.body)[0]
+        )
+
+    @property
+    def late(self) -> bool:
+        """Whether the edit tells of an older conversation than the note, which is not of the same reply."""
+        says = self.edit.description or self.edit.body or self.edit.drop
+        return bool(says) and self.edit.about is None and 0 < self.edit.said_ms < last_said_ms(self.old)
+
+    @property
+    def stated(self) -> bool:
+        """Whether a person stated what the note says. An edit without a source is their command: they write it anew."""
+        return self.draft.stated and (self.draft.touched or bool(self.edit.sources))
 
 
 class Plan:
@@ -232,40 +287,45 @@ class Plan:
         """Update the note in place; its former statement and each removed sentence move to History."""
         assert edit.target is not None
         draft = self.draft(edit.target)
-        old = draft.node
-        last_ms = max((s.timestamp for s in old.sources), default=0)
-        late = 0 < edit.said_ms < last_ms
-        if late and not (edit.description or edit.body or edit.drop):  # what was set since stays
-            sets = edit.sets & {"title"}
-            edit = replace(edit, event=old.event or edit.event, loop=old.loop or edit.loop, sets=sets)
-            late = False
-        node = self.updated(old, edit)
-        sources, restated = node.sources, node.description != old.description
-        if draft.written:
-            restated |= split_history(node.body)[0] != split_history(old.body)[0]
-        anew = draft.ours and (node.type, edit.title) != (old.type, old.title)
-        if not anew and replace(node, sources=old.sources, updated=old.updated) == old:
-            if sources == old.sources:
-                return old.path
-            return self.rewrite(draft, replace(old, sources=sources), Rebase())
-        if old.path in self.graph.carried and sources == old.sources:
-            return old.path  # a rebuild: the person had what these messages said before them
-        if late and edit.about is None:
-            if restated and edit.origin in PERSONS and old.origin not in PERSONS:  # their word does not yield
-                return self.create(replace(edit, op="create", target=None, links=(*edit.links, old.path)))
-            return self.recall_earlier(draft, edit)
-        # An edit without a source is a person's command: they write their own text anew.
-        stated = draft.stated and (draft.touched or bool(edit.sources))
-        if stated and restated and self.said_since(edit, old.path):
-            return self.succeed(edit, old)
-        if stated and restated and edit.said_ms > last_ms and edit.origin in PERSONS:
-            return self.put_beside(edit, old)
-        if stated and draft.ours and restated:
-            return self.recall_earlier(draft, edit)
-        if anew:
+        edit = without_outdated(edit, draft.node)
+        change = Restated(draft, edit, self.updated(draft.node, edit))
+        return self.way_of(change)(change)
+
+    def way_of(self, change: Restated) -> Callable[[Restated], str | None]:
+        """How *change* is drafted; it drafts nothing."""
+        edit, old, restated = change.edit, change.old, change.restated
+        theirs, more_sources = edit.origin in PERSONS, change.node.sources != old.sources
+        if change.says_nothing_new:
+            return self.add_sources if more_sources else self.keep
+        if old.path in self.graph.carried and not more_sources:
+            return self.keep  # a rebuild: the person had what these messages said before them
+        if change.late:  # a person's word does not yield
+            beside = restated and theirs and old.origin not in PERSONS
+            return self.create_beside if beside else self.recall_earlier
+        if not (change.stated and restated):
+            return self.update_in_place
+        if self.said_since(edit, old.path):
+            return self.succeed
+        if edit.said_ms > last_said_ms(old) and theirs:
+            return self.put_beside
+        return self.recall_earlier if change.draft.ours else self.update_in_place
+
+    def keep(self, change: Restated) -> str:
+        return change.old.path
+
+    def add_sources(self, change: Restated) -> str:
+        return self.rewrite(change.draft, replace(change.old, sources=change.node.sources), Rebase())
+
+    def create_beside(self, change: Restated) -> str | None:
+        links = (*change.edit.links, change.old.path)
+        return self.create(replace(change.edit, op="create", target=None, links=links))
+
+    def update_in_place(self, change: Restated) -> str:
+        draft, edit, old, node = change.draft, change.edit, change.old, change.node
+        if change.anew:
             node = self.renamed(node, edit, old, stays=draft.touched)
         loop = {"loop": node.loop} if node.loop != old.loop else {}
-        theirs = self.lift_contradictions(old) if restated and draft.ours else []
+        theirs = self.lift_contradictions(old) if change.restated and draft.ours else []
         path = self.rewrite(draft, node, Rebase(set=loop, history=news_line(self.day, edit, old)))
         for other in theirs:
             if self.said_since(edit, other):
@@ -329,7 +389,7 @@ class Plan:
         to be told of, if not as it is."""
         assert edit.target is not None
         old = old or self.draft(edit.target).node
-        earlier = edit.said_ms and edit.said_ms < max((s.timestamp for s in old.sources), default=0)
+        earlier = edit.said_ms and edit.said_ms < last_said_ms(old)
         if one_line(edit.description) == old.description or earlier:
             return self.update(edit)
         line = f"{former_state(old, old.event, self.day)} ({wikilink(old.path, old.title)})"
@@ -341,9 +401,10 @@ class Plan:
                 self.amend(path, pinned=True)
         return path
 
-    def succeed(self, edit: Edit, old: Node) -> str | None:
-        """Draft a successor of *old*, whose text a person wrote: *old* as *edit* updates it, in a file of its own. Words of
-        less trust than *edit* stay behind."""
+    def succeed(self, change: Restated) -> str | None:
+        """Draft a successor of a note whose text a person wrote: the note as the edit updates it, in a file of its own. Words
+        of less trust than the edit stay behind."""
+        edit, old = change.edit, change.old
         said, text = told_words(edit.description), self.draft(old.path).text
         main, lines = split_history(old.body)
         main = H1.sub("", main, count=1).strip()
@@ -376,9 +437,10 @@ class Plan:
             self.amend(path, sources=sources, extra={**node.extra, **made.extra})
         return path
 
-    def put_beside(self, edit: Edit, old: Node) -> str | None:
-        """Draft what *edit* says as a note that contradicts *old*: it is news to its messages, but older than what a person
-        wrote there since, so nothing tells which holds."""
+    def put_beside(self, change: Restated) -> str | None:
+        """Draft what the edit says as a note that contradicts the old one: it is news to its messages, but older than what a
+        person wrote there since, so nothing tells which holds."""
+        edit, old = change.edit, change.old
         beside = next((path for path in old.contradicts if self.draft(path).ours), None)
         loop, event = edit.loop or old.loop, edit.event or old.event
         edit = replace(edit, about=None, target=beside, loop=loop, event=event)
@@ -387,8 +449,9 @@ class Plan:
             self.contradict(path, old.path)
         return path
 
-    def recall_earlier(self, draft: NoteDraft, edit: Edit) -> str:
-        """Add *edit* to the History alone: it comes from an older conversation than the note."""
+    def recall_earlier(self, change: Restated) -> str:
+        """Add the edit to the History alone: it comes from an older conversation than the note."""
+        draft, edit = change.draft, change.edit
         line = news_line(self.day, edit, draft.node)
         main, lines = split_history(draft.node.body)
         lines = tuple(sorted(dict.fromkeys((*lines, line)), key=lambda line: line[:12]))  # by day
