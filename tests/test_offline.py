@@ -113,6 +113,26 @@ def test_what_was_noted_is_not_noted_again(said):
     assert edits(said, known=noted) == []
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Remember: always answer in metric units.",
+        "Remember to always answer in metric units.",
+        "Remember that you should always use metric units.",
+        "Merk dir: antworte immer kurz.",
+        "Recuerda: responde siempre en español.",
+        "Retiens : réponds toujours en français.",
+    ],
+)
+def test_what_is_to_be_remembered_as_a_rule_is_a_standing_wish(said):
+    assert [(e["type"], e["standing"]) for e in edits(said)] == [("preference", True)]
+
+
+@pytest.mark.parametrize("said", ["Remember: the code is always 4711.", "Remember to call Ann."])
+def test_what_is_to_be_remembered_otherwise_is_no_standing_wish(said):
+    assert not any(e["standing"] for e in edits(said))
+
+
 def test_of_a_sentence_that_goes_on_the_clause_that_earns_the_note_is_quoted():
     edit = only(
         "I'm trying to finish the essay, and I moved to Oslo on 3 February, but I'm not sure where to begin."
