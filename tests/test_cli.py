@@ -367,3 +367,26 @@ def test_omg_alone_says_what_is_there_and_what_to_do_next(home):
     lines = omg_here().stdout.splitlines()
     assert len(lines) <= 10
     assert "1 turn to be observed" in "\n".join(lines) and "omg observe" in lines[-1]
+
+
+def test_show_marks_where_it_cuts_a_message(tmp_path: Path) -> None:
+    run("init", str(tmp_path / "vault"))
+    long = "I like green tea. " + "The harbour is foggy again and nobody sails. " * 12 + "The end."
+    run("import", str(chat(tmp_path, long)), "--yes")
+    note = next((tmp_path / "vault/nodes").glob("preference/*.md")).stem
+    said = run("show", note).stdout.partition("It was said:")[2]
+    assert "The end." not in said and "…" in said and "--json" in said
+    assert "The end." in run("show", note, "--json").stdout
+
+
+def test_while_it_waits_for_a_model_it_says_so_and_how_to_leave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("init", str(tmp_path / "vault"))
+    run("import", str(chat(tmp_path, "I like green tea.")), "--yes", "--no-observe")
+    settings = {"OBSERVATION_MODEL": "openai/x", "LLM_API_BASE": "http://127.0.0.1:9/v1", "LLM_API_KEY": "k"}
+    for name, value in {**settings, "LLM_ATTEMPTS": "1"}.items():
+        monkeypatch.setenv(f"OMG_{name}", value)
+    done = run("observe", code=1)
+    assert "asking openai/x; Ctrl-C leaves it" in done.stderr
+    assert "not observed" in done.stderr

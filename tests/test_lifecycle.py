@@ -489,6 +489,6 @@ def test_events_are_followed_from_now_on_though_the_file_begins_anew(omg, monkey
     threading.Timer(0.1, tell).start()
     assert [event["event"] for event in islice(stream, 2)] == ["one", "two"]
     assert (
-        event_text({"at": "2026-03-02T09:00:00.000+00:00", "event": "one", "tokens": 3}, UTC)
+        event_text({"at": "2026-03-02T09:00:00.000+00:00", "event": "one", "tokens": 3, "split": 0}, UTC)
         == "2026-03-02 09:00:00 one tokens=3"
     )

@@ -330,6 +330,9 @@ def observe_all(memory: Memory, *, force: bool = True) -> WorkDone:
     def waiting() -> int:
         return sum(p.tokens for g in memory.registry.graphs() for p in g.pending())
 
+    models = memory.worker.models()
+    if waiting() and models[0] != "offline" and not memory.worker.away(models):
+        warn(f"asking {', else '.join(models)}; Ctrl-C leaves it, and what waits is observed later")
     with progress_bar("observing", waiting()) as advance, following(waiting, advance):
         answer = memory.observe(force=force)
     for left in answer["waiting"]:

@@ -23,6 +23,7 @@ from urllib.parse import quote
 import typer
 
 from ..errors import BadInput, NotFound, how_many
+from ..text.words import cut_text
 from .app import (
     IdentityOption,
     JsonFlag,
@@ -51,6 +52,8 @@ OBSIDIAN_VAULTS = (  # where Obsidian keeps the list of its vaults: Linux, Flatp
     ".var/app/md.obsidian.Obsidian/config/obsidian/obsidian.json",
     "Library/Application Support/obsidian/obsidian.json",
 )
+
+SHOWN_CHARS = 300  # of a message
 
 
 @app.command("list")
@@ -110,7 +113,9 @@ def show_command(
         if note.messages:
             print("\nIt was said:")
         for m in note.messages:
-            print(f"  {day_of_ms(m.timestamp, graph.zone)} {m.role}: {m.text[:300]}")
+            print(f"  {day_of_ms(m.timestamp, graph.zone)} {m.role}: {cut_text(m.text, SHOWN_CHARS)}")
+        if any(len(m.text) > SHOWN_CHARS for m in note.messages):
+            print("  (… marks what is left out here; --json has it whole)")
 
 
 def note_page(note: OpenNote, said: str, file: Path) -> str:

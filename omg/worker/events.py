@@ -110,6 +110,8 @@ def follow_events(home: Path) -> Iterator[dict[str, Any]]:
 
 
 def event_text(event: Mapping[str, Any], zone: tzinfo) -> str:
-    """An event as a line for people, who live in *zone*."""
-    rest = " ".join(f"{k}={v}" for k, v in event.items() if k not in ("at", "event") and v not in ("", None))
+    """An event as a line for people, who live in *zone*, without what is empty or 0."""
+    rest = " ".join(
+        f"{k}={v}" for k, v in event.items() if k not in ("at", "event") and v not in ("", None, 0)
+    )
     return f"{time_text(str(event.get('at', '')), zone, 'seconds')} {event['event']} {rest}".strip()
