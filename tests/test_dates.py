@@ -158,6 +158,12 @@ def test_a_full_date_that_is_past_and_was_looked_forward_to_has_probably_happene
     assert mark_past_plans(text, SAID) == expected
 
 
+def test_the_day_on_which_it_was_said_is_no_plan() -> None:
+    text = "Decided to tell people starting 2023-05-01 (told on 2023-05-02)."
+    assert mark_past_plans(text, SAID, said=date(2023, 5, 2)) == text
+    assert "has probably happened" in mark_past_plans(text, SAID, said=date(2023, 5, 1))
+
+
 @given(
     st.lists(
         st.sampled_from(["on ", "2023-05-03", "May 3, 2023", "(", ")", ". ", "will ", "[[a", "]]", "\n"])

@@ -351,6 +351,11 @@ def test_prompt_says_how_long_ago_and_what_is_due() -> None:
     }
 
 
+def test_what_an_older_note_was_told_on_its_day_is_no_plan() -> None:
+    told = entry("nodes/episode/f", event="2026-03-05", created=date(2026, 2, 20), updated=date(2026, 3, 5))
+    assert "has probably happened" not in "".join(lines(prompt(told)))
+
+
 def test_prompt_is_chronological_with_gaps_between_happenings() -> None:
     text = prompt(
         entry("nodes/episode/late", event="2026-03-09"),

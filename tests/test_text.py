@@ -139,3 +139,11 @@ def test_a_long_run_of_marks_costs_no_more_than_its_length(run: str, before: str
 def test_a_long_text_without_spaces_is_cut_and_not_dropped():
     assert cut_text("漢" * 20, 10) == "漢" * 9 + "…"
     assert cut_text("one two three", 10) == "one two…"
+
+
+def test_a_numbered_list_within_a_sentence_is_not_split_at_its_numbers() -> None:
+    assert split_sentences("Three steps: 1. measure, 2. cut, 3. sand. Then rest.") == [
+        "Three steps: 1. measure, 2. cut, 3. sand.",
+        "Then rest.",
+    ]
+    assert split_sentences("I have 1. You have 2.") == ["I have 1.", "You have 2."]

@@ -58,7 +58,7 @@ def due_text(event: str | None, today: date, loop: str | None = None, said: date
     When a node's *event* is, seen from *today*: "due in 2 days", "3 weeks ago"; "" without an event.
 
     With *loop* "open" the last day is a deadline; two weeks after it, it counts as met. Without a loop, an event
-    that lay ahead on the day it was noted (*said*) was a plan.
+    that lay ahead on the day of the latest news of it (*said*) was a plan.
     """
     days = event_span(event)
     if days is None:
@@ -113,9 +113,10 @@ def span_text(first: date, last: date) -> str:
 
 
 @lru_cache(maxsize=2048)  # 0.1 ms each, and a slice counts each line several times
-def mark_past_plans(text: str, today: date) -> str:
+def mark_past_plans(text: str, today: date, said: date | None = None) -> str:
     """
-    Add "(2 weeks ago, has probably happened)" after each past date of *text* whose sentence looks forward to it.
+    Add "(2 weeks ago, has probably happened)" after each past date of *text* whose sentence looks forward to it, but for the
+    day on which it was *said*.
 
     Dates without a year, and dates in links and names, stay as they are. Doing it twice changes nothing.
     """
@@ -125,7 +126,7 @@ def mark_past_plans(text: str, today: date) -> str:
         in_link = text.rfind("[[", 0, start) > text.rfind("]]", 0, start)
         if in_link or following.isalnum() or _SAID.match(text, end):
             continue
-        if last >= today or not looks_ahead(text, start, end):
+        if last >= today or last == said or not looks_ahead(text, start, end):
             continue
         note = f"{relative_day(last, today)}, has probably happened"
         # "(meaning 2026-03-05)" is already in brackets

@@ -434,7 +434,9 @@ def render_prompt(
     entries = [h.entry for h in hits if h.entry.superseded_by not in found]
     above = {e.path: e for e in entries if note_statement(e) in shown}
     # Of what stands in `system`, which knows no today, it is told how far its day is.
-    fresh = [e for e in entries if e.path not in above or due_text(e.event, today, e.loop, e.created)][:limit]
+    fresh = [
+        e for e in entries if e.path not in above or due_text(e.event, today, e.loop, e.updated or e.created)
+    ][:limit]
     head = f"Today is {WEEKDAYS[today.weekday()]}, {today}."
     head += f"\n[{silence} since the last message of this conversation]" * bool(silence)
     text = Fresh(today, zone, head, above)
@@ -494,11 +496,11 @@ def prompt_line(entry: Entry, today: date, *, above: bool) -> str:
     notes, said, when = [], entry.updated or entry.created, event_span(entry.event)
     text = f"- {entry.handle}" if above else note_statement(entry)
     told = days_in(text)
-    if stands := due_text(entry.event, today, entry.loop, entry.created):
+    if stands := due_text(entry.event, today, entry.loop, said):
         if not when or when[1] not in told or stands != relative_day(when[1], today):
             notes.append(stands)
     else:
-        text = mark_past_plans(text, today)
+        text = mark_past_plans(text, today, said)
         if said and said <= today and said not in told:
             notes.append(f"said {relative_day(said, today)}")
     if entry.status == "superseded":

@@ -264,8 +264,10 @@ SENTENCE_END = regex.compile(
     r"|[。！？｡]++(?![\p{Pe}\p{Pf}])(?P<space>\s*+)|\n(?P<space>\s*+)"
 )
 # Matched at the space: "Dr. Ito", an initial, "No. 3", "etc. and", "well… yes". "No. I moved" is two sentences.
+# "three steps: 1. measure, 2. cut" is one.
 NO_END = regex.compile(
     r"(?<=\b(?:e\.g|i\.e|vs|Dr|Mrs?|Ms|Prof|St|approx|ca|z\.B|bzw|Sra?|Mme|U\.S)\.|(?:^|\s)(?!I\.)\p{Lu}\.)"
+    r"|(?<=:\s1\.|[,;]\s\d{1,2}\.)"
     r"|(?<=\b(?:No|Nr|Jan|Feb|Aug|Sept?|Oct|Nov|Dec)\.)\s{1,9}(?=\d)"
     r"|(?<=\b(?:etc|[ap]\.m)\.|\.\.|…)\s{1,9}(?=[\p{Ll}\d])"
 )

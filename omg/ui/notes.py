@@ -71,7 +71,8 @@ def row_of(asked: Asked, entry: Entry, why: str = "") -> Row:
 
 def marks_of(entry: Entry, today: date) -> tuple[str, ...]:
     """What a reader should know of a note beside its day, in words."""
-    due = due_text(entry.event, today, entry.loop, entry.created) if entry.event else ""
+    said = entry.updated or entry.created
+    due = due_text(entry.event, today, entry.loop, said) if entry.event else ""
     loop = f"{entry.loop} loop" if entry.loop and entry.status == "active" else ""
     return tuple(filter(None, ("pinned" * entry.pinned, due, loop)))
 
