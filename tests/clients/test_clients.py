@@ -267,4 +267,5 @@ def test_three_commands_of_readme_lead_to_a_prompt_with_memory_in_claude_code(
         client.told(f"{QUESTION} [[say fine]]", ANSWER)
     finally:
         client.omg_command("down", check=False)
-    assert took_s < 60  # 3 s where nothing else runs
+    print(f"README's commands for Claude Code after pip: {took_s:.1f} s")
+    assert took_s < 60
