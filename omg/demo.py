@@ -245,7 +245,8 @@ def run_demo(folder: Path | None, *, offline: bool = False) -> None:
 
 def show(story: Story, console: Console, *, offline: bool) -> None:
     how = "rules and no model" if offline else "a careful model's recorded replies, no key"
-    console.print(f"[bold]Three weeks of Nora, an illustrator, and her agent[/]: {how}, no network")
+    title = f"Three weeks of Nora, an illustrator, and her agent: {how}, no network"
+    console.print(Text(title, style="bold"), soft_wrap=True)
     show_days(story, console)
     show_notes(story, console)
     story.sleep()
@@ -334,7 +335,7 @@ def heading(console: Console, text: str) -> None:
 def put(console: Console, label: str, text: str, style: str = "") -> None:
     """One line in two columns, which ends with "…" where it is too long."""
     said = cut_text(" ".join(text.split()) if not label else text, console.width - LABEL)
-    console.print(Text(f"{label:<{LABEL}}", style="green") + Text(said, style=style), soft_wrap=True)
+    console.print(Text.assemble((f"{label:<{LABEL}}", "green"), (said, style)), soft_wrap=True)
 
 
 def shell_line(home: Path, *words: str) -> str:
