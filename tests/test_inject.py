@@ -599,3 +599,17 @@ def test_a_question_about_a_day_gets_what_was_noted_then(graph: Graph, prompt: s
 def test_a_question_that_only_names_a_day_gets_nothing_of_it(graph: Graph) -> None:
     put(graph, *NOTES, *MANY, node("fact", "roof", "The roof of the shed leaks.", day=date(2026, 3, 10)))
     assert preview(graph, "What's the weather in Oslo today?", OWN, NOW, config()).prompt == ""
+
+
+def test_the_page_on_a_month_takes_the_place_of_the_notes_that_it_tells(graph: Graph) -> None:
+    month = node("reflection", "2026-02", "February went into the boat shed.", day=date(2026, 3, 1))
+    month = replace(month, path="reflections/2026-02", links=(map_of_type("reflection"),))
+    week = replace(month, path="reflections/2026-W06", reflected_in=(month.path,))
+    told = node("fact", "tar", "Tarred the boat shed.", day=date(2026, 2, 4), reflected_in=(week.path,))
+    untold = node("fact", "bell", "Bought a ship's bell.", day=date(2026, 2, 20))
+    put(graph, *NOTES, *MANY, month, week, told, untold)
+    given = preview(graph, "What did I do last February?", OWN, NOW, config()).prompt
+    assert "February went into the boat shed." in given and "Bought a ship's bell." in given
+    assert "Tarred the boat shed." not in given and "2026-W06" not in given
+    detailed = preview(graph, "What did I do last February, in detail?", OWN, NOW, config()).prompt
+    assert "Tarred the boat shed." in detailed

@@ -88,6 +88,22 @@ def from_above(db: sqlite3.Connection, full: str) -> list[tuple[int, str, int]]:
     ).fetchall()
 
 
+def told_by(db: sqlite3.Connection, pages: Iterable[str]) -> set[str]:
+    """The notes, and the pages on weeks, that the *pages* on weeks or months tell."""
+    pages = list(pages)
+    rows = db.execute(
+        f"""
+        with recursive told(id) as (
+            select id from note where path in ({",".join("?" * len(pages))})
+            union select src from link join told on dst = told.id where kind = {REFLECTION}
+        )
+        select path from note join told using (id)
+        """,
+        pages,
+    )
+    return {path for (path,) in rows} - set(pages)
+
+
 def short_names(db: sqlite3.Connection, notes: Iterable[tuple[int, str]]) -> dict[int, str]:
     """The shortest beginning of each note's file name, in whole words, that no other note's name has."""
     before = "select max(leaf) from name where leaf < ? and note <> ?"

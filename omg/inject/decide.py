@@ -25,6 +25,7 @@ from ..errors import OmgError
 from ..graph.given import note_given
 from ..graph.graph import Graph
 from ..graph.state import SessionState, State, note_session_id
+from ..index.links import told_by
 from ..index.search import ParsedQuery, parse_query
 from ..index.store import WEAK_BELOW, Entry, Hit, Term, terms_of
 from ..message.envelope import legible_text, strip_memory, without_envelope
@@ -126,6 +127,12 @@ HAPPENING = frozenset(
     passiert los neues neu gibt gab gab's war waren wurde haben hatten habe gemacht gesagt besprochen geplant steht
     an es vor since until till seit bis wir ich ist und alles etwas der die das den dem
     """.split()
+)
+
+
+# Where these are asked for, the notes that a page tells stand beside it.
+DETAILS = re.compile(
+    r"\b(?:details?|detailed|exactly|everything|word for word|genau|einzelheiten|ausführlich|alles)\b", re.I
 )
 
 
@@ -549,9 +556,28 @@ def find_for(
     if not is_sure(graph, query, hits, said):
         hits, said = [], []
     hits = [replace(h, entry=with_agents_mark(h.entry, state.by_hand)) for h in surest_first(hits, named)]
+    if pages and not query.terms and not DETAILS.search(words):
+        hits, said = less_what_pages_tell(graph, [h.entry for h in pages], hits, said)
     if course:  # it is told by what the person said first, and by notes of the assistant's advice last
-        hits.sort(key=lambda h: -h.score * assistants_share(query, h.entry.origin, course))
+        asked = {h.entry.path for h in pages}
+        hits.sort(
+            key=lambda h: (
+                h.entry.path not in asked,
+                -h.score * assistants_share(query, h.entry.origin, course),
+            )
+        )
     return Relevant(topic, course, limit, hits, said, maps, {h.entry.path for h in pages})
+
+
+def less_what_pages_tell(
+    graph: Graph, pages: Sequence[Entry], hits: Sequence[Hit], said: Sequence[Said]
+) -> tuple[list[Hit], list[Said]]:
+    """*hits* and *said*, less the notes that *pages* tell and what these were made from; a note that changed since stays."""
+    told = graph.index.ask(told_by, [page.path for page in pages])
+    written = max((page.updated or date.min for page in pages), default=date.min)
+    kept = [h for h in hits if h.entry.path not in told or (h.entry.updated or date.min) > written]
+    made = graph.index.notes_by_source([s.message.id for s in said])
+    return kept, [s for s in said if told.isdisjoint(note.path for note in made.get(s.message.id, ()))]
 
 
 def surest_first(hits: Sequence[Hit], named: Sequence[Hit]) -> list[Hit]:
