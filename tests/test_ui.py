@@ -297,8 +297,8 @@ def test_an_action_that_cannot_be_done_says_why(page: Page) -> None:
 def test_a_prompt_is_shown_with_what_it_was_given_and_why(page: Page, omg: Memory) -> None:
     omg.inject("What is my sister Jule allergic to?")
     shown = page.get("given")
-    assert "allergic to peanuts" in shown and "“jule”" not in shown and "score" in shown
-    assert "tokens always there" in shown
+    assert "allergic to peanuts" in shown and "“jule”" not in shown and "stands in every prompt" in shown
+    assert "tokens as in every prompt" in shown
 
 
 def test_a_prompt_that_is_typed_in_leaves_no_trace(page: Page, graph: Graph) -> None:

@@ -126,7 +126,7 @@ def test_from_what_is_wrong_to_gone_takes_three_taps_and_from_an_answer_to_its_r
         chromium.press_button(tap)
     assert "The user likes tea." not in described(omg.find())
     chromium.press_button("Given", "nav")
-    assert "allergic to peanuts" in text_of(chromium) and "score" in text_of(chromium)
+    assert "allergic to peanuts" in text_of(chromium) and "stands in every prompt" in text_of(chromium)
 
 
 def test_a_doubt_is_settled_in_its_place_with_one_tap(page: Page, chromium: Browser, omg: Memory) -> None:

@@ -27,7 +27,12 @@ WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = (
     200,
     50,
 )  # of the plot, in pixels; then its margins
-COLOURS = ("#3b6fb6", "#c2571a", "#2f8f5b", "#7a4fa3", "#8a8a8a", "#444444", "#b03060", "#a08000")
+# Light and dark as the reader's system has them.
+STYLE = (
+    "rect{fill:#fff}text{fill:#22252b}.grid{stroke:#ddd}"
+    "@media(prefers-color-scheme:dark){rect{fill:#15171c}text{fill:#e7e8ec}.grid{stroke:#3a3f4a}}"
+)
+COLOURS = ("#3b6fb6", "#c2571a", "#2f8f5b", "#7a4fa3", "#8a8a8a", "#6b7280", "#b03060", "#a08000")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +110,17 @@ def as_svg(dots: Sequence[Dot]) -> str:
 
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="13">',
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
+        f"<style>{STYLE}</style>",
+        f'<rect width="{WIDTH}" height="{HEIGHT}" rx="8"/>',
     ]
     for tenth in range(0, 11, 2):
         at = y(tenth / 10)
-        parts.append(f'<path d="M{LEFT} {at}H{WIDTH - RIGHT}" stroke="#ddd"/>')
+        parts.append(f'<path d="M{LEFT} {at}H{WIDTH - RIGHT}" class="grid"/>')
         parts.append(f'<text x="{LEFT - 8}" y="{at + 4}" text-anchor="end">{tenth / 10:g}</text>')
     for tokens in (100, 500, 1_500, 3_000, 10_000, 100_000):
         if tokens <= most:
             parts.append(
-                f'<text x="{x(tokens)}" y="{HEIGHT - BOTTOM + 20}" text-anchor="middle">{tokens:,}</text>'
+                f'<text x="{x(tokens)}" y="{HEIGHT - BOTTOM + 20}" text-anchor="middle">{f"{tokens:,}" if tokens > least else "none"}</text>'
             )
     parts.append(
         f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}" text-anchor="middle">tokens of memory a question</text>'

@@ -75,14 +75,15 @@ def drawn_graph(
     asked: Asked, entries: Sequence[Entry], links: Sequence[Link], centre: str, *, large: bool = False
 ) -> str:
     """The picture of *entries* and the *links* between them, around *centre*. Each note is a link to its page."""
-    width, height = (1000, 720) if large else (640, 400)
+    width, height = (840, 600) if large else (640, 400)
     places = placed([e.path for e in entries], links, centre, width, height)
     degrees = {e.path: sum(e.path in pair for pair in links) for e in entries}
     lines = [
         f'<line x1="{places[a][0]}" y1="{places[a][1]}" x2="{places[b][0]}" y2="{places[b][1]}"/>'
         for a, b in links
     ]
-    dots, names, taken = list[str](), list[str](), list[Box]()
+    dots, names = list[str](), list[str]()
+    taken = [(x - 8, y - 8, x + 8, y + 8) for x, y in places.values()]
     for entry in sorted(entries, key=lambda e: (e.path != centre, -degrees[e.path])):
         x, y = places[entry.path]
         radius = 11 if entry.path == centre else round(5 + min(5, math.sqrt(degrees[entry.path])), 1)
@@ -92,7 +93,7 @@ def drawn_graph(
             f'<a href="{address}" class="{kind}"><title>{escape(entry.title)}</title>'
             f'<circle cx="{x}" cy="{y}" r="{radius}" fill="{COLOURS.get(entry.type, OTHER)}"/></a>'
         )
-        if (name := name_beside(entry.title, (x, y), radius, width, taken)) and len(names) < NAMED:
+        if len(names) < NAMED and (name := name_beside(entry.title, (x, y), radius, width, taken)):
             names.append(name)
     label = escape(f"{len(entries)} notes around {next(e.title for e in entries if e.path == centre)}")
     head = f'<svg class="graph" viewBox="0 0 {width} {height}" role="group" aria-label="{label}">'
@@ -109,7 +110,8 @@ def name_beside(title: str, place: tuple[float, float], radius: float, width: in
         box = (start, y - 8, start + long, y + 8)
         if start > 0 and box[2] < width and not any(overlap(box, other) for other in taken):
             taken.append(box)
-            return f'<text x="{start:.0f}" y="{y + 4:.0f}" aria-hidden="true">{escape(shown)}</text>'
+            at, anchor = (box[2], ' text-anchor="end"') if left else (start, "")
+            return f'<text x="{at:.0f}" y="{y + 4:.0f}"{anchor} aria-hidden="true">{escape(shown)}</text>'
     return ""
 
 
