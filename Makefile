@@ -3,6 +3,7 @@
 # make trust  many people at once, stalls, secrets: the long forms, with their figures (up to 8 minutes)
 # make test-fleet  many machines on Postgres: needs Debian's postgresql, which is started by the tests
 # make check  style, types, generated docs
+# make pictures  the pictures of README and docs, from the demo
 # make test-clients  Claude Code, Codex, OpenCode and Gemini CLI themselves, against a scripted model
 PYTHON ?= python3
 VENV   ?= .venv
@@ -11,7 +12,7 @@ CACHE  ?= $(CURDIR)/.openclaw
 CLIENTS ?= $(CURDIR)/.clients
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test trust test-hooks test-gateway test-clients test-fleet check docs clean
+.PHONY: demo test trust test-hooks test-gateway test-clients test-fleet check pictures docs clean
 
 $(VENV)/.core: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -84,6 +85,10 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/test_docs.py tests/test_layers.py
+
+# Of the page and the graph, from the demo, and the plot of docs/answers.md; with Chromium.
+pictures: $(VENV)/.dev
+	$(BIN)/python bench/pictures.py
 
 docs: $(VENV)/.dev
 	UPDATE_DOCS=1 $(BIN)/python -m pytest tests/test_docs.py

@@ -18,26 +18,29 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from browser import CHROMIUM, Browser  # noqa: E402  the tests' own browser and server
-from questions.curve import Dot, as_svg  # noqa: E402
-from served_page import served  # noqa: E402
+from browser import CHROMIUM, Browser
+from questions.curve import Dot, as_svg
+from served_page import served
 
-from omg.demo import DEMO_SESSION, PROMPTS, demo_config, run_demo  # noqa: E402
-from omg.graph.graph import Graph  # noqa: E402
-from omg.memory import Memory  # noqa: E402
+from omg.config import load_config
+from omg.demo import DEMO_SESSION, NIGHT, PROMPTS, run_demo
+from omg.graph.graph import Graph
+from omg.memory import Memory
 
 PICTURES = ROOT / "docs" / "pictures"
 ANSWERS = ROOT / "docs" / "answers.md"
 WIDE, PHONE = 1000, 360
 MOST_BYTES = 150_000
 WAYS = ("rules", "low", "full")  # of observing, in the table
-FONT = '"Liberation Sans", sans-serif'  # as wide as what most people's browsers take; Debian's is a fifth wider
+FONT = (
+    '"Liberation Sans", sans-serif'  # as wide as what most people's browsers take; Debian's is a fifth wider
+)
 ESTIMATE = re.compile(r"(\.\d+|1\.0)(?: \((\.\d+) … (\.\d+|1\.0)\))?(?:, ([\d,]+) tokens)?")
 
 
@@ -82,16 +85,12 @@ def dots_in(page: str) -> list[Dot]:
 
 @contextlib.contextmanager
 def demo_memory(folder: Path) -> Iterator[Memory]:
-    """The demo's memory two days after its last message, when its three prompts were asked."""
+    """The demo's memory on the morning after its night, when its owner's prompts were asked."""
     with contextlib.redirect_stdout(io.StringIO()):
         run_demo(folder)
-    config = demo_config(folder)
-    now = datetime.now().astimezone()
-    with Memory(config, clock=lambda: now) as memory:
-        graph = memory.find(DEMO_SESSION)
-        last = max(s.last_ms for s in graph.state().sessions.values())
-        now = datetime.fromtimestamp(last / 1000, graph.zone) + timedelta(days=2)
-        for prompt in PROMPTS:
+    now = NIGHT + timedelta(hours=6)
+    with Memory(load_config(folder / "home", {}), clock=lambda: now) as memory:
+        for prompt in (prompt for prompt, session in PROMPTS if session == DEMO_SESSION):
             now += timedelta(minutes=7)
             at = int(now.timestamp() * 1000)
             memory.capture([{"role": "user", "content": prompt, "timestamp": at}], session=DEMO_SESSION)
@@ -107,21 +106,11 @@ def take_pictures(memory: Memory, out: Path, profile: Path) -> None:
         with served(memory) as page:
             base = f"{page.origin}{page.session.base}/"
             browser.open(page.link)
-            views = {
-                "memory": "",
-                "note": f"note?path={most_told(graph)}",
-                "given": "given",
-                "days": "days",
-                "decide": "decide",
-                "health": "health",
-                "graph-view": "graph",
-            }
-            for name, address in views.items():
+            note = f"note?path={most_told(graph)}"
+            for name, address in {"memory": "", "note": note, "given": "given", "days": "days"}.items():
                 for width, suffix in ((WIDE, ""), (PHONE, "-phone")):
                     show(browser, base + address, width)
                     (out / f"{name}{suffix}.png").write_bytes(picture(browser, width))
-            show(browser, base, WIDE, dark=True)
-            (out / "memory-dark.png").write_bytes(picture(browser, WIDE))
             show(browser, base + "graph", WIDE)
             (out / "graph.png").write_bytes(picture(browser, WIDE, "svg.graph"))
     finally:
@@ -135,19 +124,18 @@ def most_told(graph: Graph) -> str:
     return best.path
 
 
-def show(browser: Browser, url: str, width: int, *, dark: bool = False) -> None:
+def show(browser: Browser, url: str, width: int) -> None:
     browser.size(width)
-    browser.dark(dark)
     browser.open(url)
     browser.js(f"document.body.style.fontFamily = {json.dumps(FONT)}")
 
 
 def picture(browser: Browser, width: int, part: str = "body") -> bytes:
-    """*part* of the page as PNG, at most three quarters as high as wide, on a phone twice."""
+    """*part* of the page as PNG, a little less high than wide, on a phone twice as high."""
     x, y, wide, high = browser.js(
         f"(r => [r.x, r.y, r.width, r.height])(document.querySelector({part!r}).getBoundingClientRect())"
     )
-    most = width * (0.8 if width > PHONE else 2)
+    most = width * (0.92 if width > PHONE else 2)
     clip = {"x": x, "y": y, "width": wide, "height": min(high, most), "scale": 1}
     taken = browser.call("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)
     return base64.b64decode(taken["data"])
