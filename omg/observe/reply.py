@@ -378,28 +378,22 @@ def to_edit(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> tupl
     The edit, and the messages that it cites. *about*: the edit of the same reply whose note it changes. Raises ValueError
     with the reason why this item cannot become a note.
     """
-    description = visible(" ".join(item.description.split()))
     target = named_note(item, shown)
-    if not description and (item.op != "update" or not sets_something(item)):
-        raise ValueError("no description")
-    body = "" if item.body == CLEAR else visible(item.body)
-    description, rest = short_line(description)
-    body = f"{rest}\n{body}".strip()
     cited = [shown.messages[h] for h in dict.fromkeys(item.sources) if h in shown.messages]
-    if not cited:
-        raise ValueError("cites no message that was shown")
-    if item.op != "create" and target is None and about is None:
-        raise ValueError(f"{item.op} of a note that was not shown")
-    latest = max(m.timestamp for _, m in cited)
+    heard = [m for _, m in cited]
+    if why := why_no_edit(item, heard, known=target is not None or about is not None):
+        raise ValueError(why)
+    description, rest = short_line(visible(" ".join(item.description.split())))
+    body = f"{rest}\n{'' if item.body == CLEAR else visible(item.body)}".strip()
     kind = item.type or (target.type if target else about.type if about else "fact")
+    kept = target if item.op == "update" else None  # what is not given stays as it has it
     edit = Edit(
         op=item.op,
-        title=visible(item.title)
-        or (target.title if target and item.op == "update" else short_title(description)),
+        title=visible(item.title) or (kept.title if kept else short_title(description)),
         description=description,
         type=kind,
         body=body,
-        priority=item.priority or (target.priority if target and item.op == "update" else "medium"),
+        priority=item.priority or (kept.priority if kept else "medium"),
         event=None if item.event == CLEAR else item.event,
         loop=None if item.loop == CLEAR else item.loop,
         tags=tuple(tag for tag in map(safe_tag, item.tags) if tag and tag != CLEAR)[:5],
@@ -410,10 +404,19 @@ def to_edit(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> tupl
         sets=fields_set(item, target),
         drop=tuple(item.drop),
         standing=item.standing == "yes" and kind == "preference",
-        day=day_of_ms(latest, shown.zone),
+        day=day_of_ms(max(m.timestamp for m in heard), shown.zone),
     )
-    heard = [m for _, m in cited]
     return replace(edit, origin=origin_of(edit, heard, set(filter(is_by_hand, heard)))), heard
+
+
+def why_no_edit(item: ReplyItem, heard: Sequence[Message], *, known: bool) -> str:
+    """Why *item*, which cites *heard*, cannot be an edit; "" if it can. *known*: the note that it changes was shown."""
+    says = visible(" ".join(item.description.split())) or (item.op == "update" and sets_something(item))
+    if not says:
+        return "no description"
+    if not heard:
+        return "cites no message that was shown"
+    return "" if known or item.op == "create" else f"{item.op} of a note that was not shown"
 
 
 def short_line(text: str) -> tuple[str, str]:

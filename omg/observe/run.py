@@ -1,9 +1,9 @@
 """
 Observes one batch: from pending turns to notes.
 
-With a model: one question about what person and assistant said in each piece of a conversation; one about what tools
-returned and people passed on, if there is any; and the check (provenance.py), if an edit would count as the user's. A
-small model is asked message by message. Without a model, the rules of omg/rules/ answer in the same form.
+With a model: one question about what person and assistant said in each piece of a conversation; one about new notes like
+others that it was not shown (twins.py), if there are any; the check (provenance.py), if an edit would count as the user's;
+and one about what tools returned and people passed on, if there is any. A small model is asked message by message. Without a model, the rules of omg/rules/ answer in the same form.
 
 A batch is marked observed only after every answer was understood. Answers that came before a failure are kept, so that
 they are not paid for again. The vault's lock is held only once there is an answer.
@@ -471,14 +471,7 @@ def write_batch(batch: Batch, *, id: str, redactions: int) -> Observed:
     with graph.lock():
         replay_open(graph)
         finish_forgetting(graph)
-        if graph.state().redactions != redactions:
-            raise Stale("words were taken out of the notes meanwhile; nothing was written of what had them")
-        there = {m for p in said.pending if p.file.exists() for m in p.turn().messages}
-        if said.read:  # only outlines are at hand here; `redactions` tells whether words were removed
-            kept = {m.id for m in graph.index.messages([m.id for m in messages])}
-            there = {m for m in messages if m.id in kept and graph.state().unread.keys() >= set(said.read)}
-        if there != set(messages):
-            raise Stale("what was observed has been forgotten meanwhile; nothing of it was written")
+        check_still_there(graph, said, redactions)
         said_ms = round(last_said(messages).timestamp() * 1000)
         hints = {**batch.hints, "shared": batch.shared} if batch.hints and not silent else {}
         if graph.tombstones.messages(m.id for m in messages):  # forgotten while the model was thinking
@@ -517,6 +510,18 @@ def write_batch(batch: Batch, *, id: str, redactions: int) -> Observed:
         edits=batch.edits,
         dropped=[*batch.dropped, *plan.dropped],
     )
+
+
+def check_still_there(graph: Graph, said: Said, redactions: int) -> None:
+    """Raises Stale if something of *said* was forgotten while the model was asked."""
+    if graph.state().redactions != redactions:
+        raise Stale("words were taken out of the notes meanwhile; nothing was written of what had them")
+    there = {m for p in said.pending if p.file.exists() for m in p.turn().messages}
+    if said.read:  # only outlines are at hand here; `redactions` tells whether words were removed
+        kept = {m.id for m in graph.index.messages([m.id for m in said.messages])}
+        there = {m for m in said.messages if m.id in kept and graph.state().unread.keys() >= set(said.read)}
+    if there != set(said.messages):
+        raise Stale("what was observed has been forgotten meanwhile; nothing of it was written")
 
 
 def last_said(messages: Sequence[Message]) -> datetime:
