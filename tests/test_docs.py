@@ -134,9 +134,22 @@ SAME = ("path", "id", "status", "extra")
 
 
 def test_links_between_documents_lead_somewhere() -> None:
-    for page in DOCS.glob("*.md"):
-        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8")):
+    for page in (README, *DOCS.glob("*.md")):
+        for target in re.findall(r"(?:\]\(|src=\")(?!https?:)([^)#\"]+)", page.read_text("utf-8")):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_readme_takes_five_minutes_and_its_pictures_are_small() -> None:
+    assert len(README.read_text("utf-8").split()) <= 900
+    for picture in (DOCS / "pictures").iterdir():
+        assert picture.stat().st_size <= 150_000, picture
+
+
+def test_architecture_names_files_that_there_are() -> None:
+    named = re.findall(r"`((?:\w+/)*\w+\.py)`", ARCHITECTURE.read_text("utf-8"))
+    assert len(named) > 10
+    for file in named:
+        assert (PACKAGE / file).exists() or (PACKAGE.parent / file).exists(), file
 
 
 def test_the_acceptance_table_names_tests_that_there_are() -> None:
@@ -163,6 +176,7 @@ def test_a_number_quoted_for_an_option_is_its_default() -> None:
 
 
 README = Path(__file__).parents[1] / "README.md"
+ARCHITECTURE = DOCS / "architecture.md"
 LISTED = re.compile(r"(?:^    .*\n)+", re.M)  # in a docstring: a block of indented lines
 
 
@@ -224,7 +238,7 @@ def with_rooms(text: str) -> str:
 
 
 def with_table(text: str) -> str:
-    """The text of README.md, its rooms as a table by row."""
+    """The text of docs/architecture.md, its rooms as a table by row."""
     rows = [
         f"| {heading} | {' → '.join(', '.join(f'`{r}`' for r in step.split()) for step in steps)} |"
         for heading, steps in ROWS.items()
@@ -238,7 +252,7 @@ def test_the_lists_of_rooms_and_modules_are_the_first_sentences_of_their_docstri
     for package in sorted(file.parent for file in PACKAGE.rglob("__init__.py") if file.parent != PACKAGE):
         written_or_checked(package / "__init__.py", with_contents(package))
     written_or_checked(PACKAGE / "__init__.py", with_rooms((PACKAGE / "__init__.py").read_text("utf-8")))
-    written_or_checked(README, with_table(README.read_text("utf-8")))
+    written_or_checked(ARCHITECTURE, with_table(ARCHITECTURE.read_text("utf-8")))
 
 
 def written_or_checked(file: Path, now: str) -> None:

@@ -13,7 +13,7 @@ import regex
 
 # A room is a module or a package of omg/. A row imports from the rows above it; within a row, a step from the steps
 # before it. Inside a package nothing is prescribed, except that its modules import no room that comes later. The lists
-# of rooms in omg/__init__.py and README.md are made from this (tests/test_docs.py).
+# of rooms in omg/__init__.py and docs/architecture.md are made from this (tests/test_docs.py).
 ROWS = {
     "Base, known to all": ["errors text", "client", "config identity dates"],
     "Values, without I/O": ["node secrets", "message"],
