@@ -141,6 +141,70 @@ def test_a_doubt_is_settled_in_its_place_with_one_tap(page: Page, chromium: Brow
     assert sum("ferry leaves" in text for text in described(omg.find())) == 2
 
 
+def test_a_pair_and_a_proposal_are_decided_each_way(page: Page, chromium: Browser, omg: Memory) -> None:
+    graph, browser = omg.find(), chromium
+
+    def decide(label: str) -> None:
+        browser.open(address(page, "decide"))
+        browser.js(
+            f"[...document.querySelectorAll('main button')].find(b => b.textContent === '{label}').click()"
+        )
+        browser.until("!!document.querySelector('main .flash')")
+
+    decide("The second holds")
+    (held,) = (text for text in described(graph) if "ferry leaves" in text)
+    browser.press_button("Undo")
+    decide("The first holds")
+    assert [text for text in described(graph) if "ferry leaves" in text] != [held]
+    browser.press_button("Undo")
+    decide("Both hold")
+    assert sum("ferry leaves" in text for text in described(graph)) == 2
+    assert not any(e.contradicts for e in graph.index.entries() if "ferry leaves" in e.description)
+    decide("Not so")
+    assert "The user likes tea." not in described(graph)
+    browser.press_button("Undo")
+    decide("Right")
+    (tea,) = (e for e in graph.index.entries() if e.description == "The user likes tea.")
+    assert tea.origin in ("user", "human")
+
+
+def test_words_are_found_forgotten_and_taken_out_by_keyboard(
+    page: Page, chromium: Browser, omg: Memory
+) -> None:
+    graph, browser = omg.find(), chromium
+    browser.size(360)
+
+    def press_enter_on(text: str) -> None:
+        browser.js("document.documentElement.dataset.left = 1")
+        browser.js(
+            "[...document.querySelectorAll('main a, main button')]"
+            f".filter(e => e.textContent.trim() === '{text}').at(-1).focus()"
+        )
+        browser.call(
+            "Input.dispatchKeyEvent", type="keyDown", key="Enter", windowsVirtualKeyCode=13, text="\r"
+        )
+        browser.loaded()
+
+    browser.open(address(page, "", "?type=preference"))
+    assert "short answers" in text_of(browser) and "peanuts" not in text_of(browser)
+    press_enter_on("Show all")
+    assert "peanuts" in text_of(browser)
+    browser.open(address(page, "given"))
+    browser.js("document.querySelector('#q').focus()")
+    browser.type("What is Jule allergic to?")
+    press_enter_on("Try")
+    assert "would be given" in text_of(browser) and "peanuts" in text_of(browser)
+    browser.open(address(page, "forget", "?words=ferry"))
+    assert "book the ferry" in text_of(browser) and any("book the ferry" in text for text in described(graph))
+    browser.open(address(page, "forget", "?words=Leipzig"))
+    press_enter_on("Forget this for good")
+    assert "The words were taken out of" in text_of(browser)
+    assert not any("Leipzig" in text for text in described(graph))
+    browser.open(address(page, "forget", "?words=ferry"))
+    browser.press_button("Forget this for good")
+    assert not any("ferry" in text for text in described(graph))
+
+
 def test_the_search_answers_as_one_types_and_keeps_the_cursor(page: Page, chromium: Browser) -> None:
     chromium.js("document.querySelector('#q').focus()")
     chromium.type("peanuts")
