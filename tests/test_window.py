@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,11 @@ from omg.config import Config, Context, Identities, Inject, Observation
 from omg.context import (
     Cut,
     Shown,
+    Told,
     answered_calls,
     cut_context,
     raw_tokens,
+    render_timeline,
     tokens_of,
     turns_to_cut,
     whole_turns,
@@ -493,3 +495,20 @@ def test_a_turn_waits_only_above_block_after_and_only_for_what_can_come(
     talk.memory.work(force=True)
     assert not talk.asked().blocks
     talk.memory.close()
+
+
+def test_a_timeline_keeps_reasons_where_there_is_room_and_ends_with_what_is_next() -> None:
+    day = date(2026, 3, 10)
+    paint = Told(2, day, "- paint — Uses acrylics.", 1, more="Because it dries quickly.")
+    told = [Told(1, day, "- shed — Builds a shed.", 0), paint]
+    hints = [("Task", "paint the shed"), ("Next reply", "colours")]
+    whole = render_timeline(told, hints, day, messages=9, budget=400)
+    assert "- paint — Uses acrylics.\n  Because it dries quickly." in whole
+    assert (
+        whole.index("Task: paint the shed")
+        < whole.index("Next reply: colours")
+        < whole.index("Carry on from here")
+    )
+    tight = render_timeline(told, hints, day, messages=9, budget=count_tokens(whole) + 8)
+    assert "- paint — Uses acrylics." in tight and "dries" not in tight
+    assert "Carry on" not in render_timeline(told, [], None, messages=9, budget=400)
