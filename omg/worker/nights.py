@@ -166,7 +166,8 @@ def one_night(worker: Worker, graph: Graph, since: dt.date | None, *, dry_run: b
 
 def archive_first(worker: Worker, graph: Graph, cycle: Cycle, tell: Callable[..., None]) -> None:
     """After an upgrade: archive what earlier rules noted and today's would not."""
-    by_rules = not worker.ledger.has_paid_for("observe")
+    offline = worker.models(graph.identity.agent)[0] == "offline"
+    by_rules = offline and not worker.ledger.has_paid_for("observe")
     if receipt := archive_former_notes(graph, worker.clock(), by_rules=by_rules):
         notes = len(receipt.summary) - 1
         tell("notes_archived", cycle=receipt.id, notes=notes)
