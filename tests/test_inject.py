@@ -613,3 +613,9 @@ def test_the_page_on_a_month_takes_the_place_of_the_notes_that_it_tells(graph: G
     assert "Tarred the boat shed." not in given and "2026-W06" not in given
     detailed = preview(graph, "What did I do last February, in detail?", OWN, NOW, config()).prompt
     assert "Tarred the boat shed." in detailed
+
+
+def test_plans_that_are_asked_for_are_the_open_loops_and_a_plan_of_something_is_not(graph: Graph) -> None:
+    put(graph, *NOTES, *MANY)
+    assert "- dentist (due in 2 days)" in preview(graph, "What are my plans?", OWN, NOW, config()).prompt
+    assert preview(graph, "What is the plan of a cathedral?", OWN, NOW, config()).prompt == ""

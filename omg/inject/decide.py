@@ -548,7 +548,9 @@ def find_for(
         return Relevant(topic, course, limit)
     hits = relevant_hits(graph, topic, now, limit, FLOOR_OF_COURSE if course else FLOOR)
     said = find_said(graph, topic, hits, session=session, now=now, course=course)
-    types = ((path, type) for type, (path, _, _) in MOCS.items())
+    types = [(path, type) for type, (path, _, _) in MOCS.items()]
+    if len(topic.terms) == 1:  # "What are my plans?", not "the plan of the API"
+        types.append((OPEN_LOOPS, "plan"))
     maps = named_in(topic, (*graph.index.maps().items(), *types))
     projects = named_in(topic, ((h.entry.path, h.entry.title) for h in hits if h.entry.type == "project"))
     pages = pages_asked_for(graph, query)
