@@ -1,4 +1,4 @@
-"""What the page's buttons do. Each calls one function of curate.py, and tells in a line what was done."""
+"""The actions of the page's buttons: each calls one function of curate.py and returns one line about its effect."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .request import Asked
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Of a forgetting, for the person to check: what was looked through, what went, and what lies outside, with paths."""
+    """What a forgetting looked through, what it removed, and the places that OMG cannot change, with their paths."""
 
     looked: list[tuple[int, str]]
     went: list[tuple[int, str]]
@@ -37,7 +37,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """*cycle*: to undo it; "" where nothing was changed or it cannot be undone. *path*: the note to show next."""
+    """What an action did. *cycle* is its receipt, "" if it cannot be undone. *path* is the note to show next."""
 
     text: str
     path: str = ""
@@ -47,12 +47,12 @@ class Done:
 
 def told(done: CurationResult, text: str) -> Done:
     return Done(
-        text if done.cycle else "That was so already; nothing was changed.", done.path, done.cycle or ""
+        text if done.cycle else "Nothing was changed: it was so already.", done.path, done.cycle or ""
     )
 
 
 def confirm(asked: Asked) -> Done:
-    """Right: it becomes the person's own; a note that is theirs counts as said today."""
+    """Make the note the person's own. A note that is already theirs gets today's date."""
     graph, now, path = asked.graph, asked.memory.clock(), find_note(asked.graph, asked.get("path"))
     if graph.vault.read(path).origin not in PERSONS:
         return told(confirm_note(graph, path, now), "Confirmed: it counts as your own word now.")
@@ -68,7 +68,7 @@ def correct(asked: Asked) -> Done:
 
 def reject(asked: Asked) -> Done:
     done = reject_note(asked.graph, asked.get("path"), asked.memory.clock())
-    return Done("Removed. It is not remembered again from those words.", "", done.cycle or "")
+    return Done("Removed. OMG makes no note from those words again.", "", done.cycle or "")
 
 
 def pin(asked: Asked) -> Done:
@@ -79,7 +79,7 @@ def pin(asked: Asked) -> Done:
 
 
 def keep(asked: Asked) -> Done:
-    """Of two notes that contradict each other, `path` holds and `other` does not; with `both`, both do."""
+    """Settle a contradiction: `path` replaces `other`; with `both`, both notes hold."""
     path, other = (find_note(asked.graph, asked.get(name)) for name in ("path", "other"))
     if asked.get("both") == "1":
         return told(keep_both(asked.graph, path, other, asked.memory.clock()), "Both hold.")
@@ -90,17 +90,17 @@ def keep(asked: Asked) -> Done:
 def undo(asked: Asked) -> Done:
     cycle = asked.get("cycle")
     if not cycle:
-        raise BadInput("undo what? name the cycle")
+        raise BadInput("the change to undo is not named")
     receipt = undoable(asked.graph, cycle)
     outcome, refused = take_back(asked.graph, receipt.id, asked.memory.clock())
     text = f"Undone: {how_many(len(outcome.written), 'file')} as before."
     if refused:
-        text += f" {', '.join(refused)} changed since and stays as it is."
+        text += f" {', '.join(refused)} was changed since, and was not touched."
     return Done(text)
 
 
 def forget_chosen(asked: Asked) -> Done:
-    """Forget for good what the choice takes now."""
+    """Forget the notes and messages of the choice for good."""
     asked.memory.take_in()
     what = selection_for(asked.graph, asked.get("choice"), asked.get("path"), asked.get("words"))
     if not what:
@@ -115,7 +115,7 @@ def forget_chosen(asked: Asked) -> Done:
         (len(what.linking), "links of other notes"),
         (len(what.trash), "notes in the vault's trash"),
     ]
-    left = [f"{page}: you wrote it there yourself; take it out there" for page in what.left]
+    left = [f"{page}: you wrote the words there yourself; remove them there" for page in what.left]
     report = Report(looked, [(n, name) for n, name in went if n], (*left, *what.beyond))
     return Done(f"{text} {counts}.", report=report)
 

@@ -35,17 +35,17 @@ OTHER = "#9aa0ad"  # a person's own note, or a type of their own
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
-NAMED = 40  # notes whose names are written beside them, where there is room
+NAMED = 40  # at most so many notes have their names written beside them
 NAME_CHARS, CHAR_WIDTH = 26, 6.6
-STEPS = 60  # of the layout; more move the notes hardly
+STEPS = 60  # of the layout; further steps hardly move the notes
 
 
 def neighbourhood(
     db: sqlite3.Connection, start: str, most: int, *, pages: bool = True
 ) -> tuple[list[Entry], list[Link]]:
     """
-    At most *most* notes: the one at *start*, then those linked with it, nearest and newest first; and the links between
-    them. Logs and superseded notes are passed over; without *pages*, maps and the index as well.
+    Return at most *most* notes (the one at *start*, then its nearest and newest neighbours) and the links between them.
+    Leave out logs and superseded notes; without *pages*, leave out maps, Now and the index too.
     """
     seen = dict.fromkeys(row for (row,) in db.execute("select id from note where path = ?", (start,)))
     passed = ("log",) if pages else ("log", "moc", "index", "now")
@@ -74,7 +74,7 @@ def neighbourhood(
 def drawn_graph(
     asked: Asked, entries: Sequence[Entry], links: Sequence[Link], centre: str, *, large: bool = False
 ) -> str:
-    """The picture of *entries* and the *links* between them, around *centre*. Each note is a link to its page."""
+    """Draw *entries* and *links* around *centre*. Each note in the picture links to its page."""
     width, height = (840, 600) if large else (640, 400)
     places = placed([e.path for e in entries], links, centre, width, height)
     degrees = {e.path: sum(e.path in pair for pair in links) for e in entries}
@@ -101,7 +101,7 @@ def drawn_graph(
 
 
 def name_beside(title: str, place: tuple[float, float], radius: float, width: int, taken: list[Box]) -> str:
-    """The name of a note on the side of its place where there is room, entered into *taken*; "" where there is none."""
+    """Write a note's name right or left of *place* and add its box to *taken*. Return "" if both sides are taken."""
     shown = cut_text(title, NAME_CHARS)
     x, y = place
     long = len(shown) * CHAR_WIDTH
@@ -122,7 +122,7 @@ def overlap(one: Box, other: Box) -> bool:
 def placed(
     paths: Sequence[str], links: Sequence[Link], centre: str, width: int, height: int
 ) -> dict[str, tuple[float, float]]:
-    """Path → its place in the picture. The same notes give the same picture."""
+    """Return the place of each path in the picture. The same notes and links always get the same places."""
     import networkx
 
     drawn = networkx.Graph()
@@ -152,7 +152,7 @@ SHADES = ("bar1", "bar2", "bar3", "bar4", "bar5")  # classes of the page's style
 
 
 def drawn_bars(days: Mapping[str, Mapping[str, float]], names: Sequence[str], what: str) -> str:
-    """*days*: day → name → amount, in the order of days. One bar a day, a shade for each of *names*."""
+    """Draw one bar a day, with one shade for each of *names*. *days* maps each day to name → amount."""
     most = max((sum(parts.values()) for parts in days.values()), default=0.0) or 1.0
     width = len(days) * (BAR_WIDTH + BAR_GAP)
     parts = []

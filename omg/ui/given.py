@@ -1,4 +1,4 @@
-"""The view Given: what recent prompts were given, or what one that is typed in would be, and why."""
+"""The view Given: what recent prompts were given, what a typed prompt would be given, and why."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REASONS = {
 
 
 def given_view(asked: Asked) -> dict[str, Any]:
-    """The last prompts; *q* typed in: what it would be given now; *at*: one of the last, whole."""
+    """List the last prompts. `q` is a prompt to try now; `at` selects one of the last, shown whole."""
     graph, typed, at = asked.graph, asked.get("q"), asked.get("at")
     records = [r for r in given_lately(graph.folder) if not at or str(r["at"]) == at]
     known = known_notes(asked, records[:SHOWN])
@@ -50,7 +50,7 @@ def given_view(asked: Asked) -> dict[str, Any]:
 
 
 def preview_of(asked: Asked, typed: str) -> dict[str, Any]:
-    """What the prompt *typed* would be given now in the owner's session; nothing is recorded."""
+    """Show what the prompt *typed* would be given now in the owner's session. Record nothing."""
     graph, now, config = asked.graph, asked.memory.clock(), asked.memory.config
     session = graph.identity.key
     made = decide_slice(graph, graph.state(), typed, session, now=now, config=config)
@@ -60,7 +60,7 @@ def preview_of(asked: Asked, typed: str) -> dict[str, Any]:
 
 
 def tokens_of(record: Mapping[str, Any]) -> tuple[int, int]:
-    """Of `system` and of `prompt`."""
+    """Return the tokens of `system` and of `prompt`."""
     found = [n for n in record.get("tokens") or () if isinstance(n, int)]
     return (found[0], found[1]) if len(found) == 2 else (0, 0)
 
@@ -77,7 +77,7 @@ def notes_of(record: Mapping[str, Any]) -> list[tuple[str, float, str, str]]:
 def prompt_row(
     asked: Asked, record: Mapping[str, Any], known: Mapping[str, Entry], *, whole: bool, typed: str = ""
 ) -> dict[str, Any]:
-    """One prompt: its words, what it was given and why, what was left out. *whole*: with the quotations."""
+    """Describe one prompt: its words, what it was given and why, and what was left out; *whole* adds the quotations."""
     at, session = int(record["at"]), str(record.get("session") or "")
     system, prompt = tokens_of(record)
     words = typed or asked.graph.index.ask(prompt_said, session, at)
@@ -108,14 +108,14 @@ def prompt_row(
 
 
 def shared_words(words: str, entry: Entry) -> str:
-    """The words of a prompt that the note has as well, quoted."""
+    """Return the words that the prompt and the note share, in quotation marks."""
     theirs = told_words(f"{entry.title} {entry.description}")
     found = dict.fromkeys(w.lower() for w in words_in(words) if told_words(w) & theirs)
     return ", ".join(f"“{word}”" for word in found)
 
 
 def said_at(db: sqlite3.Connection, times: Sequence[int]) -> list[Message]:
-    """The archived messages that were said at *times* (ms), a person's or the agent's."""
+    """Return the archived messages of a person or the agent with a timestamp in *times* (ms)."""
     marks = ", ".join("?" * len(times))
     lines = db.execute(
         f"select line from message where timestamp in ({marks}) order by timestamp", tuple(times)
@@ -124,7 +124,7 @@ def said_at(db: sqlite3.Connection, times: Sequence[int]) -> list[Message]:
 
 
 def prompt_said(db: sqlite3.Connection, session: str, at_ms: int) -> str:
-    """The person's message in *session* that is nearest to *at_ms*; "" if none is, or it is not taken in yet."""
+    """Return the person's message in *session* nearest to *at_ms*; "" if the archive has none."""
     select = """select line from message where session = ? and talk = 1 and timestamp between ? and ?
         order by abs(timestamp - ?) limit 6"""
     rows = db.execute(select, (session, at_ms - BEFORE_MS, at_ms + AFTER_MS, at_ms))

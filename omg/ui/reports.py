@@ -43,13 +43,13 @@ KINDS = {
     "forget": "Forgotten",
     "upgrade": "Upgrade: notes of earlier rules",
 }
-TENDED = "linked or marked anew"  # what a note says stays: such notes are counted, and not listed
+TENDED = "linked or marked anew"  # the note says the same as before; such notes are counted, not listed
 REFUSED = (b'"edit_refused"', b'"verdict_refused"')
 
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """What became of one note."""
+    """What a cycle did to one note."""
 
     what: str
     text: str
@@ -58,7 +58,7 @@ class Deed:
 
 
 def days_view(asked: Asked) -> dict[str, Any]:
-    """What was done to the notes, day by day, the last first; with *nights* only the nights."""
+    """List the changes of notes by day, newest first; with `nights`, only those of nights."""
     graph, at, nights = asked.graph, asked.number("at"), bool(asked.get("nights"))
     files = newest_receipts(graph, "-reflection-" if nights else "")
     undone = undone_cycles(graph)
@@ -81,7 +81,7 @@ def days_view(asked: Asked) -> dict[str, Any]:
 
 
 def newest_receipts(graph: Graph, name: str) -> list[Path]:
-    """The files of closed receipts that were done last, newest first; *name*: only those with this in their name."""
+    """List the files of closed receipts, newest first. Each file's name contains *name*."""
     with os.scandir(graph.folder / "receipts") as entries:
         found = [
             (e.stat().st_mtime_ns, e.name, e.path) for e in entries if is_closed(e.name) and name in e.name
@@ -151,7 +151,7 @@ def node_in(text: str | None, path: str) -> Node | None:
 
 
 def refused_by_day(asked: Asked) -> dict[str, list[tuple[str, int]]]:
-    """Day → why proposals of a model were refused, and how often."""
+    """Return for each day the reasons why proposals of a model were refused, with counts."""
     found: dict[str, Counter[str]] = defaultdict(Counter)
     lines = (line for line in event_lines(asked.memory.folder) if any(name in line for name in REFUSED))
     for event in parsed_events(lines):
@@ -165,12 +165,12 @@ def refused_by_day(asked: Asked) -> dict[str, list[tuple[str, int]]]:
 
 
 ASKED_AT_ONCE = 30
-EXPIRES_DAYS = 30  # after so long unseen, a doubt stands at the end
+EXPIRES_DAYS = 30  # a doubt older than this moves to the end
 ABOUT_THEM = re.compile(r"\bthe user\b", re.I)
 
 
 def decide_view(asked: Asked) -> dict[str, Any]:
-    """What the memory is unsure of, newest first. All else counts without being asked."""
+    """List what the memory is unsure of, newest first. All other notes count without a question."""
     doubts = [*contradictions(asked), *claims(asked)]
     doubts.sort(key=lambda d: d["day"], reverse=True)
     since = str(asked.today - timedelta(days=EXPIRES_DAYS))
@@ -207,7 +207,7 @@ def contradicting(db: sqlite3.Connection) -> list[Entry]:
 
 
 def claims(asked: Asked) -> Iterator[dict[str, Any]]:
-    """What the assistant proposes, and what it or a page says of the person."""
+    """Yield notes that the assistant proposed, and notes of the assistant or a page about the person."""
     graph = asked.graph
     for origin in ("assistant", "tool"):
         for entry in graph.index.entries(origin=origin):
@@ -247,7 +247,7 @@ def node_at(graph: Graph, path: str) -> Node | None:
 
 
 def health_view(asked: Asked) -> dict[str, Any]:
-    """Whether it lives, what waits and why, what it cost, and how many prompts were given something."""
+    """Show the state of the daemon and the observer, what waits and why, the cost, and the share of prompts with memory."""
     status = status_now(asked)
     own: dict[str, Any] = next((g for g in status["graphs"] if g["identity"] == asked.graph.identity.key), {})
     costs = asked.memory.worker.ledger.lately(asked.memory.clock(), DAYS)
@@ -282,7 +282,7 @@ def health_view(asked: Asked) -> dict[str, Any]:
 
 
 def status_now(asked: Asked) -> dict[str, Any]:
-    """What `omg status` says: the daemon's answer, or without one our own."""
+    """Return the daemon's status, or the status read from the home if no daemon answers."""
     with suppress(OmgError):
         if (answer := ask_daemon(asked.memory.folder, "/status", {}, timeout_s=5)) is not None:
             return answer
