@@ -1,4 +1,4 @@
-"""The views of notes: the list with its search, one note, and what a forgetting would take."""
+"""The views of notes: the list and its search, one note, the graph, and the preview of a forgetting."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def row_of(asked: Asked, entry: Entry, why: str = "") -> Row:
 
 
 def marks_of(entry: Entry, today: date) -> tuple[str, ...]:
-    """What a reader should know of a note beside its day, in words."""
+    """Say whether the note is pinned, when it is due, and whether it is an open loop."""
     said = entry.updated or entry.created
     due = due_text(entry.event, today, entry.loop, said) if entry.event else ""
     loop = f"{entry.loop} loop" if entry.loop and entry.status == "active" else ""
@@ -78,7 +78,7 @@ def marks_of(entry: Entry, today: date) -> tuple[str, ...]:
 
 
 def warnings_of(entry: Entry) -> tuple[str, ...]:
-    """Why a note may not hold, in words."""
+    """Say why the note may be wrong: its status, a contradiction, or who said it."""
     status = "" if entry.status == "active" else status_words(entry)
     origin = f"from {SAYERS[entry.origin]}" if entry.origin in ("assistant", "tool") else ""
     return tuple(filter(None, (status, "contradicted" if entry.contradicts else "", origin)))
@@ -92,7 +92,7 @@ def status_words(entry: Entry) -> str:
 
 
 def memory_view(asked: Asked) -> dict[str, Any]:
-    """The notes, newest first; or those that a search finds, with what was said."""
+    """List the notes, newest first, or the notes and messages that a search finds."""
     graph, words = asked.graph, asked.get("q")
     filters = {name: asked.get(name) for name in ("type", "map", "by", "session", "day", "status")}
     filters["status"] = filters["status"] or "active"
@@ -154,7 +154,7 @@ LISTED = (*TYPES, "note", "reflection")
 
 
 def conditions(filters: dict[str, str]) -> tuple[str, list[object]]:
-    """A `where` of SQL on the table `note`, and its values."""
+    """Return a `where` of SQL on the table `note`, and its values."""
     marks = ", ".join("?" * len(LISTED))
     parts, values = [f"type in ({marks})"], list[object](LISTED)
     columns = {"type": "type", "map": "home", "by": "origin", "status": "status"}
@@ -174,7 +174,7 @@ def conditions(filters: dict[str, str]) -> tuple[str, list[object]]:
 def newest_where(
     db: sqlite3.Connection, filters: dict[str, str], limit: int, offset: int
 ) -> tuple[list[Entry], bool]:
-    """A page of the notes for which *filters* hold, newest first, and whether there are more."""
+    """Return one page of the notes that pass *filters*, newest first, and whether more follow."""
     where, values = conditions(filters)
     order = "coalesce(updated, created) desc, path"
     paths = [
@@ -188,7 +188,7 @@ def newest_where(
 
 
 def entries_at(db: sqlite3.Connection, paths: Sequence[str]) -> list[Entry]:
-    """The notes at *paths*, in that order; those that are gone are left out."""
+    """Return the notes at *paths*, in that order, without those that no longer exist."""
     marks = ", ".join("?" * len(paths))
     found = {e.path: e for e in entries_where(db, f"where path in ({marks})", paths).values()}
     return [found[path] for path in paths if path in found]
@@ -211,7 +211,7 @@ def counts_by_type(db: sqlite3.Connection) -> dict[str, int]:
 
 
 def filter_choices(graph: Graph) -> dict[str, list[tuple[str, str]]]:
-    """Filter → its values, each with its name for a person."""
+    """Return the values of each filter, each with the name that a person reads."""
     select = "select session from source group by session order by max(timestamp) desc limit ?"
     sessions = graph.index.ask(lambda db: db.execute(select, (SESSIONS_SHOWN,)).fetchall())
     counts = graph.index.moc_counts()
@@ -232,8 +232,8 @@ def filter_choices(graph: Graph) -> dict[str, list[tuple[str, str]]]:
 
 def note_view(asked: Asked) -> dict[str, Any]:
     """
-    A note: its text, what it said before, the words it came from, where it was of use, and its neighbours. Raises
-    NotFound, BadInput, BadNode.
+    Show a note: its text, its history, its messages, how often it was used, and its neighbours. Raises NotFound,
+    BadInput, BadNode.
     """
     graph, note = asked.graph, open_note(asked.graph, asked.get("path"))
     node, entry = note.node, graph.index.entry(note.node.path)
@@ -292,7 +292,7 @@ MOST_DRAWN = 150
 
 
 def graph_view(asked: Asked) -> dict[str, Any]:
-    """A note and what is around it, at most MOST_DRAWN notes; without a note, the maps and the newest notes on them."""
+    """Draw a note and its surroundings, at most MOST_DRAWN notes; without a note, draw the maps and their newest notes."""
     graph, name = asked.graph, asked.get("path")
     centre = open_note(graph, name).node.path if name else "index"
     if graph.index.entry(centre) is None:
@@ -314,7 +314,7 @@ def graph_view(asked: Asked) -> dict[str, Any]:
 
 
 def forget_view(asked: Asked) -> dict[str, Any]:
-    """What each choice would take, before anything is done. Raises NotFound, BadInput."""
+    """Show what each choice would forget. Change nothing. Raises NotFound, BadInput."""
     graph, path, words = asked.graph, asked.get("path"), asked.get("words")
     asked.memory.take_in()
     entry = graph.index.entry(path) if path else None
@@ -339,7 +339,7 @@ def forget_view(asked: Asked) -> dict[str, Any]:
 
 
 def selection_for(graph: Graph, choice: str, path: str, words: str) -> Selection | None:
-    """What *choice* takes of the note at *path*, or of what holds *words*; None where it cannot be made."""
+    """Select what *choice* forgets, by *path* or by *words*. Return None if *choice* does not apply."""
     if choice == "forget" and path:
         return select_to_forget(graph, ids=[path])
     if choice == "alone" and path:

@@ -1,4 +1,4 @@
-"""The page's views as HTML: which there are, and their templates."""
+"""The views of the page, and their HTML."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ VIEWS: dict[str, tuple[str, Callable[[Asked], dict[str, Any]]]] = {
 
 
 def page_of(asked: Asked, view: str, *, flash: Done | None = None, **more: Any) -> str:
-    """The whole page of *view*. *flash*: what was just done. Raises OmgError."""
+    """Return the whole page of *view*. *flash* is the action just done. Raises OmgError."""
     values = VIEWS[view][1](asked)
     return filled(asked, f"{view or 'memory'}.html", view, **values, flash=flash, **more)
 
 
 def framed_page(memory: Memory, body: Mapping[str, Any]) -> dict[str, Any]:
     """
-    The owner's page for a frame of the gateway's Control UI, to be read: `{view, params, base}` → `{status, html, policy}`.
+    Return the owner's page for a frame of the gateway's Control UI: `{view, params, base}` → `{status, html, policy}`.
 
-    Whose memory it is cannot be chosen. No script runs in it, and all of it is in this answer.
+    The page shows the owner's memory alone, changes nothing, runs no script and loads no other file.
     """
     given = body.get("params")
     params = {str(k): str(v) for k, v in given.items() if k != "who"} if isinstance(given, Mapping) else {}
@@ -85,7 +85,7 @@ def filled(asked: Asked, template: str, view: str, **values: Any) -> str:
 
 
 def hidden_fields(asked: Asked, **values: str) -> Markup:
-    """The fields that every form has, and *values*."""
+    """Return the hidden fields of a form: those of every form, and *values*."""
     from markupsafe import Markup
 
     field = Markup('<input type="hidden" name="{}" value="{}">')
@@ -109,7 +109,7 @@ def environment() -> Environment:
 
 
 def prose(text: str, asked: Asked) -> Markup:
-    """The markdown *text* of a note as HTML: without its HTML, images and outside links; wikilinks lead to the page of their note."""
+    """Render the markdown *text* of a note without HTML, images and outside links. A wikilink leads to its note's page."""
     from markdown_it import MarkdownIt
     from markupsafe import Markup
 

@@ -1,4 +1,4 @@
-"""What a request to the page asks: whose memory, with which parameters, and where links lead. No HTTP in it."""
+"""A request to the page: whose memory, which parameters, and where links lead. This module knows no HTTP."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from urllib.parse import urlencode
 from ..graph.graph import Graph
 from ..memory import Memory
 
-LONGEST = 2_000  # characters of a parameter; what is beyond is not read
+LONGEST = 2_000  # characters of a parameter that are read
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """*base* stands before each address. *token* must come with every change; "": the page can only be read."""
+    """One request. *base* begins each address. Every change must carry *token*; "" makes the page read-only."""
 
     memory: Memory
     graph: Graph

@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 LINK_LIVES_S = 900  # a link that was printed and not opened
 BODY_BYTES = 20_000
-LOOK_S = 5.0  # how often the vault is looked at for changes, where no daemon does
+LOOK_S = 5.0  # without a daemon, the vault is read for changes at most this often
 ASSETS = {"page.css": "text/css", "htmx.min.js": "text/javascript", "icon.svg": "image/svg+xml"}
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
@@ -59,7 +59,7 @@ HEADERS = {
 
 @dataclass(slots=True)
 class Session:
-    """The one browser that may ask. *hosts*: the values of `Host` that are ours."""
+    """The one browser that is served. *hosts* are the accepted values of the header `Host`."""
 
     hosts: frozenset[str]
     base: str = field(default_factory=lambda: f"/{secrets.token_urlsafe(16)}")
@@ -76,7 +76,7 @@ class Session:
         return fits
 
     def note(self, done: Done) -> str:
-        """Keep *done* for the next page; returns its mark."""
+        """Keep *done* for the next page, and return the mark that selects it."""
         mark = secrets.token_urlsafe(6)
         self.done = {mark: done}
         return mark
@@ -87,7 +87,7 @@ def same(given: str, wanted: str) -> bool:
 
 
 def make_page(memory: Memory, session: Session, start: str = "") -> Starlette:
-    """The application. *start*: the view that the link opens first."""
+    """Return the application. *start* is the view that the link opens first."""
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
     from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
@@ -113,11 +113,11 @@ def make_page(memory: Memory, session: Session, start: str = "") -> Starlette:
         return Asked(memory, graph, params, session.base, session.token, who=chosen and graph.identity.folder)
 
     def refused(request: Request) -> str:
-        """Why *request* is not answered; "" if it is."""
+        """Return why *request* is refused, or ""."""
         if request.headers.get("host", "") not in session.hosts:
             return "This address is not the page's: open the link that `omg ui` printed."
         if not same(request.cookies.get("omg", ""), session.cookie):
-            return "This page is open to the browser that opened its link alone. Run `omg ui` again for a new link."
+            return "Only the browser that opened the link sees this page. Run `omg ui` again for a new link."
         if request.method == "POST":
             origin = request.headers.get("origin")
             ours = origin is None or origin.removeprefix("http://") in session.hosts
@@ -222,7 +222,7 @@ def with_headers() -> Any:
 
 
 def people_of(memory: Memory) -> list[tuple[str, str]]:
-    """Folder and key of every graph, where there are several."""
+    """Return folder and key of every graph, or [] if there is only one."""
     known = [(who.folder, who.key) for who in memory.registry.identities()]
     return known if len(known) > 1 else []
 
@@ -235,7 +235,7 @@ def is_daemon_up(home: Path) -> bool:
 
 
 def bound(port: int) -> socket.socket:
-    """A socket on loopback. Raises BadInput where the port is taken."""
+    """Return a listening socket on loopback. Raises BadInput if *port* is taken."""
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
