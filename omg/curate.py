@@ -86,7 +86,7 @@ class OpenNote:
 
 
 def open_note(graph: Graph, name: str) -> OpenNote:
-    """The note that *name* means, also by the name that a prompt has for it. Raises NotFound, BadInput, BadNode."""
+    """Open the note *name*, a path, a title or the short name in a prompt. Raises NotFound, BadInput, BadNode."""
     path = (graph.index.find(name) if name else None) or find_note(graph, name)
     node = graph.vault.read(path)
     messages = graph.index.messages([s.id for s in node.sources])
@@ -107,7 +107,7 @@ class CurationResult:
 
 @contextmanager
 def planning_under_lock(graph: Graph, now: datetime) -> Iterator[Plan]:
-    """A plan, made while the vault is locked. Receipts that a crash left open are finished first."""
+    """Finish receipts that a crash left open, then yield a plan while the vault is locked."""
     with graph.lock():
         replay_open(graph)
         yield Plan(graph, now.astimezone(graph.zone).date())
@@ -198,7 +198,7 @@ def link_notes(graph: Graph, path: str, to: str, now: datetime) -> CurationResul
 
 
 def refuse_pages(graph: Graph, *paths: str) -> None:
-    """Raise BadInput for a page that we generate."""
+    """Raise BadInput if one of *paths* is a page that OMG generates."""
     for path in paths:
         entry = graph.index.entry(path)
         if entry is not None and entry.type in PAGES:
@@ -206,7 +206,7 @@ def refuse_pages(graph: Graph, *paths: str) -> None:
 
 
 def supersede_by(graph: Graph, old: str, successor: str, now: datetime) -> CurationResult:
-    """Both notes exist; *old* leaves the maps, *successor* says what it replaced."""
+    """Mark *old* as replaced by *successor*. Both files stay; *old* leaves the maps."""
     if old == successor:
         raise BadInput(f"{old} cannot supersede itself")
     refuse_pages(graph, old, successor)
@@ -229,7 +229,7 @@ def refuse_retired(node: Node) -> None:
 
 
 def merge_into(graph: Graph, keep: str, gone: str, now: datetime) -> CurationResult:
-    """*keep* takes over what *gone* said, its sources and links; *gone* is superseded by it."""
+    """Merge *gone* into *keep*, with its text, sources and links, and mark *gone* as superseded by *keep*."""
     if keep == gone:
         raise BadInput(f"{keep} cannot be merged with itself")
     refuse_pages(graph, keep, gone)
@@ -282,7 +282,7 @@ def rename_note(graph: Graph, path: str, new_name: str, now: datetime) -> Curati
 
 
 def renamed_path(path: str, name: str) -> str:
-    """The path that *name* asks for: a file name beside *path*, or a path below the vault. Raises BadInput."""
+    """Return the new path: *name* is a file name in the folder of *path*, or a path below the vault. Raises BadInput."""
     name = name.strip().removesuffix(".md")
     if not name or re.search(r'[\[\]|#^:*?"<>\\]', name):
         raise BadInput(f'{name!r} cannot be linked to or kept everywhere; leave out [ ] | # ^ : * ? " < > \\')
@@ -310,7 +310,7 @@ def with_links_to(graph: Graph, text: str, old: str, new: str) -> str:
 
 
 def select_to_forget(graph: Graph, *, ids: Sequence[str] = (), **what: Any) -> Selection:
-    """What goes; see forget/selection.py. Raises NotFound, BadInput."""
+    """Select what a forgetting removes; see forget/selection.py. Raises NotFound, BadInput."""
     matching = what.get("matching")
     if matching is not None and len(matching.strip()) < 2:
         raise BadInput(f"{matching!r} would match nearly everything; give a word or more")
@@ -329,7 +329,7 @@ def was_deleted(graph: Graph, path: str) -> bool:
 
 
 def is_untouched(graph: Graph, path: str) -> bool:
-    """Whether nobody but us has written what is at *path*."""
+    """Whether only OMG has written the file at *path*."""
     data = graph.vault.bytes(path)
     return data is None or graph.vault.ours(data)
 
@@ -425,7 +425,7 @@ def reject_note(graph: Graph, name: str, now: datetime) -> CurationResult:
 
 
 def keep_both(graph: Graph, path: str, other: str, now: datetime) -> CurationResult:
-    """Say that the notes *path* and *other* both hold: neither is marked as contradicted by the other any more."""
+    """Remove the contradiction between the notes *path* and *other*: both hold."""
     with planning_under_lock(graph, now) as plan:
         for here, there in ((path, other), (other, path)):
             left = tuple(p for p in plan.draft(here).node.contradicts if p != there)
@@ -452,7 +452,7 @@ def take_back(graph: Graph, cycle: str, now: datetime) -> tuple[Outcome, list[st
 
 
 def undoable(graph: Graph, cycle: str | None) -> Receipt:
-    """*cycle*, or the last that a person asked for at the command line and has not undone. Raises NotFound, BadInput."""
+    """Return the receipt of *cycle*, or of a person's last change that is not undone. Raises NotFound, BadInput."""
     if cycle is not None:
         return find_receipt(graph, cycle)
     undone = undone_cycles(graph)
@@ -501,7 +501,7 @@ def join_accounts(registry: Registry, name: str, accounts: Sequence[str]) -> lis
 
 
 def move_identity(registry: Registry, old: str, new: str) -> str:
-    """Carry the graph of *old* over to *new*, with all that belongs to it. Returns where its folder is now."""
+    """Move the graph of the identity *old* to *new*. Return its new folder."""
     # By the marks, since a crash may have left a folder misnamed.
     found = (registry.folder / "graphs").glob(f"[!.]*/{GRAPH_MARK}")
     marks = {who.key: (mark, who) for mark in sorted(found) for who in [marked_identity(mark)]}
@@ -540,7 +540,7 @@ def move_identity(registry: Registry, old: str, new: str) -> str:
 
 
 def merge_graphs(registry: Registry, source: Graph, into: Graph) -> None:
-    """Everything of *source* into *into*; *source* is only read. Repeating it after a crash adds nothing."""
+    """Copy everything of *source* into *into*, and leave *source* as it is. Repeating the copy adds nothing."""
     now, changes = registry.clock(), tuple(move_notes(source, into))
     if changes:
         what = f"merged the memory of {source.identity.key}"
