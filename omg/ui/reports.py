@@ -109,7 +109,7 @@ def cycle_row(asked: Asked, receipt: Receipt, undone: bool) -> dict[str, Any]:
     return {
         "kind": KINDS.get(receipt.kind, receipt.kind),
         "at": f"{done:%H:%M}",
-        "said": f"{said:%Y-%m-%d}" if said.date() != done.date() else "",
+        "said": f"{said:%Y-%m-%d}" if receipt.kind == "observation" and said.date() != done.date() else "",
         "counts": ", ".join(f"{n} {what}" for what, n in counts.items()),
         "deeds": (shown := [deed for deed in deeds if deed.what != TENDED])[:CHANGES],
         "more": max(0, len(shown) - CHANGES),
