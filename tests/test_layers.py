@@ -44,6 +44,7 @@ HEAVY = {
     "onnxruntime",
     "kingfisher_sdk",
     "stdnum",
+    "mnemonic",
 }
 
 

@@ -22,8 +22,8 @@ KEY = "sk-proj-" + "Ab3dEf9hIj2kLm5nOp8qRs1tUv4wXy7z"
 CORPORA = Path(messages.__file__).parent
 
 
-# How many of each set are left, with two to spare: 6.5, 11.0, 11.4 and 15.2 %.
-LEFT = {"secrets": 15, "secrets_more": 26, "secrets_third": 27, "secrets_fifth": 37}
+# How many of each set are left, with two to spare: .5, 5.0, 10.0 and 12.6 %.
+LEFT = {"secrets": 3, "secrets_more": 13, "secrets_third": 24, "secrets_fifth": 31}
 
 
 @pytest.mark.parametrize("corpus", LEFT)
@@ -96,6 +96,70 @@ def test_a_secret_goes_however_it_is_told(text, secret):
     clean, found = redact(text)
     assert found and secret not in clean
     assert redact(clean) == (clean, 0)
+
+
+SEED = "ripple scissors kick mammal hire column oak again sun offer wealth tomorrow"
+
+
+@pytest.mark.parametrize(
+    "text, secret",
+    [
+        ("sshpass -p '{}' scp a b:", "kirschbaum"),
+        ("WIFI:T:WPA;S:HomeNet;P:{};;", "kirschbaum"),
+        ("WIFI:P:{};T:WPA;S:a\\;b;H:false;;", "12345678"),
+        ("Password for mira: {}", "sunflower"),
+        ("[sudo] password for anna: {}", "ferngully"),
+        ("jdbc:sqlserver://db;databaseName=x;user=sa;password={};encrypt=true", "sunflower"),
+        ("jdbc:oracle:thin:scott/{}@//db:1521/orcl", "tigerlily"),
+        ("apiVersion: v1\nkind: Secret\ndata:\n  db-pass: {}\nmetadata:\n  name: db\n", "c3VuZmxvd2Vy"),
+        ('{{"kind": "Secret", "data": {{"pw": "{}"}}}}', "ZmVybmd1bGx5"),
+        ("# made today\n{}", "AGE-SECRET-KEY-1" + "GFPYYSJZ" * 7 + "QQ"),
+        ("{}", SEED),
+        ("Keep this: {} thanks", SEED.upper()),
+        *[(line, "Kirsche4711") for line in ("Mon mot de passe est {}", "contraseña: {}", "パスワードは {} です")],
+        *[(line, "kirsche4711x") for line in ("密码是{}", "Mijn wachtwoord is {}", "мой пароль {}", "Das Kennwort lautet {}")],
+    ],
+)  # fmt: skip
+def test_a_secret_goes_by_its_format_or_a_label_of_another_language(text, secret):
+    clean, found = redact(text.format(secret))
+    assert found and secret not in clean
+    assert redact(clean) == (clean, 0)
+
+
+@pytest.mark.parametrize("word", ["{n}. {word}\n", "{word}, ", "{n} {word} "])
+def test_the_words_of_a_wallet_go_as_a_list_too(word):
+    text = "".join(word.format(n=n, word=w) for n, w in enumerate(SEED.split(), 1))
+    assert redact(text)[0].strip(" ,\n1.") == "[redacted: recovery phrase]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'use sshpass -p "$PASS" ssh host',
+        "sshpass -p asks for the password on the command line",
+        "WIFI:T:nopass;S:Cafe;;",
+        "WIFI:T:WPA;S:name;P:password;;",
+        "Password for mira: she changes it every year",
+        "Password for the app: see Keychain",
+        "jdbc:mysql://db:3306/app?useSSL=false",
+        "kind: ConfigMap\ndata:\n  color: Ymx1ZQ==",
+        "kind: Secret\nmetadata:\n  name: db\n  labels:\n    app: shop\ntype: Opaque",
+        "kind: Secret\ndata:\n  password: <base64>\n",
+        "keys begin with AGE-SECRET-KEY-1",
+        "milk bread eggs cheese butter apples pears rice beans coffee sugar salt",
+        "python java rust golang ruby perl scala haskell elixir clojure erlang julia",
+        "one two three four five six seven eight nine ten eleven twelve",
+        "please write short answers about running shoes with prices from three shops",
+        "Le mot de passe doit avoir douze caractères",
+        "La contraseña debe tener 12 caracteres",
+        "パスワードは8文字以上です",
+        "密码必须至少8位",
+        "Das Kennwort muss 12 Zeichen haben",
+        "mot de passe : voir Bitwarden",
+    ],
+)
+def test_what_only_looks_like_these_stays(text):
+    assert redact(text) == (text, 0)
 
 
 DRAWN = "xY7kQ2mZ9pL4vB8nR3wT6sJ1dF5gH0c"

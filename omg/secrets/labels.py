@@ -28,7 +28,8 @@ from .tokens import (
 
 # Labels by what stands behind them, in lower case.
 LABELS = {
-    "password": "password,passwort,passwd,passphrase,passkey,secret,pass,pwd,pw,psk",
+    "password": "password,passwort,passwd,passphrase,passkey,secret,pass,pwd,pw,psk,kennwort,wachtwoord,mot de passe,contraseña,senha"
+    ",hasło,şifre,lösenord,пароль,パスワード,密码,密碼,비밀번호",
     "key": "token,login,credential,authorization,apikey,api_key,api-key,key,auth,jwt,bearer,signature,sig,hmac,salt",
     "cookie": "cookie",
     "number": "pin,passcode,puk,otp,cvv,cvc,ssn,social security number,combination,combo,account number,code",
@@ -55,7 +56,7 @@ OPTION_NAME = re.compile(r"(?<!\S)--?[\w-]{0,30}\Z")  # up to the label: -storep
 
 # A value that is assigned: behind =, :, ->, >, a comma or a blank before a quote; or in the field "value" after the name's.
 ASSIGNED = re.compile(
-    r"""s?\d?(?:[_-][A-Za-z0-9]{1,12})?\\?["'\])}*_`]{0,3}(?:[ ]?\([^()\n]{1,30}\))?"""
+    r"""s?\d?(?:[_-][A-Za-z0-9]{1,12})?\\?["'\])}*_`]{0,3}(?:[ ]?\([^()\n]{1,30}\)|(?P<whose>[ ][^\W\d_]{2,4}[ ]['"]?[\w.@-]{1,40}['"]?)(?=:))?"""
     r"""(?P<sep>[ \t]{0,3}(?::=|=>|->|={1,2}|:|→|>)[*_` \t]{0,8}|,?[ ]{1,3}(?=\\?["'`])|["'\s,]{1,20}value\\?["']?\s?[:=]\s?)"""
     r"""(?P<scheme>(?i:bearer|basic|token|apikey|digest)[ ]+(?=\S{8}))?(?:\\{0,3}(?P<q>["'`“„«])(?:["']{2})?"""
     r"""(?P<quoted>(?:\\[^\n]|[^\n\\"'`”“»]){3,400}+)(?=\\{0,3}(?:(?P=q)(?!\s?:)|[”“»]))|(?P<bare>[^\s"'`<>]{1,400}))"""
@@ -72,7 +73,10 @@ ENDS = ".,;:!?)]}…"
 # A value that is told: within some words behind the label, on the line below, or before the label.
 TOLD_CHARS = 80
 PART_OF_NAME = re.compile(r"[-_.]\w|\d")
-WORD = re.compile(r"[^\s\"'`“”„<>「」『』（）(),;]{5,200}")
+NOT_TYPED = (
+    "。、\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af"  # a password stands between such letters without a blank
+)
+WORD = re.compile(rf"[^\s\"'`“”„<>「」『』（）(),;{NOT_TYPED}]{{5,200}}")
 BELOW = re.compile(  # on a line of its own, below one that ends with a colon or below a blank line
     r"(?:[^\n.()]{0,60}:[ \t]*\r?\n(?:```\w*\n)?|[^\n.]{0,60}\n\s*\n)[ \t]{0,20}(?P<value>[^\s\"'`<>]{6,64})[ \t]*(?:\r?\n|\Z)"
 )
@@ -174,7 +178,7 @@ def _value(text: str, start: int, end: int, kind: str) -> Iterator[Span]:
     if (m := ASSIGNED.match(text, end)) and (m["sep"].strip() or not verb):  # not "pass `--all`"
         at = m.start("quoted") if m["quoted"] else m.start("bare")
         query = in_url(text[max(0, start - 200) : start])
-        value = m["quoted"] or re.split("[&;]" if query else ";", m["bare"])[0]
+        value = m["quoted"] or re.split(f"[{NOT_TYPED}{'&;' if query else ';'}]", m["bare"])[0]
         equals = m["sep"].strip() in ("=", ":=")
         if m["bare"] and kind == "password" and PROGRAM.search(value):
             return
@@ -212,7 +216,9 @@ def _assigned(text: str, start: int, end: int, kind: str, m: re.Match[str], valu
     if not value.replace("-", "").isalpha() and value.count(" ") < 3:
         return len(value)
     # A plain word counts as a password only in quotes or assigned in a file (PASSWORD=word).
-    file = m["sep"] == "=" and (text[m.end() : m.end() + 1] in "\n" or text[end - 1].isupper())
+    ends = text[m.end() : m.end() + 1] in "\n"
+    prompted = m["whose"] and m["sep"].strip() == ":" and ends  # "Password for mira: word"
+    file = prompted or (m["sep"] == "=" and (ends or text[end - 1].isupper()))
     quoted = m["quoted"] and "," not in m["sep"] and value.count(" ") < 6
     return len(value) if (file or quoted) and text[start:end].lower() != "secret" else 0
 
@@ -339,6 +345,10 @@ PLACES = tuple(
         ("echo ", False, r"echo\s[\"']?(?:[\w.-]{1,40}:)?(?P<value>[^\s\"'|;&<>$(){}\\]{5,80})[\"']?\s{0,3}\|[^|\n]{0,60}?(?:sudo\s+-S|passwd|stdin|login)"),
         # login("anna", "password"), auth=("anna", "password")
         ("(", False, r"[(\[]\s{0,3}\\?[\"'][^\"'\n\\]{1,80}\\?[\"'],\s{0,3}\\?[\"'](?P<value>[^\"'\n\\]{3,200})\\?[\"']\s?[)\]]"),
+        # jdbc:oracle:thin:user/password@host
+        ("jdbc:", False, r"jdbc:[\w:]{1,40}:[\w.-]{1,60}/(?P<value>[^\s@\"'<>]{2,200})@"),
+        # sshpass -p password ssh
+        ("sshpass ", False, r"sshpass\s{1,3}-p\s?(?P<q>[\"']?)(?P<value>[^\s\"'$]{3,80})(?P=q)\s{1,3}(?:ssh|scp|sftp|rsync|sudo|git|ansible)"),
         # create user app identified by 'password'
         ("identified by", False, r"(?i:identified by)\s{1,3}['\"](?P<value>[^\"'\n$]{3,200})"),
         # ~/.netrc, ~/.pgpass

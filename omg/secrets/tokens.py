@@ -6,13 +6,15 @@ import codecs
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Set
 from functools import cache
 from importlib import import_module
 from itertools import pairwise
 from string import ascii_lowercase, ascii_uppercase, digits
 from threading import Lock
 from typing import Any
+
+from ..text.words import WORD
 
 # --- What a value looks like: random, typed as a password, or standing in for a secret.
 #
@@ -288,6 +290,27 @@ HASH = re.compile(
     r"\$(?:apr1|[156y7]|2[abxy]?|P|H|argon2\w{1,2}|scrypt|pbkdf2[\w-]{0,10})\$[./\w$=,+-]{20,300}|\{(?:SSHA|SHA|PBKDF2|CRYPT)\d{0,3}\}[A-Za-z0-9+/$.]{24,200}={0,2}"
 )
 
+# A code that joins a wireless network
+WIFI = re.compile(
+    r"\bWIFI:(?:[TSHREAI]\w*:(?:\\.|[^;\n]){0,80};){0,6}P:(?P<value>(?:\\.|[^;\n]){3,80});", re.I
+)
+AGE_KEY = re.compile(r"\bAGE-SECRET-KEY-(?:PQ-)?1[A-Z0-9]{50,}")
+
+# The values of a Secret of Kubernetes: lines below "data:", or the fields in its braces.
+MANIFEST = re.compile(
+    r"(?m)^[^\n\w]*kind[\"']?:\s{0,3}[\"']?Secret\b|[{,]\s*[\"']kind[\"']:\s{0,3}[\"']Secret\b"
+)
+SECRET_DATA = re.compile(
+    r"(?m)(?:^(?P<in>[ \t>]*)|[{,]\s*)[\"']?(?:data|stringData)[\"']?:\s*?(?:\{(?P<fields>[^{}]*)\}|\n(?P<lines>(?:(?P=in)[ \t]+\S[^\n]*(?:\n|\Z))+))"
+)
+FIELD = re.compile(  # a line of a longer value has no name
+    r"(?m)(?:^|,)[ \t>]*+(?:[\"']?[\w.-]{1,80}[\"']?:[ \t]*(?:[|>][-+]?)?)?+[ \t]*[\"']?(?P<value>[^\s\"',}<][^\n\"',}]*)"
+)
+
+# Words of a wallet: twelve and more on end from one of BIP-39's lists, in none of which "the" is.
+SEED = re.compile(r"(?:(?:\d{1,2}[.):]?\s{1,3})?+(?![Tt]he\b)[^\W\d_]{3,8}+(?:,?\s{1,3}|(?![\w'-])))++")
+SEED_COUNT = 12
+
 # Telegram's: Kingfisher's rule wants the word "telegram" near it.
 BOT = re.compile(r"(?<![A-Za-z0-9_])\d{8,12}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])")
 # Keys of which Kingfisher has no rule, or one that wants more than the key itself.
@@ -299,6 +322,52 @@ SERVICE = re.compile("tvly-|whsec_|ntn_|sk-")
 
 
 LOADING = Lock()  # `cache` lets each thread that comes meanwhile load them for itself
+
+
+@cache
+def seed_words() -> Mapping[str, Set[str]]:
+    """For each word of a BIP-39 list, the languages that have it."""
+    from mnemonic import Mnemonic
+
+    found: dict[str, set[str]] = {}
+    for language in Mnemonic.list_languages():
+        for word in Mnemonic(language).wordlist:
+            found.setdefault(word, set()).add(language)
+    return found
+
+
+def seed_phrases(text: str) -> Iterator[Span]:
+    """Yield the runs of words that are all in one BIP-39 list."""
+    for stretch in SEED.finditer(text):
+        if stretch.end() - stretch.start() < SEED_COUNT * 4:
+            continue
+        start, end, count, shared = 0, 0, 0, set[str]()
+        for m in WORD.finditer(text, stretch.start(), stretch.end()):
+            known = seed_words().get(m[0].lower(), set())
+            if not shared & known:
+                if count >= SEED_COUNT:
+                    yield start, end, "recovery phrase"
+                start, count, shared = m.start(), 0, set(known)
+            shared, count, end = shared & known, count + bool(known), m.end()
+        if count >= SEED_COUNT:
+            yield start, end, "recovery phrase"
+
+
+def manifest_values(text: str) -> Iterator[Span]:
+    """Yield the values of Kubernetes' Secrets."""
+    at = 0
+    for document in re.split(r"(?m)(?<=\n)(?=---)", text):
+        if MANIFEST.search(document):
+            for block in SECRET_DATA.finditer(document):
+                name = "fields" if block["fields"] is not None else "lines"
+                for m in FIELD.finditer(document, *block.span(name)):
+                    if not STAND_IN.match(m["value"]):
+                        yield (
+                            at + m.start("value"),
+                            at + m.start("value") + len(m["value"].rstrip()),
+                            "secret",
+                        )
+        at += len(document)
 
 
 @cache
@@ -321,6 +390,15 @@ def formatted_secrets(text: str) -> Iterator[Span]:
             yield start, end, found.rule_id.rpartition(".")[2].rpartition("/")[2].replace("-", " ")
     if "PRIVATE KEY" in text:
         yield from ((*m.span(), "private key") for m in PEM.finditer(text))
+    if "WIFI:" in text.upper():
+        yield from (
+            (*m.span("value"), "password") for m in WIFI.finditer(text) if not STAND_IN.match(m["value"])
+        )
+    if "AGE-SECRET" in text:
+        yield from ((*m.span(), "private key") for m in AGE_KEY.finditer(text))
+    if "Secret" in text:
+        yield from manifest_values(text)
+    yield from seed_phrases(text)
     if ":AA" in text:
         yield from ((*m.span(), "telegram bot token") for m in BOT.finditer(text))
     if SERVICE.search(text):
