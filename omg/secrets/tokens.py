@@ -343,6 +343,8 @@ def seed_phrases(text: str) -> Iterator[Span]:
             continue
         start, end, count, shared = 0, 0, 0, set[str]()
         for m in WORD.finditer(text, stretch.start(), stretch.end()):
+            if m[0].isdigit():  # its place in a list
+                continue
             known = seed_words().get(m[0].lower(), set())
             if not shared & known:
                 if count >= SEED_COUNT:
