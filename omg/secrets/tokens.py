@@ -339,12 +339,15 @@ def seed_words() -> Mapping[str, Set[str]]:
 def seed_phrases(text: str) -> Iterator[Span]:
     """Yield the runs of words that are all in one BIP-39 list."""
     for stretch in SEED.finditer(text):
-        if stretch.end() - stretch.start() < SEED_COUNT * 4:
+        if stretch[0].count(" ") + stretch[0].count("\n") < SEED_COUNT - 1:
+            continue
+        words = [
+            m for m in WORD.finditer(text, *stretch.span()) if not m[0].isdigit()
+        ]  # nor a place in a list
+        if len(words) < SEED_COUNT:
             continue
         start, end, count, shared = 0, 0, 0, set[str]()
-        for m in WORD.finditer(text, stretch.start(), stretch.end()):
-            if m[0].isdigit():  # its place in a list
-                continue
+        for m in words:
             known = seed_words().get(m[0].lower(), set())
             if not shared & known:
                 if count >= SEED_COUNT:
