@@ -121,6 +121,16 @@ def test_days_and_times_on_the_terminal_are_those_of_the_persons_zone(home: Path
     assert all("event" in json.loads(line) for line in run("events", "--json").stdout.splitlines())
 
 
+def test_a_search_finds_what_was_said_and_became_no_note(tmp_path: Path) -> None:
+    said = [("The spare fuse for the kiln lies behind the glaze buckets.", "2026-03-02T10:00:00Z")]
+    lines = [json.dumps({"role": "user", "content": text, "timestamp": at}) for text, at in said]
+    (tmp_path / "chat.jsonl").write_text("\n".join(lines))
+    assert "no new notes" in run("import", str(tmp_path / "chat.jsonl"), "--yes").stdout
+    found = run("search", "where is the spare fuse for the kiln").stdout
+    assert "What was said:\n- 2026-03-02" in found and "behind the glaze buckets" in found
+    assert "What was said" not in run("search", "capital of Mongolia").stdout
+
+
 def test_what_ends_a_pipe_ends_the_command_quietly() -> None:
     shell = f"{sys.executable} -m omg.cli --help | head -c 1"
     done = subprocess.run(shell, shell=True, capture_output=True, text=True)

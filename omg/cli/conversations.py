@@ -370,7 +370,7 @@ def search_command(
     identity: IdentityOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Find notes, or with --raw the messages they came from."""
+    """Find notes and what was said about it. --raw shows whole messages; --json has the notes alone."""
     from ..client import ask_daemon
     from ..tools.tools import search_answer
 
@@ -396,9 +396,11 @@ def search_command(
         answer = None
         with suppress(OmgError):  # the daemon hangs, or is of an older version
             answer = ask_daemon(memory.folder, "/search", asked, timeout_s=10)
-        hits = (answer if answer is not None else search_answer(memory.registry, asked))["hits"]
-        text = hits_text(hits, weak)
-        if all(h["weak"] for h in hits):
+        if answer is None:
+            answer = search_answer(memory.registry, asked)
+        hits, said = answer["hits"], answer.get("said") or []  # a daemon of an older version gives no `said`
+        text = "\n".join(filter(None, [hits_text(hits, weak), *["What was said:"] * bool(said), *said]))
+        if not said and all(h["weak"] for h in hits):
             text = f"{text or 'nothing found'}\n{elsewhere(memory.find(identity))}"
         print_value(hits, as_json, text)
 

@@ -82,6 +82,8 @@ MORE_SAID = {
 SENTENCES_CHARS = 300  # of a note's text, around what was asked for
 SEARCHED_FOR_DAYS = 100  # hits that are looked through for the days asked for: a search only raises those
 SAID_TOKENS, MESSAGE_CHARS = 1_000, 400  # of the messages that a note came from, and of each
+BESIDE, BESIDE_TOKENS = 3, 400  # quotations beside notes that were found, and what they may cost
+WORDS_SHARE = 0.5  # of the words of the query: such a quotation has at least as many
 LINKED = 20  # notes that are named as linked
 LONG_TOKENS = 1_500  # a longer text is opened as its outline first
 LEAD_CHARS = 600  # of what stands before its first heading
@@ -170,6 +172,24 @@ def said_line(graph: Graph, passage: Passage) -> str:
     """A quotation with its day and time."""
     at = datetime.fromtimestamp(passage.at_ms / 1000, graph.zone)
     return f"- {at:%Y-%m-%d %H:%M} {passage_line(passage).removeprefix('- ')}"
+
+
+def said_about(
+    graph: Graph, words: str, hits: Sequence[Hit], now: datetime, asked_in: str = ""
+) -> list[Passage]:
+    """
+    A few quotations about *words*, each with at least half of them, in the order they were said. Left out is what *hits*
+    tell, and the message *asked_in*.
+    """
+    query = parse_query(words, now.astimezone(graph.zone).date())
+    found = [
+        said
+        for said in find_said(graph, query, hits, session="", now=now)
+        if said.words >= WORDS_SHARE and said.message.id != asked_in
+    ]
+    quoted = quoted_passages(graph, query, persons_first(query, found), room=BESIDE_TOKENS)
+    known = [written_words(hit.entry.description) for hit in hits]
+    return sorted(islice((p for p in quoted if not is_told(p, known)), BESIDE), key=lambda p: p.at_ms)
 
 
 def sentences_for(graph: Graph, entry: Entry, query: ParsedQuery) -> str:

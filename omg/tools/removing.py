@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import Any
 
 from ..curate import forget_selection, is_untouched, select_to_forget, was_deleted
@@ -17,10 +16,8 @@ from ..forget.places import BLANK, holds_words
 from ..forget.selection import Selection, notes_holding, said_again, select, told_before
 from ..graph.graph import Graph
 from ..identity import is_remembered, says_owner
-from ..index.search import parse_query
 from ..index.store import Entry
 from ..inject.decide import TYPICAL
-from ..inject.passages import find_said, quoted_passages
 from ..inject.prompt import passage_line
 from ..message.consent import is_code
 from ..message.envelope import BLANKED, FORGOTTEN
@@ -28,7 +25,7 @@ from ..message.statements import refuses, statements_of
 from ..message.turn import Message
 from ..text.words import told_words
 from ..worker.intake import Intake
-from .reading import link_target, mapping_in, message_in, said_by_user
+from .reading import link_target, mapping_in, message_in, said_about, said_by_user
 
 # --- One-use codes: a model asks to forget, and the user confirms it by writing the code.
 
@@ -84,8 +81,6 @@ ASK_USER = (
     "It cannot be taken back. Let the user choose: they answer with the code of their choice and nothing else. Then call"
     " omg_forget with that code alone. "
 )
-SAID_NAMED, SAID_TOKENS = 3, 400  # messages quoted where there is no note, and what they may cost
-WORDS_SHARE = 0.5  # of the words of the query: a quoted message has at least as many
 
 
 def forget_tool(
@@ -204,11 +199,7 @@ def notes_about(intake: Intake, graph: Graph, query: str, *, said: bool) -> list
 
 def said_of(intake: Intake, graph: Graph, query: str, asked_in: str) -> str:
     """Messages about *query* that no note came of, for an error's text; not the message *asked_in* itself."""
-    now = intake.registry.clock()
-    parsed = parse_query(query, now.astimezone(graph.zone).date())
-    found = find_said(graph, parsed, [], session="", now=now)
-    about = [said for said in found if said.words >= WORDS_SHARE and said.message.id != asked_in]
-    told = [*map(passage_line, islice(quoted_passages(graph, parsed, about, room=SAID_TOKENS), SAID_NAMED))]
+    told = [*map(passage_line, said_about(graph, query, [], intake.registry.clock(), asked_in))]
     if not told:
         return ""
     return "\n".join(["; but this was said, and can be forgotten with its very words as `query`:", *told])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from ..errors import BadInput, OmgError
@@ -17,7 +18,17 @@ from ..provenance import origin_mark
 from ..worker.intake import Intake
 from ..worker.registry import Registry
 from .changing import correct_tool, remember_tool
-from .reading import HITS, hit_limit, hit_line, hit_value, mapping_in, open_tool, search_tool
+from .reading import (
+    HITS,
+    hit_limit,
+    hit_line,
+    hit_value,
+    mapping_in,
+    open_tool,
+    said_about,
+    said_line,
+    search_tool,
+)
 from .removing import ASK_USER, Codes, forget_tool
 from .today import decide_text, today_text, why_text
 
@@ -64,13 +75,17 @@ def call_tool(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict[str
 
 
 def search_answer(registry: Registry, body: Mapping[str, Any]) -> dict[str, Any]:
-    """What `omg search` prints. *body*: query, k, and identity, None for the owner's."""
-    graph = registry.find(body.get("identity"))
-    return {
-        "hits": [
-            *map(hit_value, graph.index.search(str(body["query"]), int(body["k"]), now=registry.clock()))
-        ]
-    }
+    """
+    What `omg search` prints: `hits`, and in `said` lines with what was said about it. *body*: query, k, and identity,
+    None for the owner's.
+    """
+    graph, query, now = registry.find(body.get("identity")), str(body["query"]), registry.clock()
+    hits = graph.index.search(query, int(body["k"]), now=now)
+    return {"hits": [*map(hit_value, hits)], "said": said_lines(graph, query, hits, now)}
+
+
+def said_lines(graph: Graph, words: str, hits: list[Hit], now: datetime) -> list[str]:
+    return [said_line(graph, passage) for passage in said_about(graph, words, hits, now)]
 
 
 def slash_command(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict[str, Any]:
@@ -89,9 +104,11 @@ def slash_command(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict
             return {"text": decide_text(graph)}
         if verb == "why":
             return {"text": why_text(graph, str(context.get("sessionKey") or ""))}
-        if verb == "search" and rest.strip():  # for a person to read, so without what was said
-            hits = graph.index.search(rest, HITS, now=intake.registry.clock())
-            return {"text": "\n".join(map(hit_line, hits)) or "Nothing found."}
+        if verb == "search" and rest.strip():
+            now = intake.registry.clock()
+            hits = graph.index.search(rest, HITS, now=now)
+            lines = [*map(hit_line, hits), *said_lines(graph, rest, hits, now)]
+            return {"text": "\n".join(lines) or "Nothing found."}
         if verb == "forget" and rest.strip():
             code = rest.rpartition(":")[2].strip()  # the answer shows each with its label before it
             params = {"code": code} if code in codes.issued else {"query": rest}
