@@ -117,6 +117,7 @@ def test_what_was_noted_is_not_noted_again(said):
     "said",
     [
         "Remember: always answer in metric units.",
+        "Remember: never use emojis.",
         "Remember to always answer in metric units.",
         "Remember that you should always use metric units.",
         "Merk dir: antworte immer kurz.",

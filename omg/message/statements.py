@@ -323,7 +323,9 @@ def refuses(text: str) -> bool:
         return False
     begun = " ".join(text.split()[:SHORT])
     if denies(begun):
-        return bool(REMEMBERING.search(begun)) and not FORGETTING.search(begun)
+        # "Remember: never call before nine" asks to remember what is behind the colon.
+        asked = any(denies(part) and REMEMBERING.search(part) for part in begun.split(":"))
+        return asked and not FORGETTING.search(begun)
     return FORGETTING.search(" ".join(text.split()[:3])) is not None
 
 
