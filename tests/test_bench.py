@@ -53,6 +53,7 @@ TINY: dict[str, tuple[str, str]] = {
     "many": ("--people 3 --model-s 0.2 --parallel 2 --night --embedder none --json", '"night"'),
     "offline": ("--data {data} --links 3 --json", '"in_prose"'),
     "qa": ("--data {data} --out {tmp}/qa --stage observe --json", "troubles"),
+    "record_demo": ("--stale", ""),
     "reflect": ("--notes 30 --json", "notes"),
     "replay": ("--recorded {recorded} --data {talk} --json", '"this"'),
     "silence": ("--data {data} --prompts 4 --embedder none --json", '"sure.py"'),
@@ -68,8 +69,8 @@ TINY: dict[str, tuple[str, str]] = {
 }
 
 
-def test_every_script_is_run_here_but_the_one_that_needs_postgres() -> None:
-    assert sorted([*TINY, "fleet"]) == sorted(file.stem for file in BENCH.glob("*.py"))
+def test_every_script_is_run_here_but_those_that_need_postgres_or_a_browser() -> None:
+    assert sorted([*TINY, "fleet", "pictures"]) == sorted(file.stem for file in BENCH.glob("*.py"))
 
 
 @pytest.mark.parametrize("name", TINY)

@@ -6,7 +6,7 @@ import codecs
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from importlib import import_module
 from itertools import pairwise
@@ -346,16 +346,21 @@ def seed_phrases(text: str) -> Iterator[Span]:
         ]  # nor a place in a list
         if len(words) < SEED_COUNT:
             continue
-        start, end, count, shared = 0, 0, 0, set[str]()
+        run, shared = list[re.Match[str]](), set[str]()
         for m in words:
             known = seed_words().get(m[0].lower(), set())
             if not shared & known:
-                if count >= SEED_COUNT:
-                    yield start, end, "recovery phrase"
-                start, count, shared = m.start(), 0, set(known)
-            shared, count, end = shared & known, count + bool(known), m.end()
-        if count >= SEED_COUNT:
-            yield start, end, "recovery phrase"
+                yield from phrase_of(run)
+                run, shared = [], set(known)
+            if known:
+                run, shared = [*run, m], shared & known
+        yield from phrase_of(run)
+
+
+def phrase_of(run: Sequence[re.Match[str]]) -> Iterator[Span]:
+    """Yield the span of *run* if it has enough words. Ones said again and again do not count: no wallet repeats so many."""
+    if len({m[0].lower() for m in run}) >= SEED_COUNT - 1 and len(run) >= SEED_COUNT:
+        yield run[0].start(), run[-1].end(), "recovery phrase"
 
 
 def manifest_values(text: str) -> Iterator[Span]:
