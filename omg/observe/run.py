@@ -309,8 +309,7 @@ def ask_about(batch: Batch, piece: Sequence[Message], shown: ShownToObserver) ->
 
 
 def add_to_plan(batch: Batch, reply: ParsedReply) -> None:
-    if not batch.plan.graph.folder.is_dir():
-        raise Stale("forgotten whole while the model was asked")
+    see_that_it_stands(batch.plan.graph)
     batch.plan.apply_all(reply.edits)
     take_up_all(batch.plan, reply.taken)
     batch.hints |= reply.hints
@@ -320,6 +319,12 @@ def add_to_plan(batch: Batch, reply: ParsedReply) -> None:
     batch.cut += reply.cut
     batch.dropped += reply.dropped
     batch.refused += reply.refused
+
+
+def see_that_it_stands(graph: Graph) -> None:
+    """Raise Stale if *graph* was forgotten whole while the model was asked: a search would make its index again."""
+    if not graph.folder.is_dir():
+        raise Stale("forgotten whole while the model was asked")
 
 
 def take_up_all(plan: Plan, paths: Iterable[str]) -> None:
@@ -351,6 +356,7 @@ def without_twins(
     plan: Plan, parsed: ParsedReply, shown: ShownToObserver, ask: Ask, agent: str
 ) -> ParsedReply:
     """*parsed*, after the model was asked about notes like its new ones that it was not shown, if there are any."""
+    see_that_it_stands(plan.graph)
     twins = likely_twins(plan, parsed, shown)
     if twins is None:
         return parsed
