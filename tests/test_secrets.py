@@ -132,6 +132,11 @@ def test_the_words_of_a_wallet_go_as_a_list_too(word):
     assert redact(text)[0].strip(" ,\n1.") == "[redacted: recovery phrase]"
 
 
+def test_words_of_a_list_said_again_and_again_are_no_wallet():
+    text = " ".join(["chair", "lamp", "boat", "garden"] * 6)
+    assert redact(text) == (text, 0)
+
+
 @pytest.mark.parametrize(
     "text",
     [

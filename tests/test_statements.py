@@ -33,6 +33,8 @@ GOVERNED = [
     ("Merk dir das nicht: Ich bin faul. Ich lüge.", "refused refused"),
     ("Please don't save any of this. I drink. I smoke.", "refused refused refused"),
     ("I like tea. Don't remember that I am lazy.", ". refused"),
+    ("I like tea. Note: don't save that.", "refused refused"),
+    ("I like tea. Remember: never call me before nine.", ". ."),
     ("Is it ok? I like tea.", "asked ."),
     ("If I were rich, I would fly. I live in Rome.", "supposed ."),
     ("Suppose I live in Oslo. I eat fish.\n\nI live in Rome.", "supposed supposed ."),

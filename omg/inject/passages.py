@@ -57,9 +57,8 @@ NEIGHBOURS_OF = 5  # best messages whose neighbours are looked at
 NEIGHBOUR_SHARE = 0.5  # of a good message's score, given to the messages beside it
 REPLY_SHARE = 0.8  # the same, to a reply where the assistant's words are asked for
 NOTED_SHARE = 0.5  # in a course, the factor for a message that a hit was made from
-OF_DAY = (
-    0.005  # of the score of what was said on a day that is asked for, a character: "ok, thanks" says little
-)
+# Score for each character of what was said on a day that is asked for: "ok, thanks" says little.
+OF_DAY = 0.005
 LEAST = 0.08  # the lowest score of a statement that is quoted
 MEANING_SHARE = 0.3  # weight of the cosine above TYPICAL
 TYPICAL = 0.4
@@ -167,7 +166,7 @@ def find_said(
         said.own, said.words = written_share(said.text, words), written_share(said.message.text, words)
     if query.terms:
         add_beside(graph, found, hits, words, bool(ASKS_OF_ASSISTANT.search(query.text)))
-    if not query.terms:
+    else:
         for said in found:
             said.beside = OF_DAY * min(len(said.text), LEAST_QUOTED["user"])
     noted = graph.index.notes_by_source({said.message.id for said in found})

@@ -3,7 +3,8 @@ Observes one batch: from pending turns to notes.
 
 With a model: one question about what person and assistant said in each piece of a conversation; one about new notes like
 others that it was not shown (twins.py), if there are any; the check (provenance.py), if an edit would count as the user's;
-and one about what tools returned and people passed on, if there is any. A small model is asked message by message. Without a model, the rules of omg/rules/ answer in the same form.
+and one about what tools returned and people passed on, if there is any. A small model is asked message by message.
+Without a model, the rules of omg/rules/ answer in the same form.
 
 A batch is marked observed only after every answer was understood. Answers that came before a failure are kept, so that
 they are not paid for again. The vault's lock is held only once there is an answer.

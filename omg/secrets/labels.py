@@ -73,9 +73,8 @@ ENDS = ".,;:!?)]}…"
 # A value that is told: within some words behind the label, on the line below, or before the label.
 TOLD_CHARS = 80
 PART_OF_NAME = re.compile(r"[-_.]\w|\d")
-NOT_TYPED = (
-    "。、\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af"  # a password stands between such letters without a blank
-)
+# Letters beside which a password stands without a blank
+NOT_TYPED = "。、\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af"
 WORD = re.compile(rf"[^\s\"'`“”„<>「」『』（）(),;{NOT_TYPED}]{{5,200}}")
 BELOW = re.compile(  # on a line of its own, below one that ends with a colon or below a blank line
     r"(?:[^\n.()]{0,60}:[ \t]*\r?\n(?:```\w*\n)?|[^\n.]{0,60}\n\s*\n)[ \t]{0,20}(?P<value>[^\s\"'`<>]{6,64})[ \t]*(?:\r?\n|\Z)"

@@ -341,9 +341,8 @@ def seed_phrases(text: str) -> Iterator[Span]:
     for stretch in SEED.finditer(text):
         if stretch[0].count(" ") + stretch[0].count("\n") < SEED_COUNT - 1:
             continue
-        words = [
-            m for m in WORD.finditer(text, *stretch.span()) if not m[0].isdigit()
-        ]  # nor a place in a list
+        # A number is a word's place in a list.
+        words = [m for m in WORD.finditer(text, *stretch.span()) if not m[0].isdigit()]
         if len(words) < SEED_COUNT:
             continue
         run, shared = list[re.Match[str]](), set[str]()
