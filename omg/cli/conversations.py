@@ -399,9 +399,11 @@ def search_command(
         if answer is None:
             answer = search_answer(memory.registry, asked)
         hits, said = answer["hits"], answer.get("said") or []  # a daemon of an older version gives no `said`
-        text = "\n".join(filter(None, [hits_text(hits, weak), *["What was said:"] * bool(said), *said]))
-        if not said and all(h["weak"] for h in hits):
-            text = f"{text or 'nothing found'}\n{elsewhere(memory.find(identity))}"
+        notes = hits_text(hits, weak) or f"nothing found{' in the notes' if said else ''}"
+        lines = [notes, *["What was said:"] * bool(said), *said]
+        if all(h["weak"] for h in hits):
+            lines.append(elsewhere(memory.find(identity)))
+        text = "\n".join(lines)
         print_value(hits, as_json, text)
 
 

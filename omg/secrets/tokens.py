@@ -308,8 +308,9 @@ FIELD = re.compile(  # a line of a longer value has no name
 )
 
 # Words of a wallet: twelve and more on end from one of BIP-39's lists, in none of which "the" is.
-SEED = re.compile(r"(?:(?:\d{1,2}[.):]?\s{1,3})?+(?![Tt]he\b)[^\W\d_]{3,8}+(?:,?\s{1,3}|(?![\w'-])))++")
+SEED = re.compile(r"\b(?:(?:\d{1,2}[.):]?\s{1,3})?+(?![Tt]he\b)\w{3,8}+(?:,?\s{1,3}|(?![\w'-])))++")
 SEED_COUNT = 12
+SEED_CHARS = 4 * SEED_COUNT - 1  # of words of three letters, the shortest
 
 # Telegram's: Kingfisher's rule wants the word "telegram" near it.
 BOT = re.compile(r"(?<![A-Za-z0-9_])\d{8,12}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])")
@@ -339,7 +340,7 @@ def seed_words() -> Mapping[str, Set[str]]:
 def seed_phrases(text: str) -> Iterator[Span]:
     """Yield the runs of words that are all in one BIP-39 list."""
     for stretch in SEED.finditer(text):
-        if stretch[0].count(" ") + stretch[0].count("\n") < SEED_COUNT - 1:
+        if stretch.end() - stretch.start() < SEED_CHARS:
             continue
         # A number is a word's place in a list.
         words = [m for m in WORD.finditer(text, *stretch.span()) if not m[0].isdigit()]
