@@ -357,6 +357,26 @@ def test_from_codexs_transcript_only_what_was_typed_and_answered_is_kept(tmp_pat
     assert not any(r.entry for r in READERS["codex"](file, "s", 0))
 
 
+def test_an_answer_is_kept_though_the_persons_words_that_outlive_a_compaction_quote_it(
+    tmp_path: Path,
+) -> None:
+    asked = codex_text(1, "user", "answer with: done. Nothing else", kinds=["user.text"])
+    summary = codex_text(5, "user", "Here is the summary:\n<summary>they talked</summary>")["payload"]
+    history = [asked["payload"], summary]
+    rows = [
+        {"type": "session_meta", "payload": {"id": "s", "thread_source": "user"}},
+        asked,
+        codex_text(2, "assistant", "done"),
+        codex_text(
+            3, "assistant", "<summary>they talked</summary>", turn="t2"
+        ),  # of a turn that nobody began
+        codex("compacted", 4, message=summary["content"][0]["text"], replacement_history=history),
+    ]
+    file = tmp_path / "rollout.jsonl"
+    file.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    assert [r.entry["entryId"] for r in READERS["codex"](file, "s", 0) if r.entry] == ["m1", "m2"]
+
+
 def test_from_opencodes_database_only_what_was_typed_and_answered_is_kept_and_a_fork_adds_nothing(
     tmp_path: Path,
 ) -> None:

@@ -134,7 +134,7 @@ def read_codex(path: Path, session: str, offset: int) -> Iterator[Row]:
     typed = turns_typed(path, offset)
     for start, end, row in json_rows(path, offset):
         if row.get("type") == "compacted":
-            rows = without_summary(rows, json.dumps(mapping_in(row, "payload")))
+            rows = without_summary(rows, mapping_in(row, "payload"))
         rows.append(Row(start, end, codex_entry(row, session, typed) if is_persons else None))
     return iter(rows)
 
@@ -175,13 +175,17 @@ def codex_entry(row: Mapping[str, Any], session: str, typed: set[str]) -> Entry 
     return entry_said(id, "assistant", said, at)
 
 
-def without_summary(rows: list[Row], compacted: str) -> list[Row]:
-    """*rows* without the last text of the assistant, if the compaction quotes it: that is the summary."""
+def without_summary(rows: list[Row], compacted: Mapping[str, Any]) -> list[Row]:
+    """*rows* without the last text of the assistant, if the compaction ends with it: that is the summary."""
+    history = compacted.get("replacement_history") or [""]
+    last = history[-1].get("content") if isinstance(history[-1], dict) else history[-1]
+    ends = [str(compacted.get("message")), *(str(part.get("text")) for part in parts_of(last))]
     for n in range(len(rows) - 1, -1, -1):
         entry = rows[n].entry
         if entry is not None and entry["message"]["role"] == "assistant":
             texts = [part.get("text") for part in entry["message"]["content"] if part["type"] == "text"]
-            if texts and all(text and json.dumps(text)[1:-1] in compacted for text in texts):
+            summary = "\n".join(map(str, texts)).strip()
+            if summary and any(end.strip().endswith(summary) for end in ends):
                 return [*rows[:n], Row(rows[n].start, rows[n].end), *rows[n + 1 :]]
             break
     return rows
