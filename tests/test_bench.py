@@ -60,6 +60,7 @@ TINY: dict[str, tuple[str, str]] = {
     "size": ("--json", '"total"'),
     "situations": ("--only s15 s31 --out {tmp}/situations --stage observe --json", '"situations"'),
     "soak": ("--turns 20 --identities 2 --in-turn 3 --json", '"descriptors"'),
+    "stale": ("--between 0 --cases 1 --embedder none --json", '"stale"'),
     "stability": ("--turns 4 --embedder none --json", '"hook_ms_p50"'),
     "turnwise": ("--data {data} --base {base} --sessions session_1", '"made"'),
     "vaults": ("--notes 30 --embedder none --json", "{"),

@@ -826,3 +826,52 @@ def test_a_prompt_in_chinese_is_given_what_means_the_same_and_small_talk_nothing
             pass
         assert "烟花" in told(memory, "皮克斯怕什么？")
         assert told(memory, "写一个合并两个有序列表的python函数") == ""
+
+
+# --- what was said later of what is told
+
+
+def test_what_the_person_said_later_of_a_fact_comes_with_it(home: Memory) -> None:
+    graph = graph_of(home)
+    filler = [
+        message(f"The documentary on subject {n} was better than I thought.", f"f{n}") for n in range(30)
+    ]
+    month, week = timedelta(days=30), timedelta(days=7)
+    archive(graph, message("I work at Acme as a quality engineer.", "old", ago=month))
+    archive(graph, *filler)
+    archive(graph, message("Since I left Acme I finally sleep well.", "new", ago=week))
+    archive(graph, message("Acme was on the news, long ago.", "older", ago=2 * month))
+    given = home.inject("Where do I work?", session=MAIN).prompt
+    assert given.index("I work at Acme") < given.index("Since I left Acme")
+    assert "on the news" not in given  # older than the fact
+
+
+def test_what_the_assistant_said_later_of_a_fact_is_not_added(home: Memory) -> None:
+    graph = graph_of(home)
+    filler = [
+        message(f"The documentary on subject {n} was better than I thought.", f"f{n}") for n in range(30)
+    ]
+    archive(graph, message("I work at Acme as a quality engineer.", "old", ago=timedelta(days=30)))
+    archive(graph, *filler)
+    archive(graph, message("Acme shares fell sharply.", "new", ago=timedelta(days=7), role="assistant"))
+    assert "shares fell" not in home.inject("Where do I work?", session=MAIN).prompt
+
+
+SITE = """
+The first version of my portfolio website project is online.|I rewrote the contact form of my website project in plain HTML.
+My portfolio website got a dark theme yesterday.|The menu of the portfolio website broke on phones, a challenge for this project.
+I added a page on the key features of the project to my portfolio.|My portfolio website project has a new domain.
+The portfolio website loads the pictures of each project lazily.|I wrote tests for my portfolio website.
+"""
+
+
+def test_a_summary_is_given_where_many_statements_are_near_its_topic(tmp_path: Path) -> None:
+    config = Config(home=tmp_path / "omg", observation=Observation(model="offline"))
+    with Memory(config, clock=lambda: NOW, embed=static()) as home:
+        lines = SITE.strip().replace("\n", "|").split("|")
+        archive(graph_of(home), *(message(text, f"m{n}") for n, text in enumerate(lines)))
+        while graph_of(home).index.embed():
+            pass
+        ask = "Can you give me a comprehensive summary of how my {} has developed, including the key obstacles and decisions I reached so far?"
+        assert "dark theme" in home.inject(ask.format("portfolio website project"), session=MAIN).prompt
+        assert not home.inject(ask.format("marathon training schedule"), session=MAIN).prompt

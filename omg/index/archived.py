@@ -34,6 +34,7 @@ SOURCES = 12  # of a note's, the latest; one that is updated for years has hundr
 APART_MS = 6 * 3_600_000  # a session may go on for years: what was said half a day ago is another talk
 RAISED_FOR_DAY = 1.75  # as search.py raises notes of the days asked for
 POSTINGS_SAID = 6_000  # rows that the words of a question may fit, as for notes; here 2 µs each
+POSTINGS_RARE = 1_000  # the same, where only its rarest words are looked for
 TAIL_BYTES = 64  # bytes before the offset by which a file is known again
 SPOKEN = "trim(coalesce(json_extract(line, '$.sender'), '') || ' ' || json_extract(line, '$.text'))"
 

@@ -86,6 +86,7 @@ class Index:
         self.said_in: Path | None = None
         self._filling = threading.RLock()
         self._rarity, self._said = Rarity(), Rarity("statement_fts", archived.POSTINGS_SAID)
+        self._rarely_said = Rarity("statement_fts", archived.POSTINGS_RARE)
         self._matrix = Matrix(embedder.id) if embedder else None
         self._signs = SignMatrix()
         self._warm = False  # whether the embedder answers at once; a search never loads a model
@@ -193,16 +194,18 @@ class Index:
 
     @retry_on_new_file
     def find_said(
-        self, query: str | ParsedQuery, *, now: datetime, assistants: float = 1.0
+        self, query: str | ParsedQuery, *, now: datetime, assistants: float = 1.0, quick: bool = False
     ) -> list[archived.FoundStatement]:
         """
         The statements that answer *query*, in no order; *now*: the time that "last week" refers to; *assistants*: the
-        factor for what the assistant said, 0 for none of it.
+        factor for what the assistant said, 0 for none of it; *quick*: by its rarest words alone.
         """
         asked = parse_query(query, now.astimezone(self.zone).date()) if isinstance(query, str) else query
+        by_meaning = self._warm and bool(asked.terms) and not quick
         with self._store.read() as db:
-            near = functools.partial(self._near_said, db, asked.text) if self._warm and asked.terms else None
-            return archived.find_said(db, asked, self.zone, self._said, assistants, near)
+            near = functools.partial(self._near_said, db, asked.text) if by_meaning else None
+            rarity = self._rarely_said if quick else self._said
+            return archived.find_said(db, asked, self.zone, rarity, assistants, near)
 
     def search_raw(
         self, query: str | ParsedQuery, k: int = 10, *, now: datetime, role: str | None = None

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import lru_cache, partial
+from heapq import nlargest
 from typing import Any
 
 from ..config import Config
@@ -36,7 +37,7 @@ from ..text.characters import fold_text, with_labels, without_citations
 from ..text.tokens import clip_text, count_tokens
 from ..text.words import STOP, cut_text, singular_form, split_sentences, words_in, written_words
 from ..vault.vault import SAYING
-from .passages import Passage, Said, assistants_share, find_said, quoted_passages
+from .passages import Passage, Said, assistants_share, find_said, quoted_passages, with_what_followed
 from .prompt import render_prompt, render_system_slice
 
 # --- Whether a message asks for the course of something: an order, a count, a summary.
@@ -82,6 +83,9 @@ def topic_of(text: str) -> str:
 SURE, SURE_OF_OWN = 0.36, 0.19
 # The least cosine by the encoder alone, whoever is asked about (embed.py). Chosen on half of bench/talks.toml.
 SURE_BY_ENCODER = 0.25
+# So many statements of such a cosine tell a course: at 28 questions for one, 3 more were answered than by sureness alone, and
+# at 168 that are about other people's chats, 1 more (BEAM).
+MANY_NEAR, NEAR = 5, 0.38
 # Factor for a message's score: messages share words with unrelated prompts more often than notes do.
 SAID_SHARE = 0.7
 WRITTEN_ALONE = 0.5  # factor for the share of the prompt's words that a message has: in a small archive all words are common
@@ -179,11 +183,18 @@ def sureness(
     return max(noted, alone)
 
 
-def is_sure(graph: Graph, query: ParsedQuery, hits: Sequence[Hit], said: Sequence[Said]) -> bool:
-    """Whether *hits* and *said* answer *query* surely enough. In a language that the encoder reads, its cosines tell."""
+def is_sure(
+    graph: Graph, query: ParsedQuery, hits: Sequence[Hit], said: Sequence[Said], course: bool = False
+) -> bool:
+    """
+    Whether *hits* and *said* answer *query* surely enough. In a language that the encoder reads, its cosines tell. A *course*
+    is told by many statements, so they may be near in meaning instead: its words are those that all of them have.
+    """
     if said and graph.index.by_meaning and asks_encoder(graph.index.embedder, query.text) and not query.days:
         nearest = max([*((hit.cosine or 0.0) for hit in hits), *(s.cosine for s in said)])
         return nearest >= SURE_BY_ENCODER
+    if course and nlargest(MANY_NEAR, (s.cosine for s in said))[MANY_NEAR - 1 :] >= [NEAR]:
+        return True
     sure = sureness(query, hits, said, graph.index.knows, graph.index.by_meaning)
     return sure >= (SURE_OF_OWN if is_of_own(query) else SURE)
 
@@ -555,8 +566,10 @@ def find_for(
     projects = named_in(topic, ((h.entry.path, h.entry.title) for h in hits if h.entry.type == "project"))
     pages = pages_asked_for(graph, query)
     named = [*named_lines(graph, topic, {**maps, **projects}, limit, today), *pages]
-    if not is_sure(graph, query, hits, said):
+    if not is_sure(graph, query, hits, said, course):
         hits, said = [], []
+    elif not course:
+        said = with_what_followed(graph, hits, said, session=session, now=now)
     hits = [replace(h, entry=with_agents_mark(h.entry, state.by_hand)) for h in surest_first(hits, named)]
     if pages and not query.terms and not DETAILS.search(words):
         hits, said = less_what_pages_tell(graph, [h.entry for h in pages], hits, said)

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import date, datetime, tzinfo
+from datetime import date, datetime, timedelta, tzinfo
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
 
@@ -23,6 +23,7 @@ from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..index.archived import (
     MadeNote,
+    day_start_ms,
     last_messages,
     latest_by_note,
     neighbours_by_id,
@@ -30,9 +31,9 @@ from ..index.archived import (
     statements_of,
 )
 from ..index.links import short_names
-from ..index.search import ParsedQuery
+from ..index.search import ParsedQuery, parse_query
 from ..index.statements import Span, heads_of, is_silent, spans_of
-from ..index.store import Hit
+from ..index.store import Entry, Hit
 from ..message.turn import Message
 from ..node.markdown import HISTORY_HEADING
 from ..node.note import parse_node
@@ -88,6 +89,9 @@ LONG_WORD, KEY_CHARS = (
 )  # the same where it may be a line of a key, whose label is far above
 ANSWERED_WITHIN = 6  # messages before an answer that it may answer
 WRITTEN_TERMS = 32  # of a prompt's words that are looked for in each message as it is written
+# Of how many of the best notes and statements it is looked up what was said later, how many statements of each are taken,
+# and how much of its words they have at the least.
+FOLLOWED, FOLLOWING, FOLLOWS = 2, 1, 0.2
 OUR_NAMES = re.compile(r"(?:the )?(?:user|assistant|system|tool|omg|owner)\b", re.I)
 PENDING_TOKENS = 20_000  # of what waits to be observed, the latest; a search reads it through
 
@@ -188,6 +192,46 @@ def find_said(
     told.sort(key=lambda s: (-s.score, s.message.timestamp, s.place))
     told = told_once(told)
     return spread(told, graph.zone) if course else told
+
+
+def with_what_followed(
+    graph: Graph, hits: Sequence[Hit], told: Sequence[Said], *, session: str, now: datetime
+) -> list[Said]:
+    """
+    *told*, and before each of the best, and of *hits*, what the person said of it later: "Since I left Acme …" for "I work
+    at Acme", which alone a question about their work finds. A fact that changed is not told as it was.
+    """
+    own = graph.state().sessions.get(session) or SessionState()
+    noted = [(h.score, h.entry.description, said_ms(h.entry, graph.zone), "") for h in hits[:FOLLOWED]]
+    own_words = [s for s in told if s.message.role == "user"][:FOLLOWED]
+    best = noted + [(s.score, s.text, s.message.timestamp, s.message.id) for s in own_words]
+    best.sort(key=lambda b: -b[0])
+    before: dict[str, list[Said]] = {}
+    seen = {(s.message.id, s.place) for s in told}
+    for _, text, since_ms, id in best[:FOLLOWED]:
+        query = replace(parse_query(text, now.astimezone(graph.zone).date()), days=())
+        later = [
+            f
+            for f in graph.index.find_said(query, now=now, assistants=0.0, quick=True)
+            if f.words >= FOLLOWS
+            and f.message.timestamp > since_ms
+            and (f.message.id, f.place) not in seen
+            and not (f.session == session and in_window(own, f.message.timestamp))
+        ]
+        later.sort(key=lambda f: (-f.words, -f.message.timestamp))
+        spans = graph.index.ask(statements_of, {f.message.id for f in later[:FOLLOWING]})
+        for f in later[:FOLLOWING]:
+            seen.add((f.message.id, f.place))
+            before.setdefault(id, []).append(
+                Said(f.message, f.session, spans[f.message.id], f.place, f.words)
+            )
+    return [*before.pop("", ()), *(s for said in told for s in (*before.pop(said.message.id, ()), said))]
+
+
+def said_ms(entry: Entry, zone: tzinfo) -> int:
+    """When what *entry* says was said last: the end of its day."""
+    day = entry.updated or entry.created or date.min
+    return day_start_ms(day + timedelta(1), zone) if day > date.min else 0
 
 
 def on_days(graph: Graph, query: ParsedQuery, waits: Iterable[Said]) -> list[Said]:
