@@ -15,6 +15,8 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +127,25 @@ class Browser:
     def loaded(self) -> None:
         """Wait until a page that is not the one that was marked as left is loaded."""
         self.until("document.readyState === 'complete' && !document.documentElement.dataset.left")
+
+    @contextmanager
+    def inside(self, address: str) -> Iterator[None]:
+        """What is done inside is done in the frame whose address ends with *address*, as soon as it is there."""
+
+        def frame() -> str | None:
+            found = self.call("Target.getTargets")["targetInfos"]
+            return next(
+                (t["targetId"] for t in found if t["type"] == "iframe" and t["url"].endswith(address)), None
+            )
+
+        page = self.session
+        target = self.until(frame, 60)
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        try:
+            self.call("Runtime.enable")
+            yield
+        finally:
+            self.session = page
 
     def press_button(self, text: str, within: str = "main") -> None:
         """Press the first button or link in *within* that says *text*, and wait for the page that comes of it."""

@@ -147,7 +147,9 @@ def test_the_command_prints_a_link_that_works_and_ends_with_its_process(omg: Mem
     assert not (omg.folder / "page.html").exists()
 
 
-def test_the_tab_shows_the_owners_memory_alone_to_be_read_and_runs_no_script(page: Page, omg: Memory) -> None:
+def test_the_tab_shows_the_owners_memory_alone_to_be_read_and_runs_its_own_script(
+    page: Page, omg: Memory
+) -> None:
     omg.capture([{"role": "user", "content": "I live in Porto."}], session="alice")
     omg.observe()
     alice = omg.registry.identity_of("alice")
@@ -156,8 +158,8 @@ def test_the_tab_shows_the_owners_memory_alone_to_be_read_and_runs_no_script(pag
         answer = framed_page(omg, {"view": view, "params": {"who": alice.folder}, "base": "/tab"})
         assert answer["status"] == (200 if name else 404)
         html = answer["html"]
-        assert "Porto" not in html and "<script" not in html and 'method="post"' not in html
-        assert "script-src" not in answer["policy"] and "unsafe" not in answer["policy"]
+        assert "Porto" not in html and html.count("<script") == 1 and 'method="post"' not in html
+        assert "script-src 'sha256-" in answer["policy"] and "unsafe" not in answer["policy"]
     assert "Leipzig" in framed_page(omg, {"params": {"q": "Leipzig"}, "base": "/tab"})["html"]
 
 

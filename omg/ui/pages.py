@@ -50,7 +50,7 @@ def framed_page(memory: Memory, body: Mapping[str, Any]) -> dict[str, Any]:
     """
     Return the owner's page for a frame of the gateway's Control UI: `{view, params, base}` → `{status, html, policy}`.
 
-    The page shows the owner's memory alone, changes nothing, runs no script and loads no other file.
+    The page shows the owner's memory alone, changes nothing and loads no other file. Its one script makes addresses of forms.
     """
     given = body.get("params")
     params = {str(k): str(v) for k, v in given.items() if k != "who"} if isinstance(given, Mapping) else {}
@@ -62,14 +62,19 @@ def framed_page(memory: Memory, body: Mapping[str, Any]) -> dict[str, Any]:
         html = page_of(asked, view)
     except OmgError as e:
         status, html = 404 if isinstance(e, NotFound) else 422, error_page(asked, str(e), flash=None)
-    digest = base64.b64encode(hashlib.sha256(style_text().encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
+    style, script = (policy_source(static_text(name)) for name in ("page.css", "frame.js"))
+    policy = f"default-src 'none'; style-src {style}; script-src {script}; form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
     return {"status": status, "html": html, "policy": policy}
 
 
-@lru_cache(maxsize=1)
-def style_text() -> str:
-    return (FOLDER / "static" / "page.css").read_text(encoding="utf-8")
+def policy_source(text: str) -> str:
+    """How a Content-Security-Policy names this *text* alone."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+@lru_cache
+def static_text(name: str) -> str:
+    return (FOLDER / "static" / name).read_text(encoding="utf-8")
 
 
 def error_page(asked: Asked, text: str, **more: Any) -> str:
@@ -79,7 +84,7 @@ def error_page(asked: Asked, text: str, **more: Any) -> str:
 def filled(asked: Asked, template: str, view: str, **values: Any) -> str:
     menu = [(asked.link(name), title, name == view) for name, (title, _) in VIEWS.items() if title]
     if asked.framed:
-        values["style"] = style_text()
+        values |= {"style": static_text("page.css"), "script": static_text("frame.js")}
     fixed = {"asked": asked, "link": asked.link, "menu": menu, "hidden": partial(hidden_fields, asked)}
     return environment().get_template(template).render(**{"people": [], **values}, **fixed)
 

@@ -1,0 +1,79 @@
+"""OMG's tab in OpenClaw's Control UI, in a real browser: it shows each view, searches, and changes nothing."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser import CHROMIUM, Browser
+from gateway import GATEWAY_TOKEN, Gateway
+
+from omg import Memory
+
+pytestmark = [
+    pytest.mark.gateway,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium"),
+]
+PAGE = "/plugins/omg/page"
+SAID = ("I'm allergic to shellfish, prawns gave me a rash.", "My sister Clara lives in Bilbao.")
+
+
+@pytest.fixture(scope="module")
+def gateway(boot: object) -> Gateway:
+    assert callable(boot)
+    config = {"gateway": {"controlUi": {"enabled": True}}}
+    made: Gateway = boot(omg='[observation]\nmodel = "offline"', config=config)
+    with Memory(made.home) as memory:
+        memory.capture([{"role": "user", "content": text, "id": str(n)} for n, text in enumerate(SAID)])
+        memory.observe()
+    return made.start()
+
+
+@pytest.fixture
+def browser(gateway: Gateway, tmp_path: Path) -> Iterator[Browser]:
+    made = Browser(tmp_path / "profile")
+    try:
+        made.open(f"{gateway.url}/omg#token={GATEWAY_TOKEN}")
+        yield made
+    finally:
+        made.close()
+
+
+def test_the_tab_shows_every_view_and_searches(browser: Browser) -> None:
+    with browser.inside(PAGE):
+        browser.until("document.body.innerText.includes('allergic to shellfish')")
+        for name in ("Given", "Days", "To decide", "Health", "Graph", "Memory"):
+            browser.press_button(name, within="header")
+            assert browser.js("document.querySelector('[aria-current]').textContent") == name
+        browser.js("document.querySelector('#q').value = 'Clara'")
+        browser.press_button("Search")
+        assert "Bilbao" in browser.js("document.querySelector('#found .rows li').innerText")
+        browser.js("document.querySelector('#found a[href*=note]').click()")
+        browser.until("document.body.innerText.includes('My sister Clara')")
+        assert browser.js("document.querySelectorAll('form[method=post]').length") == 0
+        assert browser.js("document.querySelectorAll('script').length") == 1
+
+
+def test_a_prompt_is_tried_with_the_enter_key(browser: Browser) -> None:
+    with browser.inside(PAGE):
+        browser.until("document.body.innerText.includes('allergic to shellfish')")
+        browser.press_button("Given", within="header")
+        browser.js("document.documentElement.dataset.left = 1")
+        browser.js(
+            "document.querySelector('#q').value = 'May I order prawns?'; document.querySelector('#q').focus()"
+        )
+        browser.js(
+            "document.querySelector('#q').dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', bubbles: true}))"
+        )
+        browser.loaded()
+        assert "would be given" in browser.js("document.body.innerText")
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_without_the_gateways_word_the_tab_shows_nothing(gateway: Gateway, method: str) -> None:
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(urllib.request.Request(f"{gateway.url}{PAGE}", method=method))
+    assert refused.value.code == 401 and b"shellfish" not in refused.value.read()
