@@ -97,7 +97,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
       cli/        The command `omg`: parse, call one function, print.
                     app · conversations · fleet · gateway · notes
 
-Data: prompts/ (what the models are told), sample/ (the demo's conversation), assets/ (for the graph's page).
+Data: prompts/ (what the models are told), sample/ (the demo's conversation and a model's replies to it).
 Where to change what:
 
     the properties of a note             node/note.py; if a model sets it, observe/reply.py

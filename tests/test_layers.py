@@ -97,7 +97,7 @@ def test_a_module_has_at_most_800_lines_and_a_head_only_hands_names_on(module):
 def test_every_file_that_a_docstring_or_comment_names_exists(module):
     text = module.read_text(encoding="utf-8")
     named = set(re.findall(r"(?<![\w./<*{-])((?:\w+/)*\w+\.(?:py|js))\b", text))
-    roots = [module.parent, module.parent / "assets", PACKAGE, PACKAGE.parent, PACKAGE.parent / "hooks"]
+    roots = [module.parent, module.parent / "static", PACKAGE, PACKAGE.parent, PACKAGE.parent / "hooks"]
     assert {name for name in named if not any((root / name).exists() for root in roots)} == set()
 
 
