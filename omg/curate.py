@@ -15,7 +15,7 @@ from .config import set_value, set_vault
 from .errors import BadInput, BadNode, NotFound
 from .forget.erase import forget_now
 from .forget.places import JOINED
-from .forget.selection import Selection, select
+from .forget.selection import Selection, Wanted, select
 from .graph.graph import GRAPH_MARK, Graph, marked_identity
 from .graph.state import State, append_lines, read_object, write_private
 from .identity import identity_of_session
@@ -314,7 +314,7 @@ def select_to_forget(graph: Graph, *, ids: Sequence[str] = (), **what: Any) -> S
     matching = what.get("matching")
     if matching is not None and len(matching.strip()) < 2:
         raise BadInput(f"{matching!r} would match nearly everything; give a word or more")
-    return select(graph, paths=[note_to_forget(graph, name) for name in ids], **what)
+    return select(graph, Wanted([note_to_forget(graph, name) for name in ids], **what))
 
 
 def note_to_forget(graph: Graph, name: str) -> str:

@@ -23,8 +23,7 @@ from .config import Config, load_config
 from .curate import OpenNote, forget_selection, open_note, select_to_forget
 from .embed import Embedder, load_embedder
 from .errors import BadInput, BadNode, Locked, NotFound, error_text, how_many
-from .forget.erase import select_words
-from .forget.selection import Selection
+from .forget.selection import Selection, select_words
 from .graph.graph import Graph
 from .identity import Identity
 from .importers import capture_entries, message_entries

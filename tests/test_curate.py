@@ -27,8 +27,8 @@ from omg.curate import (
     write_edits,
 )
 from omg.errors import BadInput, Locked, NotFound, OmgError
-from omg.forget.erase import select_words
 from omg.forget.places import BLANK
+from omg.forget.selection import select_words
 from omg.graph.state import flock
 from omg.memory import Memory
 from omg.node.note import Source

@@ -24,9 +24,10 @@ from omg.curate import (
     supersede_by,
     take_back,
 )
-from omg.forget.erase import forget_now, forgetting, redacting, select_words
+from omg.forget.edit import forgetting, redacting
+from omg.forget.erase import forget_now
 from omg.forget.places import BLANK
-from omg.forget.selection import Selection, select
+from omg.forget.selection import Selection, Wanted, select, select_words
 from omg.graph.graph import Graph
 from omg.journal import Change, Rebase, Receipt
 from omg.memory import Memory
@@ -190,7 +191,7 @@ def test_of_a_message_that_held_four_ideas_one_note_can_go_alone(home: Memory) -
     (path,) = (p for p, d in before.items() if SECRET in d)
     whole = select_to_forget(graph, ids=[path])
     assert (whole.paths, [SECRET in left for _, left in whole.cut]) == ((path,), [False])
-    what = select(graph, alone=True, paths=[path])
+    what = select(graph, Wanted([path], alone=True))
     assert (what.paths, what.messages) == ((path,), ())
     forget_selection(home.intake, graph, what)
     del before[path]
@@ -256,7 +257,7 @@ def test_a_note_that_was_replaced_is_forgotten_with_its_successor_and_what_was_p
     new = new_note(graph, "fact", "Bin", "The rubbish is in the green bin.", NOW).path
     supersede_by(graph, old, new, NOW)
     propose_correction(graph, new, "The rubbish is in the blue bin.", NOW)
-    what = select(graph, paths=[new], alone=alone)
+    what = select(graph, Wanted([new], alone=alone))
     assert len(what.paths) == 3 and {old, new} <= set(what.paths)
     assert f"[[{old}]] — The {SECRET} is in the old bin. (superseded)" in choice_text(graph, "forget", what)
     forget_selection(home.intake, graph, what)

@@ -15,8 +15,8 @@ from spooled import entry, hand_over
 
 from omg.config import Config, Observation
 from omg.curate import forget_selection, move_identity, new_note, select_to_forget
-from omg.forget.erase import select_words
 from omg.forget.places import blanked, holds_words
+from omg.forget.selection import select_words
 from omg.graph.graph import Graph
 from omg.memory import Memory
 

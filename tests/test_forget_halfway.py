@@ -16,10 +16,10 @@ from test_forget_everywhere import ALICE, MAIN, NOW, SECRET, forget, opened, say
 from omg.config import Config, Embedding, Observation
 from omg.curate import forget_selection, move_identity, new_note, select_to_forget
 from omg.daemon import Daemon
-from omg.forget import erase
-from omg.forget import selection as bare
-from omg.forget.erase import forget_now, select_words
+from omg.forget import bare, erase
+from omg.forget.erase import forget_now
 from omg.forget.places import BLANK
+from omg.forget.selection import select_words
 from omg.graph.graph import Graph
 from omg.memory import Memory
 from omg.observe import run

@@ -15,7 +15,7 @@ from planted import MONDAY, NOW, OWNER, graph_of, home_at, note, put
 from test_forget_everywhere import SECRET, traces
 
 from omg.curate import forget_selection, select_to_forget
-from omg.forget.erase import select_words
+from omg.forget.selection import select_words
 from omg.graph.graph import Graph
 from omg.llm.replies import Ask, ModelQuestion, ModelReply
 from omg.memory import Memory

@@ -23,7 +23,7 @@ from omg.check import fixed_cases, is_able, key_of, note_result
 from omg.config import Config
 from omg.curate import forget_selection
 from omg.errors import Locked, ModelUnavailable
-from omg.forget.selection import select
+from omg.forget.selection import Wanted, select
 from omg.graph.state import flock
 from omg.llm.child import Child
 from omg.llm.replies import ModelQuestion, ModelReply
@@ -242,7 +242,7 @@ def test_a_graph_forgotten_during_its_call_stays_gone(make: Callable[..., Memory
     def forget(who: str) -> None:
         if who == "p001":
             graph = memory.find(person(1))
-            forget_selection(memory.intake, graph, select(graph, session=person(1)))
+            forget_selection(memory.intake, graph, select(graph, Wanted(session=person(1))))
 
     model.during = forget
     memory.work()

@@ -10,7 +10,7 @@ from spooled import hand_over
 
 from omg.config import Config, Llm, Observation
 from omg.curate import forget_selection, select_to_forget
-from omg.forget.erase import select_words
+from omg.forget.selection import select_words
 from omg.memory import Memory
 from omg.worker.events import read_events
 

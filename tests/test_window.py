@@ -28,7 +28,8 @@ from omg.context import (
     whole_turns,
 )
 from omg.curate import forget_selection
-from omg.forget.erase import observe_again, select_words
+from omg.forget.edit import observe_again
+from omg.forget.selection import select_words
 from omg.inject.decide import hook_result
 from omg.journal import replay_open
 from omg.memory import Memory

@@ -487,12 +487,8 @@ def forget_command(
     from ..forget.places import looked_through
     from ..forget.selection import said_again
 
-    if not ids and session is None and before is None and not matching:
-        raise BadInput("forget what? name notes, or give --session, --before or --matching")
-    if redact and (not matching or ids or session is not None or before is not None):
-        raise BadInput("--redact takes out a text: give it with --matching, and nothing else beside")
-    if only and (not ids or redact or matching or session is not None or before is not None):
-        raise BadInput("--only is for notes: name them, and nothing else beside")
+    spoken = {"session": session, "before": before, "matching": matching or None}
+    refuse_mixed(ids or [], spoken, redact=redact, only=only)
     with opened_memory(vectors=False) as memory:
         memory.take_in()
         graph = graph_to_forget(memory, identity, session)
@@ -519,6 +515,17 @@ def forget_command(
         print_value({"done": yes, "choice": chosen, **taken[chosen], "choices": taken}, as_json, text)
 
 
+def refuse_mixed(ids: Sequence[str], spoken: dict[str, str | None], *, redact: bool, only: bool) -> None:
+    """Raise BadInput unless notes are named or something *spoken* is, and `--redact` and `--only` stand with what they take."""
+    given = {name for name, value in spoken.items() if value is not None} | ({"notes"} if ids else set())
+    if not given:
+        raise BadInput("forget what? name notes, or give --session, --before or --matching")
+    if redact and given != {"matching"}:
+        raise BadInput("--redact takes out a text: give it with --matching, and nothing else beside")
+    if only and (redact or given != {"notes"}):
+        raise BadInput("--only is for notes: name them, and nothing else beside")
+
+
 def graph_to_forget(memory: Memory, identity: str | None, session: str | None) -> Graph:
     """The graph of *identity*; if that is None, the one that has messages of *session*, else the owner's."""
     from ..forget.places import every_message
@@ -536,8 +543,7 @@ def graph_to_forget(memory: Memory, identity: str | None, session: str | None) -
 def forget_choices(graph: Graph, ids: list[str], *, redact: bool, **said: Any) -> dict[str, Selection]:
     """Name of each choice that is possible → what it takes."""
     from ..curate import find_note, select_to_forget
-    from ..forget.erase import select_words
-    from ..forget.selection import select
+    from ..forget.selection import Wanted, select, select_words
 
     choices: dict[str, Selection] = {"forget": select_to_forget(graph, ids=ids, **said)}
     matching, others = said["matching"], said["session"] or said["before_ms"]
@@ -546,7 +552,7 @@ def forget_choices(graph: Graph, ids: list[str], *, redact: bool, **said: Any) -
         with nullcontext() if redact else suppress(BadInput):
             choices["redact"] = select_words(graph, matching)
     if ids and not matching and not others:
-        choices["only"] = select(graph, paths=[find_note(graph, id) for id in ids], alone=True)
+        choices["only"] = select(graph, Wanted([find_note(graph, id) for id in ids], alone=True))
     return choices
 
 

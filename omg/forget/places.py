@@ -1,45 +1,36 @@
 """
-Every place where a graph and its home keep text, and one way to change it.
+Every place where a graph and its home keep text, and how words are found in it.
 
-    <graph>                  pending/, archive/, receipts/, damaged/     change_folder
+    <graph>                  pending/, archive/                          every_message
     <graph>/replaced/<stamp> the graph before `omg rebuild`              copies_of
     <home>/joined/<folder>   another account of the same person, before it was merged into this graph; joined.json names
                              that graph, and the vault if it lies elsewhere
-    <home>                   drops that cannot be read, logs, cursors, owners.json, temporary files
 
-An Edit (erase.py) says what becomes of each text when something is forgotten or redacted, or when the doctor removes secrets.
-Every step may be repeated. Notes of the living vault are changed through the vault, not here.
+Nothing here changes a file but `copies_of`, which removes a graph that is being rebuilt. edit.py changes them.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
-import time
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..config import configured, configured_agents, workspace_of
 from ..errors import BadInput, BadNode, NotFound
-from ..graph.given import GIVEN
 from ..graph.graph import Graph
-from ..graph.state import TEMPORARY, process_alive, read_object, write_private
-from ..journal import read_receipt, readable
-from ..message.turn import Message, message_from_json, message_to_json, turn_from_json, turn_to_json
+from ..graph.state import read_object
+from ..journal import readable
+from ..message.turn import Message, message_from_json
 from ..node.markdown import link_targets, slugify
 from ..node.note import LOG_FOLDER, parse_node
 from ..text.characters import without_unseen
 from ..vault.files import LEFTOVER
-
-if TYPE_CHECKING:
-    from .erase import Edit
 
 # --- Finds words in a text, and replaces them.
 #
@@ -411,47 +402,8 @@ def gateway_files(graph: Graph, home: Path, trace: Trace) -> Iterator[str]:
 
 
 JOINED = "joined.json"
-FORGOTTEN_MARK = "forgotten.json"  # the plugin serves nothing that it was given before
 # What the Reflector has seen, and what a model answered about a batch that is still to be observed (observe/run.py)
 SEEN = ("reflected.json", "reflected.open.json", "replies.json")
-INDEX = ("index.db", "index.db-wal", "index.db-shm", "index.db-journal")
-DERIVED = ("state.json", "written.jsonl", "uses.jsonl", GIVEN, *INDEX, *SEEN)
-
-
-# --- the files of a graph or of a copy
-
-
-def change_messages(folder: Path, edit: Edit) -> None:
-    change_files((folder / "pending").glob("*.json"), partial(changed_turn, edit=edit))
-    change_files((folder / "archive").glob("*.jsonl"), partial(changed_lines, edit=edit))
-
-
-def change_folder(folder: Path, edit: Edit) -> None:
-    change_messages(folder, edit)
-    for file in sorted((folder / "receipts").glob("*.json")):
-        try:
-            receipt = read_receipt(file)
-        except BadInput:
-            change_file(file, edit.unread)
-            continue
-        if (clean := edit.receipt(receipt)) != receipt:
-            write_private(file, clean.dumps())
-    change_files((folder / "damaged").glob("*"), edit.unread)
-
-
-def change_file(file: Path, changed: Callable[[str], str | None]) -> None:
-    text = text_of(file)
-    clean = changed(text)
-    if clean is None:
-        file.unlink(missing_ok=True)
-        file.with_name(f"{file.name}.txt").unlink(missing_ok=True)  # why it was set aside
-    elif clean != text:
-        write_private(file, clean)
-
-
-def change_files(files: Iterable[Path], changed: Callable[[str], str | None]) -> None:
-    for file in sorted(f for f in files if f.is_file()):
-        change_file(file, changed)
 
 
 def text_of(file: Path) -> str:
@@ -459,34 +411,6 @@ def text_of(file: Path) -> str:
         return file.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:  # put in place meanwhile
         return ""
-
-
-def changed_turn(text: str, edit: Edit) -> str | None:
-    try:
-        turn = turn_from_json(text)
-    except BadInput:
-        return edit.unread(text)
-    kept = tuple(clean for m in turn.messages if (clean := edit.message(m)) is not None)
-    left = replace(turn, messages=kept, sender=blanked(turn.sender, edit.trace.text))
-    if left == turn:
-        return text
-    return turn_to_json(left) if kept else None
-
-
-def changed_lines(text: str, edit: Edit) -> str:
-    changed = (changed_line(line, edit) for line in text.split("\n") if line)
-    return "".join(f"{line}\n" for line in changed if line is not None)
-
-
-def changed_line(line: str, edit: Edit) -> str | None:
-    try:
-        message, session = message_from_json(line)
-    except BadInput:
-        return edit.torn(line)
-    clean = edit.message(message)
-    if clean == message:
-        return line
-    return None if clean is None else message_to_json(clean, session)
 
 
 def archived_messages(folder: Path) -> Iterator[tuple[str, Message]]:
@@ -552,60 +476,3 @@ def looked_through(graph: Graph) -> list[tuple[int, str]]:
         (logs, "logs"),
     ]
     return [(n, name) for n, name in found if n]
-
-
-def remove_derived(folder: Path) -> None:
-    """Nobody but a person reads a copy: what is derived in it goes whole."""
-    for name in DERIVED:
-        (folder / name).unlink(missing_ok=True)
-
-
-# --- the home
-
-
-def raise_mark(home: Path) -> None:
-    """Tell the plugin, which serves the last `system` part where the daemon is late, that it is not to be served."""
-    write_private(home / FORGOTTEN_MARK, json.dumps({"at": time.time_ns() // 1_000_000}))
-
-
-def change_home(home: Path, graph: Path, edit: Edit) -> None:
-    """Drops that cannot be read, temporary files, sessions that go whole, and logs."""
-    if edit.forgets:
-        change_files((home / "spool").glob(".*"), edit.unread)  # what a killed hook left half made
-    change_files((home / "spool" / "bad").glob("*"), edit.unread)
-    for file in temporary_files(home, graph):
-        # By what is in it, too: a process of today may have the number that the dead writer had.
-        named = TEMPORARY.fullmatch(file.name)
-        if (named and not process_alive(int(named[1]))) or edit.trace.in_line(text_of(file)):
-            file.unlink(missing_ok=True)
-    remove_keys(home, edit.trace.keys)
-    change_logs(home, edit)
-
-
-def temporary_files(home: Path, graph: Path) -> Iterable[Path]:
-    for folder in (home, home / "cursors", home / "runs"):
-        yield from (f for f in folder.glob(".*") if f.is_file())
-    for parent in (graph, home / "joined"):
-        hidden = (f for f in parent.rglob(".*") if "vault" not in f.relative_to(parent).parts)
-        yield from (f for f in hidden if f.is_file())
-
-
-def change_logs(home: Path, edit: Edit) -> None:
-    """In place: a daemon goes on writing to the file it has open."""
-    for file in sorted({*home.glob("omg.log*"), *home.glob("events*.jsonl"), *home.glob("writes.jsonl")}):
-        text = text_of(file)
-        if (clean := edit.log(text)) != text:
-            with suppress(FileNotFoundError), file.open("r+", encoding="utf-8") as f:
-                f.write(clean)
-                f.truncate()
-
-
-def remove_keys(home: Path, keys: Collection[str]) -> None:
-    """Remove the sessions *keys* from the files that record who speaks in them and how far they were read."""
-    for file in sorted((home / "cursors").glob("*.json")):
-        if read_object(file).get("sessionKey") in keys:
-            file.unlink()
-    owners = read_object(home / "owners.json")
-    left = {key: own for key, own in owners.items() if key not in keys}
-    if left != owners:
-        write_private(home / "owners.json", json.dumps(left))

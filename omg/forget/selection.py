@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 import re
-import secrets
-import shutil
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
+from itertools import count
 
-from ..config import shipped_folder
-from ..errors import BadNode, NotFound
-from ..graph.graph import GRAPH_MARK, REMOVED_GRAPH, Graph, kept_tombstones, marked_identity, write_mark
-from ..graph.state import write_private
+from ..errors import BadInput, BadNode, NotFound
+from ..graph.graph import Graph
 from ..inbox import inbox_path
 from ..journal import receipts_of
 from ..message.statements import Statement, statements_of
 from ..message.turn import Message
-from ..node.markdown import BEGIN, END
+from ..node.markdown import BEGIN, END, link_targets, slugify
 from ..node.note import LOG_FOLDER, STANDARD, Node, page_title, parse_node
 from ..plan.corrections import corrected_by
 from ..plan.edits import split_history
 from ..plan.pages import persons_words
 from ..text.characters import with_labels
 from ..text.words import cut_text, told_words
-from ..vault.files import LEFTOVER
 from .places import (
+    BLANK,
     Trace,
     all_names,
     all_texts,
     archived_messages,
     beyond_reach,
+    blanked,
     every_message,
+    folded_words,
     former_paths,
     holds_words,
     ids_in,
@@ -45,67 +43,6 @@ from .places import (
     reflecting,
     slug_in_path,
 )
-
-# --- Removes the graph of a session that was forgotten whole, if nothing else is in it.
-#
-# Its identity.json and its folder's name hold the session's key. What keeps the session from coming back stays, under a
-# hash (graph/graph.py). A graph that holds anything of a person's, or of another session, stays.
-
-
-def is_bare(graph: Graph, trace: Trace) -> bool:
-    if graph.identity.key not in trace.keys or not graph.vault.root.is_relative_to(graph.folder):
-        return False
-    if graph.pending() or any(archived_messages(graph.folder / "archive")):
-        return False
-    if any(
-        (graph.folder / name).is_dir() and any((graph.folder / name).iterdir())
-        for name in ("damaged", "replaced")
-    ):
-        return False
-    undone = (c.path for receipt in receipts_of(graph) for c in receipt.changes)
-    return not any(path.startswith("nodes/") for path in undone) and not has_persons_files(graph)
-
-
-def has_persons_files(graph: Graph) -> bool:
-    """Whether there is more in the vault than the template and what we generate."""
-    root, template = graph.vault.root, shipped_folder("vault_template")
-    pages = {f"{path}.md": path for path in graph.vault.paths()}
-    for file in (f for f in root.rglob("*") if f.is_symlink() or f.is_file()):
-        below = file.relative_to(root)
-        if below.parts[0] == ".obsidian" or LEFTOVER.fullmatch(file.name):
-            continue
-        if (laid := template / below).is_file() and laid.read_bytes() == file.read_bytes():
-            continue
-        path = pages.get(below.as_posix())
-        made = path in ("index", "now") or (path or "").startswith(("mocs/", LOG_FOLDER))
-        if path is None or not made or not graph.vault.ours(graph.vault.bytes(path) or b""):
-            return True
-    return False
-
-
-def remove_graph(graph: Graph) -> None:
-    """Remove the graph with its lock, which the caller holds. Whoever waits for the lock then finds no graph and
-    asks again."""
-    tombstones, kept = graph.tombstones.file, kept_tombstones(graph.folder)
-    if tombstones.exists():
-        kept.parent.mkdir(exist_ok=True, mode=0o700)
-        write_private(kept, tombstones.read_text(encoding="utf-8", errors="replace"))
-    gone = graph.folder.with_name(f"{REMOVED_GRAPH}{secrets.token_hex(4)}")
-    graph.folder.rename(gone)
-    remove_remains(gone)
-
-
-def remove_remains(gone: Path) -> None:
-    """Remove the folder of a graph that is forgotten whole. Turns that came in meanwhile start a new one."""
-    for turn in sorted((gone / "pending").glob("*.json")):
-        who = marked_identity(gone / GRAPH_MARK)
-        begun = gone.with_name(who.folder)
-        (begun / "pending").mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_mark(begun, who)
-        with suppress(FileNotFoundError):  # another process is at it, too
-            turn.rename(begun / "pending" / turn.name)
-    shutil.rmtree(gone, ignore_errors=True)  # what is left, the next start removes
-
 
 SAYS_IT = 0.5  # of the words of a note's state: a message that has as many says it
 AGAIN, SHOWN_CHARS = 20, 200  # messages that are looked at for what a note says, and what is shown of each
@@ -148,80 +85,114 @@ class Selection:
         return Trace(names, said, frozenset(self.sessions), self.text, frozenset(self.keys))
 
 
-def select(
-    graph: Graph,
-    *,
-    paths: Iterable[str] = (),
-    session: str | None = None,
-    before_ms: int | None = None,
-    matching: str | None = None,
-    asked: Iterable[str] = (),
-    alone: bool = False,
-) -> Selection:
+@dataclass(frozen=True, slots=True)
+class Wanted:
     """
-    What is removed together with these notes and messages. *asked*: the messages that asked for it; one that is not taken
-    in yet never will be.
+    What somebody wants forgotten: notes, and what was said in a session, before a time, or with words in it. *asked*: the
+    messages that asked for it; one that is not taken in yet never will be. *alone*: the notes without their messages.
+    """
+
+    paths: Iterable[str] = ()
+    session: str | None = None
+    before_ms: int | None = None
+    matching: str | None = None
+    asked: Iterable[str] = ()
+    alone: bool = False
+
+    def names(self, session: str, m: Message) -> bool:
+        """Whether the message goes by itself, and not only with a note."""
+        if (self.session, self.before_ms, self.matching) == (None, None, None):
+            return False
+        return (
+            self.session in (None, session)
+            and (self.before_ms is None or m.timestamp < self.before_ms)
+            and (self.matching is None or message_holds(m, self.matching))
+        )
+
+
+Said = list[tuple[str, Message]]  # session and message
+
+
+def select(graph: Graph, wanted: Wanted) -> Selection:
+    """
+    What is removed together with the notes and messages that are *wanted*.
 
     With a note go the reflections made of it, what it said before, and its messages unless it goes *alone*; with a message,
     every note that cites it; with all notes on a topic's map, the map. Of a message that is cited, the sentences of other
     notes stay, and these notes.
     """
-    named = with_former_notes(graph, paths)
-    said = every_message(graph)
-    cited = set() if alone else {id for p in named for id in sources_of(graph, p)}
-    parts = parted_messages(graph, said, cited - {*asked}, named)
+    said, asked, left = every_message(graph), set(wanted.asked), list[str]()
+    named = with_former_notes(graph, wanted.paths)
+    cited = set() if wanted.alone else {id for p in named for id in sources_of(graph, p)}
+    parts = parted_messages(graph, said, cited - asked, named)
     taken = [(of, replace(m, text=parts[m.id].gone) if m.id in parts else m) for of, m in said]
-    messages = with_answers({*asked, *cited}, taken) - parts.keys()
-    if session is not None or before_ms is not None or matching is not None:
-        messages |= {
-            m.id
-            for of, m in said
-            if session in (None, of)
-            and (before_ms is None or m.timestamp < before_ms)
-            and (matching is None or message_holds(m, matching))
-        }
-    left: list[str] = []
-    if matching is not None:
-        found, left = notes_holding(graph, matching)
-        for path in found:
-            told = {s.id for s in graph.index.sources(path)}
-            if not told & messages:  # put in other words, and no message could be told by it
-                messages |= told
-        texts = {m.id: m.text for _, m in said}
-        touched = found | set(graph.index.citing(sorted(messages)))
-        lost = {p for p in touched if is_lost(graph, p, messages, texts, matching)}
-        former_notes = with_former_notes(graph, lost) - lost
-        before = {s.id for p in former_notes for s in graph.index.sources(p)}
-        before |= {m for p in lost for m in messages_by_state(graph, p, texts)[1]}
+    messages = with_answers(asked | cited, taken) - parts.keys()
+    messages |= {m.id for of, m in said if wanted.names(of, m)}
+    if wanted.matching is not None:
+        notes, left = notes_holding(graph, wanted.matching)
+        messages |= sources_without(graph, notes, messages)
+        former, before = former_telling(graph, wanted.matching, notes, messages, said)
+        named |= notes | former
         messages |= with_answers(before, said)
-        named |= found | former_notes
     parts = {id: part for id, part in parts.items() if id not in messages}
+    gone, former = notes_going(graph, wanted, named, messages, parts)
+    again = set() if wanted.alone else {s.id for p in gone for s in graph.index.sources(p)}
+    what = Selection(
+        paths=tuple(sorted(gone)),
+        messages=tuple(sorted(messages)),
+        again=tuple(sorted(again - messages - parts.keys())),
+        linking=tuple(p for p in notes_linking(graph, gone, former) if not is_generated(graph, p)),
+        left=tuple(p for p in left if p not in gone),
+        names=tuple(sorted((all_names(graph, gone) | former) - gone)),
+        cut=tuple(sorted((id, part.left) for id, part in parts.items())),
+        sessions=tuple(sorted({s for s, m in said if m.id in messages or m.id in parts})),
+        keys=() if wanted.session is None else (wanted.session,),
+        alone=tuple(sorted(named)) if wanted.alone else (),
+        text=wanted.matching or "",
+    )
+    what = replace(what, trash=tuple(our_trash(graph, what.trace)))
+    return replace(what, beyond=beyond_reach(graph, what.trace, skip=what.trash))
+
+
+def sources_without(graph: Graph, notes: Iterable[str], messages: Collection[str]) -> set[str]:
+    """The sources of those *notes* none of whose sources is in *messages*: they say it in other words."""
+    found = set[str]()
+    for path in sorted(notes):
+        told = {s.id for s in graph.index.sources(path)}
+        if told.isdisjoint(found.union(messages)):
+            found |= told
+    return found
+
+
+def former_telling(
+    graph: Graph, words: str, notes: set[str], messages: set[str], said: Said
+) -> tuple[set[str], set[str]]:
+    """
+    What stood before the notes that nothing says without *messages*, which hold *words*: former notes, and the messages that
+    tell of them.
+    """
+    texts = {m.id: m.text for _, m in said}
+    touched = notes | set(graph.index.citing(sorted(messages)))
+    lost = {p for p in touched if is_lost(graph, p, messages, texts, words)}
+    former = with_former_notes(graph, lost) - lost
+    before = {s.id for p in former for s in graph.index.sources(p)}
+    return former, before | {m for p in lost for m in messages_by_state(graph, p, texts)[1]}
+
+
+def notes_going(
+    graph: Graph, wanted: Wanted, named: set[str], messages: set[str], parts: Mapping[str, Part]
+) -> tuple[set[str], set[str]]:
+    """The paths that go with the notes *named* and with *messages*; and former paths, where nothing is any more."""
     spared = {p for part in parts.values() for p in part.notes}
     citing = graph.index.citing(sorted({*messages, *parts}))
     gone = named | {p for p in citing if p.startswith("nodes/") and p not in spared}
     gone |= {p for m in messages if (p := inbox_path(m)) and graph.vault.bytes(p) is not None}
     former = former_paths(graph, messages)
     gone |= reflecting(graph, gone | former)
-    gone |= {p for p in topic_maps(graph) if is_emptied(graph, p, gone) or names_it(p, matching)}
+    gone |= {p for p in topic_maps(graph) if is_emptied(graph, p, gone) or names_it(p, wanted.matching)}
     former |= {p for p in gone if graph.vault.bytes(p) is None}
     former -= {p for p in gone if graph.vault.wrote(p)}  # deleted by hand: written.jsonl names it
-    gone -= former
-    again = set() if alone else {s.id for p in gone for s in graph.index.sources(p)} - messages - parts.keys()
-    what = Selection(
-        paths=tuple(sorted(gone)),
-        messages=tuple(sorted(messages)),
-        again=tuple(sorted(again)),
-        linking=tuple(p for p in notes_linking(graph, gone, former) if not is_generated(graph, p)),
-        left=tuple(p for p in left if p not in gone),
-        names=tuple(sorted((all_names(graph, gone) | former) - gone)),
-        cut=tuple(sorted((id, part.left) for id, part in parts.items())),
-        sessions=tuple(sorted({s for s, m in said if m.id in messages or m.id in parts})),
-        keys=() if session is None else (session,),
-        alone=tuple(sorted(named)) if alone else (),
-        text=matching or "",
-    )
-    what = replace(what, trash=tuple(our_trash(graph, what.trace)))
-    return replace(what, beyond=beyond_reach(graph, what.trace, skip=what.trash))
+    return gone - former, former
 
 
 def sources_of(graph: Graph, path: str) -> set[str]:
@@ -245,30 +216,36 @@ class Part:
 
 
 def parted_messages(
-    graph: Graph, said: Iterable[tuple[str, Message]], cited: Collection[str], named: Collection[str]
+    graph: Graph, said: Said, cited: Collection[str], named: Collection[str]
 ) -> dict[str, Part]:
     """Of each *cited* message of a person that other notes than the *named* ones have sentences of: what goes and what is left."""
-    found: dict[str, Part] = {}
     going = [words_of_note(graph, path) for path in named]
+    found: dict[str, Part] = {}
     for m in (m for _, m in said if m.id in cited and m.role == "user"):
-        others = {p: words_of_note(graph, p) for p in graph.index.citing([m.id]) if p not in named}
-        others = {p: words for p, words in others.items() if p.startswith("nodes/")}
-        left, notes = list[Statement](), set[str]()
-        every = statements_of(m)
-        for statement in every if others else ():
-            told = told_words(statement.text)
-            shares = {p: len(told & words) / max(1, len(told)) for p, words in others.items()}
-            meant = max((len(told & words) / max(1, len(told)) for words in going), default=0)
-            if max(shares.values()) >= SAYS_IT and max(shares.values()) > meant:
-                left.append(statement)
-                notes |= {p for p, share in shares.items() if share == max(shares.values())}
-        goes = [s.text for s in every if s not in left]
-        # a note that also says what goes, goes with it
-        notes = {p for p in notes if not any(is_told(text, others[p]) for text in goes)}
-        if left and notes and goes:
-            kept = "\n".join(s.text for s in left)
-            found[m.id] = Part("\n".join(goes), kept, frozenset(notes))
+        citing = (p for p in graph.index.citing([m.id]) if p not in named and p.startswith("nodes/"))
+        others = {path: words_of_note(graph, path) for path in citing}
+        if others and (part := parted(statements_of(m), others, going)):
+            found[m.id] = part
     return found
+
+
+def parted(
+    statements: Iterable[Statement], others: Mapping[str, frozenset[str]], going: Collection[frozenset[str]]
+) -> Part | None:
+    """*statements* parted by the words of the notes that stay (*others*) and *going*; None if all of them go, or all stay."""
+    left, goes, notes = list[str](), list[str](), set[str]()
+    for text in (statement.text for statement in statements):
+        told = told_words(text)
+        shares = {path: len(told & words) / max(1, len(told)) for path, words in others.items()}
+        most = max(shares.values())
+        if most >= SAYS_IT and all(len(told & words) / max(1, len(told)) < most for words in going):
+            left.append(text)
+            notes |= {path for path, share in shares.items() if share == most}
+        else:
+            goes.append(text)
+    # a note that also says what goes, goes with it
+    notes = {path for path in notes if not any(is_told(text, others[path]) for text in goes)}
+    return Part("\n".join(goes), "\n".join(left), frozenset(notes)) if left and notes and goes else None
 
 
 def is_told(text: str, words: frozenset[str]) -> bool:
@@ -426,3 +403,85 @@ def is_generated(graph: Graph, path: str) -> bool:
 def outside_block(page: str) -> str:
     before, _, rest = page.partition(BEGIN)
     return before + rest.partition(END)[2]
+
+
+# --- What a redaction changes: a note whose name holds the words gets another, and links to it follow.
+
+
+def select_words(graph: Graph, words: str) -> Selection:
+    """Raises BadInput for words that BLANK holds itself."""
+    if not folded_words(words) or holds_words(BLANK, words):
+        raise BadInput(f"{words!r} cannot be taken out of a text; give the words that are to go")
+    trace = Trace(text=words)
+    holding = [p for p in (*graph.vault.paths(), *graph.vault.conflicts()) if path_holds(graph, p, words)]
+    paths = [path for path in holding if is_text(graph.vault.bytes(path) or b"")]
+    unread = [graph.vault.file(path) for path in holding if path not in paths]
+    trash = tuple(our_trash(graph, trace))
+    said = every_message(graph)
+    return Selection(
+        paths=tuple(sorted(paths)),
+        messages=tuple(sorted({m.id for _, m in said if message_holds(m, words)})),
+        renamed=tuple(sorted(new_names(graph, paths, words).items())),
+        trash=trash,
+        beyond=(
+            *sessions_holding(graph, words),
+            *(f"{file}: it is no UTF-8 text; take them out yourself" for file in unread),
+            *beyond_reach(graph, trace, skip=trash),
+        ),
+        text=words,
+        redacts=True,
+    )
+
+
+def sessions_holding(graph: Graph, words: str) -> Iterable[str]:
+    """Session keys say whose memory it is. They are removed with the session, never by replacing words."""
+    sessions = {session for session, _ in archived_messages(graph.folder / "archive")}
+    sessions |= {p.turn().session for p in graph.intact()} | {graph.identity.key}
+    for session in sorted(s for s in sessions if holds_words(s, words)):
+        yield f"{graph.folder}: the key of a session has it; `omg forget --session {session}` takes what was said there"
+
+
+def is_text(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def path_holds(graph: Graph, path: str, words: str) -> bool:
+    text = read_text(graph.vault.bytes(path))
+    return holds_words(text, words) or holds_words(path, words) or slug_in_path(path, words) is not None
+
+
+def new_names(graph: Graph, paths: Iterable[str], words: str) -> dict[str, str]:
+    """Path, id and link target that hold *words* → what stands there instead."""
+    found: dict[str, str] = {}
+    for path in paths:
+        if holds_words(path, words) or slug_in_path(path, words):
+            found[path] = free_path(graph, path_without(path, words), found.values())
+    ids = {entry.id: new for path, new in found.items() if (entry := graph.index.entry(path))}
+    for path in paths:
+        for target in link_targets(read_text(graph.vault.bytes(path))):
+            there = graph.index.resolve(target)
+            if there and holds_words(target, words):
+                found.setdefault(target, found.get(there, there))
+    for id, new in ids.items():
+        found.setdefault(id, f"omg/{new.removeprefix('nodes/')}")
+    return found
+
+
+def path_without(path: str, words: str) -> str:
+    """*path* with the words out of each of its names."""
+    names = []
+    for name in path.split("/"):
+        plain = blanked(name, words)
+        if plain == name and (found := slug_in_path(name, words)):
+            plain = f"{name[: found.start()]}forgotten{name[found.end() :]}"
+        names.append(name if plain == name else slugify(plain))
+    return "/".join(names)
+
+
+def free_path(graph: Graph, path: str, taken: Collection[str]) -> str:
+    names = (path if n == 1 else f"{path}-{n}" for n in count(1))
+    return next(name for name in names if name not in taken and graph.vault.bytes(name) is None)

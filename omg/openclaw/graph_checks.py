@@ -15,8 +15,8 @@ from ..config import code_digest
 from ..dates.days import iso_time, time_text
 from ..embed import MULTILINGUAL, better_model, load_embedder
 from ..errors import BadNode, ConfigError, ModelError, OverBudget, Stale, how_many, pip_install
-from ..forget.erase import Edit
-from ..forget.places import change_messages, every_message, joined_folders
+from ..forget.edit import Edit, change_messages
+from ..forget.places import every_message, joined_folders
 from ..graph.graph import GRAPH_MARK, Graph
 from ..graph.state import damaged_files
 from ..inbox import other_files, why_no_note

@@ -11,9 +11,8 @@ from typing import Any
 
 from ..curate import forget_selection, is_untouched, select_to_forget, was_deleted
 from ..errors import BadInput, NotFound, how_many
-from ..forget.erase import select_words
 from ..forget.places import BLANK, holds_words
-from ..forget.selection import Selection, notes_holding, said_again, select, told_before
+from ..forget.selection import Selection, Wanted, notes_holding, said_again, select, select_words, told_before
 from ..graph.graph import Graph
 from ..identity import is_remembered, says_owner
 from ..index.store import Entry
@@ -93,48 +92,22 @@ def forget_tool(
         chosen = codes.redeem(code, graph.identity.key, message_in(message) if theirs else None)
         chosen = replace(chosen, asked=(*chosen.asked, *asking(message)))
         return forget_chosen(intake, graph, chosen, context)
-    what = link_target(params.get("query") or params.get("id"))
-    if not what:
-        raise BadInput("omg_forget needs an `id` or a `query`, or the `code` of an earlier call")
-    find = graph.index.resolve if params.get("query") else graph.index.find
-    note = find(what) or (what if was_deleted(graph, what) else None)
-    if note is None:
-        what = words_meant(graph, what)
-        note = graph.index.resolve(what)
-    asked = asking(message)
-    by_path = note and "/" in what and note.rpartition("/")[2] == what.lower().rpartition("/")[2]
-    words = None if by_path else words_anywhere(graph, what)
-    held = select_to_forget(graph, matching=what) if words else None
-    holding = sorted(notes_holding(graph, what)[0]) if words else []
-    alike = [] if note or holding else notes_about(intake, graph, what, said=bool(words))
-    if alike and words and not words.paths and set(words.messages) <= {str(message.get("id") or "")}:
-        words = held = None  # only the message that asks has them
-    if not note and not alike and not held:
-        beside = said_of(intake, graph, what, asked_in=str(message.get("id") or ""))
-        raise NotFound(f"nothing is remembered about {what!r}{beside}")
-    found: dict[str, Selection] = {}
-    if hits := [note] if note else alike:
-        found["forget"] = select_to_forget(graph, ids=hits)
-        if held and takes_more(held, found["forget"], asked):
-            found["everything"] = held
-    elif held:
-        found["forget"] = held
-    if hits := hits or holding:
-        found["alone"] = select(graph, paths=hits, alone=True)
-    if words:
-        found["redact"] = words
+    meant = what_is_meant(intake, graph, params, message)
+    found = choices_for(graph, meant)
     given = {
-        choice: codes.issue(graph.identity.key, choice, () if taken.text else hits, taken.text, asked)
+        choice: codes.issue(
+            graph.identity.key, choice, () if taken.text else meant.notes, taken.text, meant.asked
+        )
         for choice, taken in reversed(found.items())
     }
     lines = [choice_text(graph, choice, taken) for choice, taken in found.items()]
     again = [] if "everything" in found else said_again(graph, found["forget"], intake.registry.clock())
     lines += [f"Said again, and stays; with its very words as `query` it goes, too: {text}" for text in again]
-    if alike:
+    if meant.alike:
         lines.append("The notes listed first were found by likeness; there may be more.")
-    if said_by_user(message) and not asked:
+    if said_by_user(message) and not meant.asked:
         matching = any(taken.text and not taken.redacts for taken in found.values())
-        goes = matching and holds_words(str(message.get("text") or ""), what)
+        goes = matching and holds_words(str(message.get("text") or ""), meant.what)
         fate = "goes whole with everything that holds the words" if goes else "stays"
         lines.append(f"The message that asks for this says more, and {fate}.")
     lines += beyond_text([*found.values()], context)
@@ -143,6 +116,64 @@ def forget_tool(
         "text": "\n".join([*lines, ASK_USER + answers]),
         "details": {"code": given["forget"], "codes": given, "paths": list(found["forget"].paths)},
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """What a request to forget may mean. *alike*: the notes were found by likeness."""
+
+    what: str
+    named: list[str]  # the note of that name, or those alike
+    holding: list[str]  # the notes that hold the words
+    alike: bool
+    words: Selection | None  # where the words are; None: nowhere, or a note is named by its path
+    held: Selection | None  # all that holds the words, if it is more than the message that asks
+    asked: tuple[str, ...]  # the message that asks, if it says nothing else
+
+    @property
+    def notes(self) -> list[str]:
+        return self.named or self.holding
+
+
+def what_is_meant(
+    intake: Intake, graph: Graph, params: Mapping[str, Any], message: Mapping[str, Any]
+) -> Meant:
+    """What *params* name. Raises BadInput if they name nothing, NotFound if nothing of it is remembered."""
+    what, asked_in = link_target(params.get("query") or params.get("id")), str(message.get("id") or "")
+    if not what:
+        raise BadInput("omg_forget needs an `id` or a `query`, or the `code` of an earlier call")
+    find = graph.index.resolve if params.get("query") else graph.index.find
+    note = find(what) or (what if was_deleted(graph, what) else None)
+    if note is None:
+        what = words_meant(graph, what)
+        note = graph.index.resolve(what)
+    by_path = note and "/" in what and note.rpartition("/")[2] == what.lower().rpartition("/")[2]
+    words = None if by_path else words_anywhere(graph, what)
+    holding = sorted(notes_holding(graph, what)[0]) if words else []
+    alike = [] if note or holding else notes_about(intake, graph, what, said=bool(words))
+    if alike and words and not words.paths and set(words.messages) <= {asked_in}:
+        words = None  # only the message that asks has them
+    held = select_to_forget(graph, matching=what) if words else None
+    if not note and not alike and not held:
+        beside = said_of(intake, graph, what, asked_in=asked_in)
+        raise NotFound(f"nothing is remembered about {what!r}{beside}")
+    return Meant(what, [note] if note else alike, holding, bool(alike), words, held, asking(message))
+
+
+def choices_for(graph: Graph, meant: Meant) -> dict[str, Selection]:
+    """Choice → what it takes; the user chooses one."""
+    found: dict[str, Selection] = {}
+    if meant.named:
+        found["forget"] = select_to_forget(graph, ids=meant.named)
+        if meant.held and takes_more(meant.held, found["forget"], meant.asked):
+            found["everything"] = meant.held
+    elif meant.held:
+        found["forget"] = meant.held
+    if meant.notes:
+        found["alone"] = select(graph, Wanted(meant.notes, alone=True))
+    if meant.words:
+        found["redact"] = meant.words
+    return found
 
 
 NAMES = {
@@ -274,7 +305,7 @@ def forget_chosen(intake: Intake, graph: Graph, issued: Issued, context: Mapping
         what = select_words(graph, issued.words)
         told = f"{BLANKED} {BLANK} in {how_many(len(what.paths), 'file')} and {how_many(len(what.messages), 'message')}."
     elif issued.choice == "alone":
-        what = select(graph, paths=issued.paths, alone=True)
+        what = select(graph, Wanted(issued.paths, alone=True))
         told = f"{FORGOTTEN} {how_many(len(what.paths), 'note')}. The messages they came from stay."
     else:
         about: dict[str, Any] = {"matching": issued.words} if issued.words else {"ids": issued.paths}

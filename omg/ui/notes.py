@@ -13,8 +13,7 @@ from typing import Any
 from ..curate import open_note, select_to_forget
 from ..dates.days import due_text, event_span, relative_day
 from ..errors import BadInput, NotFound
-from ..forget.erase import select_words
-from ..forget.selection import Selection, said_again, select
+from ..forget.selection import Selection, Wanted, said_again, select, select_words
 from ..graph.graph import Graph
 from ..index.search import parse_query
 from ..index.store import Entry, Hit, entries_where
@@ -343,7 +342,7 @@ def selection_for(graph: Graph, choice: str, path: str, words: str) -> Selection
     if choice == "forget" and path:
         return select_to_forget(graph, ids=[path])
     if choice == "alone" and path:
-        return select(graph, paths=[path], alone=True)
+        return select(graph, Wanted([path], alone=True))
     if choice == "words" and words:
         return select_to_forget(graph, matching=words) or None
     if choice == "redact" and words:
