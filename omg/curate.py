@@ -442,11 +442,7 @@ def take_back(graph: Graph, cycle: str, now: datetime) -> tuple[Outcome, list[st
     with graph.lock():
         replay_open(graph)
         outcome, refused = undo_receipt(graph, cycle, now)
-        maps = MapPages(graph)
-        maps.add_all()
-        today = now.astimezone(graph.zone).date()
-        pages = [*maps.changes(), maps.now_change(graph.state().sessions, today)]
-        if changes := [page for page in pages if page is not None]:
+        if changes := MapPages(graph).anew(now.astimezone(graph.zone).date()):
             commit_receipt(graph, new_receipt("edit", now, changes, name="maps"))
     return outcome, refused
 

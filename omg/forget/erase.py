@@ -109,13 +109,9 @@ def make_anew(graph: Graph, trace: Trace) -> None:
 def remap_pages(graph: Graph, trace: Trace) -> None:
     """Regenerate all maps without what is gone, and take its lines out of the log pages."""
     graph.index.sync(graph.vault)
-    maps = MapPages(graph)
-    maps.add_all()
     outcome = Outcome()
-    for change in maps.changes():
+    for change in MapPages(graph).anew(date.today()):
         apply_change(graph, change, outcome)
-    if (now := maps.now_change(graph.state().sessions, date.today())) is not None:
-        apply_change(graph, now, outcome)
     for path in [p for p in graph.vault.paths() if p.startswith(LOG_FOLDER)]:
         text = graph.vault.text(path)
         if (kept := without_lines(text, trace)) != text:

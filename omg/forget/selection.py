@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import count
 
-from ..errors import BadInput, BadNode, NotFound
+from ..errors import BadInput, BadNode, NotFound, OutsideVault
 from ..graph.graph import Graph
 from ..inbox import inbox_path
 from ..journal import receipts_of
@@ -319,7 +319,7 @@ def told_before(graph: Graph, path: str) -> str:
 
 
 def readable_note(graph: Graph, path: str) -> Node | None:
-    with suppress(BadNode, NotFound):
+    with suppress(BadNode, NotFound, OutsideVault):
         return graph.vault.read(path)
     return None
 

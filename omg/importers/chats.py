@@ -58,12 +58,12 @@ def session_of_chat(service: str, id: str) -> Session:
     return Session(key_of(label), label, "main", "", service)
 
 
-def entry_of_message(id: str, role: str, content: list[JsonObject], at_ms: int) -> JsonObject:
+def entry_of_message(id: str, role: str, content: list[JsonObject], at_ms: object) -> JsonObject:
     message = {"role": role, "content": content, "timestamp": at_ms}
     return {"entryId": id, "createdAt": at_ms, "message": message}
 
 
-def text_part(text: str) -> JsonObject:
+def text_part(text: object) -> JsonObject:
     return {"type": "text", "text": text}
 
 

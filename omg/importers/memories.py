@@ -11,10 +11,13 @@ import re
 from contextlib import suppress
 from datetime import UTC, date, datetime, time
 from pathlib import Path
+from typing import Any
+
+import frontmatter
 
 from ..errors import BadNode
 from ..inbox import SAYS_NOTHING, day_named
-from ..node.markdown import load_properties, split_head
+from ..node.markdown import load_properties
 from .chats import claims
 from .drops import ReadingProgress, Sessions
 
@@ -24,6 +27,13 @@ RELATION = re.compile(r"\s*[-*]\s+[\w -]*\[\[[^\]]*\]\]\s*(?:\([^)]*\))?\s*$")
 CATEGORY = re.compile(r"(\s*[-*]\s+)\[[\w -]{2,}\]\s+")
 
 
+class Head(frontmatter.YAMLHandler):  # type: ignore[misc]  # python-frontmatter has no types
+    """YAML as OMG's own notes have it: PyYAML's parser in C ends the process at a head of 100,000 brackets."""
+
+    def load(self, fm: str, **kwargs: object) -> Any:
+        return load_properties(fm)
+
+
 def read_memory(path: Path, since: int, reading: ReadingProgress) -> Sessions:
     reading.done += path.stat().st_size
     try:
@@ -31,14 +41,13 @@ def read_memory(path: Path, since: int, reading: ReadingProgress) -> Sessions:
     except UnicodeDecodeError:
         reading.skipped.append(f"{path}: is not UTF-8; convert the file, as with `iconv -f CP1252 -t UTF-8`")
         return
-    properties, end = dict[str, object](), 0
+    properties, body = dict[str, object](), text
     with suppress(BadNode):  # properties that cannot be read count as text
-        head, end = split_head(text)
-        properties = load_properties(text[head])
+        properties, body = frontmatter.parse(text, handler=Head())
     noon = datetime.combine(day_of(path, properties), time(12), UTC)
     at_ms = round(noon.timestamp() * 1000)
     said: dict[str, int] = {}
-    for line in text[end:].splitlines():
+    for line in body.splitlines():
         if line.strip() and not SAYS_NOTHING.match(line.strip()) and not RELATION.match(line):
             said[CATEGORY.sub(r"\1", line)] = at_ms
     yield from claims("Memory", said, f"{path.parent.name}-{path.stem}")

@@ -33,20 +33,18 @@ ACCEPTED = (
 SQLITE = b"SQLite format 3\0"
 READ_SUFFIXES = (".jsonl", ".zst", ".json", ".db", ".sqlite", ".md", ".zip")  # of a folder's files
 
+
+def is_cursors(row: JsonObject) -> bool:
+    return any(row.get(key) in ("user", "assistant") for key in ("role", "type"))
+
+
 # What the first telling line of a JSONL file has → its reader. The order matters: a plain line may have a type.
 LINES: tuple[tuple[Callable[[JsonObject], bool], Reader], ...] = (
     (lambda e: "role" in e and "content" in e, read_plain),
     (lambda e: isinstance(e.get("payload"), dict), read_codex_history),
     (lambda e: "projectHash" in e, read_gemini_history),
     (lambda e: "sessionId" in e and "type" in e, read_claude_history),
-    (
-        lambda e: e.get("role") in ("user", "assistant") and isinstance(e.get("message"), dict),
-        read_cursor_history,
-    ),
-    (
-        lambda e: e.get("type") in ("user", "assistant") and isinstance(e.get("message"), dict),
-        read_cursor_history,
-    ),
+    (lambda e: isinstance(e.get("message"), dict) and is_cursors(e), read_cursor_history),
     (lambda e: isinstance(e.get("type"), str), read_openclaw),
 )
 

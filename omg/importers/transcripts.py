@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ..graph.state import mapping_in, parsed_object
+from .chats import entry_of_message, text_part
 from .openclaw import open_database
 
 ARGUMENT_CHARS = 300  # of one argument of a tool call
@@ -68,13 +69,7 @@ def first_row(path: Path) -> dict[str, Any]:
 
 def entry_said(id: object, role: str, content: Parts, at: object) -> Entry | None:
     """An entry of a drop; None without an id or without content."""
-    if not isinstance(id, str) or not id or not content:
-        return None
-    return {"entryId": id, "createdAt": at, "message": {"role": role, "content": content, "timestamp": at}}
-
-
-def text_part(text: object) -> dict[str, Any]:
-    return {"type": "text", "text": text}
+    return entry_of_message(id, role, content, at) if isinstance(id, str) and id and content else None
 
 
 def call_part(id: object, name: object, arguments: object) -> dict[str, Any]:

@@ -11,11 +11,15 @@ import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
-from ..errors import BadInput, BadNode, NotFound, how_many
+from ..errors import BadInput, NotFound, how_many
+from ..forget.edit import Edit, change_files, changed_lines
+from ..forget.places import Trace, archived_messages
+from ..forget.selection import readable_note
 from ..graph.graph import Graph
-from ..graph.state import State, flock, parsed_object, write_private
+from ..graph.state import State, flock
 from ..journal import (
     Change,
     Rebase,
@@ -26,7 +30,6 @@ from ..journal import (
     receipts_of,
     replay_open,
 )
-from ..node.note import Node
 from ..plan.pages import MapPages
 from ..worker.registry import Registry
 from .taking import CHATS, FOLDER, ImportRecord, records
@@ -88,53 +91,24 @@ def undo_in_graph(
         told = f"undid {id}: {how_many(len(back), 'note')}"
         commit_receipt(graph, new_receipt("undo", now, back, name="import", summary=(told,), person=True))
         undone.restored += [change.path for change in back]
-    undone.messages += remove_archived(graph, ids)
-    sessions = imported_sessions(graph, ids)
+    archive = graph.folder / "archive"
+    undone.messages += sum(m.id in ids for _, m in archived_messages(archive))
+    without_them = Edit(said=lambda m: m, clean=str, trace=Trace(messages=frozenset(ids)))
+    change_files(archive.glob("*.jsonl"), partial(changed_lines, edit=without_them))
+    left = {session for session, _ in archived_messages(archive)}
 
     def without(state: State) -> None:
-        state.unread = {k: ms for k, ms in state.unread.items() if k.partition(" ")[2] not in sessions}
+        state.unread = {k: ms for k, ms in state.unread.items() if k.partition(" ")[2] in left}
         state.epoch += 1
 
     graph.update(without)
     graph.index.rebuild(graph.vault, graph.folder / "archive")
-    maps = MapPages(graph)
-    maps.add_all()
-    today = now.astimezone(graph.zone).date()
-    pages = [*maps.changes(), maps.now_change(graph.state().sessions, today)]
-    if changes := [page for page in pages if page is not None]:
+    if changes := MapPages(graph).anew(now.astimezone(graph.zone).date()):
         commit_receipt(graph, new_receipt("edit", now, changes, name="maps"))
-
-
-def imported_sessions(graph: Graph, ids: Collection[str]) -> set[str]:
-    """Conversations of which nothing is left."""
-    left = {line.get("session") for file in archive_files(graph) for line in lines_of(file)}
-    return {key.partition(" ")[2] for key in graph.state().unread} - left
 
 
 def drop_of(pending: str) -> str:
     return pending.partition(".")[0]
-
-
-def archive_files(graph: Graph) -> list[Path]:
-    return sorted((graph.folder / "archive").glob("*.jsonl"))
-
-
-def lines_of(file: Path) -> Iterator[dict[str, object]]:
-    for line in file.read_text("utf-8", "replace").split("\n"):
-        if value := parsed_object(line):
-            yield value
-
-
-def remove_archived(graph: Graph, ids: Collection[str]) -> int:
-    """Remove the messages *ids* from the archive's files; returns how many."""
-    removed = 0
-    for file in archive_files(graph):
-        lines = [line for line in file.read_text("utf-8", "replace").split("\n") if line]
-        kept = [line for line in lines if (parsed_object(line) or {}).get("id") not in ids]
-        if len(kept) < len(lines):
-            removed += len(lines) - len(kept)
-            write_private(file, "".join(line + "\n" for line in kept))
-    return removed
 
 
 def is_of(receipt: Receipt, drops: Collection[str]) -> bool:
@@ -202,7 +176,7 @@ def became(graphs: Iterator[Graph], record: ImportRecord) -> Became:
                     if change.path.startswith("nodes/"):
                         made[change.path] = made.get(change.path, False) or change.before is None
         for path, new in made.items():
-            if (node := active_note(graph, path)) is None:
+            if (node := readable_note(graph, path)) is None or node.status != "active":
                 continue
             found.changed += not new
             kind = KINDS.get(node.type, node.type)
@@ -212,14 +186,6 @@ def became(graphs: Iterator[Graph], record: ImportRecord) -> Became:
                 (path, other) for other in node.contradicts if (other, path) not in found.against
             ]
     return found
-
-
-def active_note(graph: Graph, path: str) -> Node | None:
-    try:
-        node = graph.vault.read(path)
-    except (NotFound, BadNode):
-        return None
-    return node if node.status == "active" else None
 
 
 def became_text(found: Became, id: str) -> str:

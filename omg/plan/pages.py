@@ -373,6 +373,12 @@ class MapPages:
         change = self.now_change(self.graph.state().sessions, today) if loops else None
         return [change] if change else []
 
+    def anew(self, today: date) -> list[Change]:
+        """The changes of all maps, the index and the Now note."""
+        self.add_all()
+        now = [self.now_change(self.graph.state().sessions, today)]
+        return [*self.changes(), *filter(None, now)]
+
     def linked(self, text: str) -> str:
         """*text* with links to the notes that it mentions, for Now."""
         if self.names is None:

@@ -16,6 +16,7 @@ from typing import Any
 from ..client import ask_daemon
 from ..dates.days import time_text
 from ..errors import BadNode, OmgError
+from ..forget.selection import readable_note
 from ..graph.given import given_lately
 from ..graph.graph import Graph
 from ..index.links import CONTRADICTION
@@ -211,7 +212,7 @@ def claims(asked: Asked) -> Iterator[dict[str, Any]]:
     graph = asked.graph
     for origin in ("assistant", "tool"):
         for entry in graph.index.entries(origin=origin):
-            node = node_at(graph, entry.path)
+            node = readable_note(graph, entry.path)
             if node is None or not entry.path.startswith("nodes/"):
                 continue
             if not node.proposes and not ABOUT_THEM.search(node.description):
@@ -235,12 +236,6 @@ def claims(asked: Asked) -> Iterator[dict[str, Any]]:
 def doubt_text(origin: str, proposed: bool) -> str:
     who = SAYERS[origin]
     return f"{who.capitalize()} {'proposes this; you did not say it in these words' if proposed else 'says this of you'}."
-
-
-def node_at(graph: Graph, path: str) -> Node | None:
-    with suppress(OmgError, OSError, UnicodeDecodeError):
-        return graph.vault.read(path)
-    return None
 
 
 # --- Health and cost
