@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import ConfigError, pip_install
-from .app import JsonFlag, app, print_value
+from .terminal import JsonFlag, app, print_value
 
 if TYPE_CHECKING:
     from ..fleet.store import Store
@@ -23,7 +23,7 @@ Folder = Annotated[Path, typer.Argument(help="The folder.")]
 CacheOption = Annotated[
     Path, typer.Option("--cache", help="Where graphs are checked out; it may be emptied at any time.")
 ]
-CACHE = Path("/var/tmp")
+CACHE = Path("/var/tmp")  # a disk, not the memory that /tmp may be
 
 
 def open_store() -> Store:

@@ -273,7 +273,6 @@ SWEEP_S = 15.0
 TRIES = 5  # of one change, if another machine is quicker each time
 HINDERED_S = 60.0  # pause of a graph whose model is away, or whose daily cap is reached
 HOMES_KEPT = 64  # checked out; each is a folder, and some five descriptors while it is open
-DEFAULT_CACHE = Path("/var/tmp")  # a disk, not the memory that /tmp may be
 
 
 class Home:
@@ -402,7 +401,7 @@ class Homes:
     def __init__(
         self,
         store: Store,
-        cache: Path = DEFAULT_CACHE,
+        cache: Path,
         *,
         kept: int = HOMES_KEPT,
         child: Child | None = None,

@@ -46,7 +46,7 @@ from ..tools.removing import Codes
 from ..tools.tools import CHANGING, graph_of
 from ..worker.intake import DropReader
 from ..worker.nights import rebuild_each, reflect_each
-from .homes import DEFAULT_CACHE, Home, Homes
+from .homes import Home, Homes
 from .store import REQUEST_S, WORK_S, GraphRow, Store, opened_pool
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ def make_application(serving: Serving) -> Starlette:
     return Starlette(routes=[Route("/metrics", told), Route("/{path:path}", handle, methods=["POST"])])
 
 
-def run_server(url: str, *, host: str = "127.0.0.1", port: int = 8790, cache: Path = DEFAULT_CACHE) -> None:
+def run_server(url: str, *, host: str, port: int, cache: Path) -> None:
     """Serve until SIGTERM or SIGINT."""
     import uvicorn
 
@@ -378,14 +378,7 @@ def make_app(url: str) -> App:
     return App(connector=PatientConnector(conninfo=url, min_size=1, max_size=4))
 
 
-def run_worker(
-    url: str,
-    *,
-    parallel: int = 4,
-    cache: Path = DEFAULT_CACHE,
-    lease_s: float = LEASE_S,
-    child: Child | None = None,
-) -> None:
+def run_worker(url: str, *, parallel: int, cache: Path, lease_s: float, child: Child | None = None) -> None:
     """Work until SIGTERM or SIGINT. *child* is the process that asks models; None: a new one."""
     with opened_pool(url, parallel + 2) as pool:
         store = Store(pool)
