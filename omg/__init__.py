@@ -95,7 +95,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
       fleet/      Many machines on Postgres (the extra `fleet`, docs/fleet.md).
                     homes · serve · store
       cli/        The command `omg`: parse, call one function, print.
-                    app · conversations · fleet · gateway · notes
+                    app · conversations · fleet · gateway · notes · terminal
 
 Data: prompts/ (what the models are told), sample/ (the demo's conversation and a model's replies to it).
 Where to change what:

@@ -1,14 +1,15 @@
 """
 The command `omg`: parse, call one function, print. `main` is its entry point.
 
-    app              The app `omg` with all its commands, `main`, and what the commands share: opening the home,
-                     printing, progress.
-    conversations    Commands: init, import, observe, search, inject, status, events, demo.
-    gateway          Commands around OpenClaw and other assistants: the daemon, installing, the doctor, identities,
-                     projects, MCP.
+    terminal         What the commands share: the app that they are registered on, opening the home, printing,
+                     progress.
+    conversations    Commands: import, observe, search, inject, status, events, demo.
+    gateway          Commands around the home, OpenClaw and other assistants: init, the daemon, installing, the
+                     doctor, identities, projects, MCP.
     fleet            Commands of a fleet: many machines on Postgres (docs/fleet.md).
     notes            Commands on notes: list, show, open, new, pin, link, merge, rename, supersede, forget, undo,
                      history, export, rebuild, reflect, graph.
+    app              The app `omg` with all its commands, and `main`.
 """
 
 import sys

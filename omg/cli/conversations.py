@@ -1,24 +1,22 @@
-"""Commands: init, import, observe, search, inject, status, events, demo."""
+"""Commands: import, observe, search, inject, status, events, demo."""
 
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..config import default_home, load_config, set_vault
+from ..config import load_config
 from ..errors import BadInput, OmgError, how_many
-from .app import (
+from .terminal import (
     IdentityOption,
     JsonFlag,
     app,
@@ -30,14 +28,11 @@ from .app import (
     time_argument,
     warn,
 )
-from .gateway import without_daemon
 
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-    from ..config import Config
     from ..graph.graph import Graph
-    from ..identity import Identity
     from ..importers.drops import Drops
     from ..importers.taking import ImportRecord
     from ..memory import Memory
@@ -47,61 +42,6 @@ if TYPE_CHECKING:
 
 PASSAGE_CHARS = 400  # of a message found by --raw; --json has all of it
 PROBLEMS = 20  # of a file named one by one; all of them are counted
-
-
-@app.command("init")
-def init_command(
-    vault: Annotated[
-        Path | None, typer.Argument(help="Folder of the vault. Default: under the home.")
-    ] = None,
-    identity: Annotated[str, typer.Option(help="Whose vault it is.")] = "agent:main:main",
-) -> None:
-    """Make a home and a vault from the template; what is there already stays as it is."""
-    root = lay(vault, identity)
-    print(
-        f"home    {default_home()}\nvault   {root}\n"
-        "Open the vault in Obsidian, or begin with `omg import FILE`."
-    )
-
-
-def lay(vault: Path | None, identity: str) -> Path:
-    """Lay the template into the vault of *identity*; with *vault*, move the vault there first. Returns its folder."""
-    from ..identity import identity_of_session
-    from ..worker.registry import lay_template
-
-    config = load_config()
-    who = identity_of_session(identity, links=config.identity.links)
-    if who is None:
-        raise BadInput(f"{identity!r} belongs to nobody; give a session key such as agent:main:main")
-    if vault is not None:
-        vault = Path(os.path.normpath(vault.expanduser().absolute()))
-        # A running daemon would go on using the old folder.
-        with without_daemon(config.home) if vault != config.vaults.get(who.key) else nullcontext():
-            place_vault(config, who, vault)
-    with opened_memory(vectors=False, make=True) as memory:
-        graph = memory.graph(who)
-        with graph.lock():
-            lay_template(graph, again=True)
-        memory.refresh(graph)
-        return graph.vault.root
-
-
-def place_vault(config: Config, who: Identity, vault: Path) -> None:
-    """Make *vault* the vault of *who*: its notes move there, and files that are there already stay."""
-    now = config.vaults.get(who.key, config.home / "graphs" / who.folder / "vault")
-    if vault.exists() and not vault.is_dir():
-        raise BadInput(f"{vault} is a file; name a folder for the vault")
-    if now != vault and now.is_dir():
-        if vault.is_dir() and any(vault.iterdir()):
-            raise BadInput(
-                f"the notes of {who.key} lie in {now}, and {vault} is not empty; name a new folder"
-            )
-        if vault.is_dir():
-            vault.rmdir()
-        vault.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(now, vault)
-    vault.mkdir(parents=True, exist_ok=True)
-    set_vault(config.home, who.key, vault)
 
 
 @app.command("import")
@@ -157,28 +97,24 @@ def import_command(
             )
         start = time_argument(since, "--since", memory.registry.zone)
 
-        def drops() -> Drops:
-            """Of one reading."""
+        def drops(newest: dict[str, int]) -> Drops:
+            """Of one reading. *newest*: chat → when it was last changed."""
             made = openclaw_drops(memory.config, agent, start) if openclaw else read_drops(files or [], start)
-            made.reading.newest.update(known_chats(memory.folder))
+            made.reading.newest.update(newest)
             made.reading.place = place_of(memory)
             return made
 
-        newest = look_first(memory, drops(), yes=yes or dry_run, observe=observe, quiet=as_json)
-        reading = drops()
-        reading.reading.newest.update(newest)
+        first = drops(known_chats(memory.folder))
+        reading = drops(look_first(memory, first, yes=yes or dry_run, observe=observe, quiet=as_json))
         record = record_of(memory.folder, files or [memory.folder.parent])
         waiting, before = messages_waiting(memory), notes_kept(memory)
         with progress_bar("importing", reading.reading.total) as advance:
             result = import_drops(memory.intake, reading, dry_run=dry_run, progress=advance, record=record)
         if openclaw:
-            noted = import_agents_notes(
-                memory.intake, agent, start and start.date(), dry_run=dry_run, record=record
-            )
-            result["skipped"] += noted["skipped"]
-            result |= {key: result[key] + noted[key] for key in ("messages", "new")} | {
-                "files": noted["files"]
-            }
+            day = start and start.date()
+            noted = import_agents_notes(memory.intake, agent, day, dry_run=dry_run, record=record)
+            result |= {key: result[key] + noted[key] for key in ("messages", "new", "skipped")}
+            result["files"] = noted["files"]
         if not dry_run:
             record.end("done")
         observed, left = 0, False
@@ -186,18 +122,20 @@ def import_command(
             left = bool(observe_all(memory)["waiting"])
             # counts what a daemon observed meanwhile as well
             observed = max(0, waiting + result["new"] - messages_waiting(memory))
-        notes = {
-            vault: more for vault, n in notes_kept(memory).items() if (more := n - before.get(vault, 0)) > 0
-        }
-        told = {**result, "import": record.id, "observed": observed, "notes": notes}
-        for problem in result["skipped"][:PROBLEMS]:
-            warn(f"skipped {problem}")
-        text = import_summary(told, "would come in" if dry_run else "came in")
-        if record.id:
-            text += f"\n{became_of(memory, record)}"
-        print_value(told, as_json, text)
+        told = {**result, "import": record.id, "observed": observed, "notes": more_notes(memory, before)}
+        print_imported(memory, told, record, as_json, dry_run=dry_run)
     if (left and not observed) or (result["skipped"] and not result["messages"]):
         raise typer.Exit(1)
+
+
+def print_imported(
+    memory: Memory, told: dict[str, Any], record: ImportRecord, as_json: bool, *, dry_run: bool
+) -> None:
+    """Print what an import brought, and what became of it; on stderr what could not be read."""
+    for problem in told["skipped"][:PROBLEMS]:
+        warn(f"skipped {problem}")
+    text = import_summary(told, "would come in" if dry_run else "came in")
+    print_value(told, as_json, f"{text}\n{became_of(memory, record)}" if record.id else text)
 
 
 def take_own_exports(files: list[Path], as_json: bool) -> None:
@@ -298,6 +236,11 @@ def notes_kept(memory: Memory) -> dict[str, int]:
         str(g.vault.root): sum(e.path.startswith("nodes/") for e in g.index.entries(status=None))
         for g in memory.registry.graphs()
     }
+
+
+def more_notes(memory: Memory, before: dict[str, int]) -> dict[str, int]:
+    """Folder of a vault → how many notes it has more than *before*, where it has more."""
+    return {vault: more for vault, n in notes_kept(memory).items() if (more := n - before.get(vault, 0)) > 0}
 
 
 def import_summary(found: dict[str, Any], verb: str) -> str:

@@ -1,25 +1,29 @@
-"""Commands around OpenClaw and other assistants: the daemon, installing, the doctor, identities, projects, MCP."""
+"""Commands around the home, OpenClaw and other assistants: init, the daemon, installing, the doctor, identities, projects, MCP."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..client import ask_daemon
-from ..config import load_config
+from ..config import default_home, load_config, set_vault
 from ..errors import BadInput, Locked, OmgError, how_many
-from .app import IdentityOption, JsonFlag, app, existing_home, opened_memory, print_value, warn
+from .terminal import IdentityOption, JsonFlag, app, existing_home, opened_memory, print_value, warn
 
 if TYPE_CHECKING:
+    from ..config import Config
     from ..hosts.install import Step
+    from ..identity import Identity
 
 
 # --- Starts and stops the daemon, and keeps it stopped during a command.
@@ -73,6 +77,61 @@ def without_daemon(home: Path, *, again: bool = True) -> Iterator[bool]:
             held.close()
             if again and found and found.get("polled_s") is None:
                 start_daemon(home)
+
+
+@app.command("init")
+def init_command(
+    vault: Annotated[
+        Path | None, typer.Argument(help="Folder of the vault. Default: under the home.")
+    ] = None,
+    identity: Annotated[str, typer.Option(help="Whose vault it is.")] = "agent:main:main",
+) -> None:
+    """Make a home and a vault from the template; what is there already stays as it is."""
+    root = lay(vault, identity)
+    print(
+        f"home    {default_home()}\nvault   {root}\n"
+        "Open the vault in Obsidian, or begin with `omg import FILE`."
+    )
+
+
+def lay(vault: Path | None, identity: str) -> Path:
+    """Lay the template into the vault of *identity*; with *vault*, move the vault there first. Returns its folder."""
+    from ..identity import identity_of_session
+    from ..worker.registry import lay_template
+
+    config = load_config()
+    who = identity_of_session(identity, links=config.identity.links)
+    if who is None:
+        raise BadInput(f"{identity!r} belongs to nobody; give a session key such as agent:main:main")
+    if vault is not None:
+        vault = Path(os.path.normpath(vault.expanduser().absolute()))
+        # A running daemon would go on using the old folder.
+        with without_daemon(config.home) if vault != config.vaults.get(who.key) else nullcontext():
+            place_vault(config, who, vault)
+    with opened_memory(vectors=False, make=True) as memory:
+        graph = memory.graph(who)
+        with graph.lock():
+            lay_template(graph, again=True)
+        memory.refresh(graph)
+        return graph.vault.root
+
+
+def place_vault(config: Config, who: Identity, vault: Path) -> None:
+    """Make *vault* the vault of *who*: its notes move there, and files that are there already stay."""
+    now = config.vaults.get(who.key, config.home / "graphs" / who.folder / "vault")
+    if vault.exists() and not vault.is_dir():
+        raise BadInput(f"{vault} is a file; name a folder for the vault")
+    if now != vault and now.is_dir():
+        if vault.is_dir() and any(vault.iterdir()):
+            raise BadInput(
+                f"the notes of {who.key} lie in {now}, and {vault} is not empty; name a new folder"
+            )
+        if vault.is_dir():
+            vault.rmdir()
+        vault.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(now, vault)
+    vault.mkdir(parents=True, exist_ok=True)
+    set_vault(config.home, who.key, vault)
 
 
 @app.command("serve")
@@ -309,7 +368,6 @@ def install_skill_command(
     """Put the skill and a vault where an agent that has no hooks finds them; what is there already stays."""
     from ..identity import identity_of_session
     from ..openclaw.install import default_workspace, put_skill
-    from .conversations import lay
 
     config = load_config()
     root = workspace.expanduser().absolute() if workspace else default_workspace(config.home)

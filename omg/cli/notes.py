@@ -24,7 +24,7 @@ import typer
 
 from ..errors import BadInput, NotFound, how_many
 from ..text.words import cut_text
-from .app import (
+from .terminal import (
     IdentityOption,
     JsonFlag,
     app,
