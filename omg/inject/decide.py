@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import lru_cache, partial
-from heapq import nlargest
 from typing import Any
 
 from ..config import Config
@@ -35,7 +34,7 @@ from ..plan.edits import split_history, told_text
 from ..plan.pages import filed_day, persons_words, standing_loops, week_of
 from ..text.characters import fold_text, with_labels, without_citations
 from ..text.tokens import clip_text, count_tokens
-from ..text.words import STOP, cut_text, singular_form, split_sentences, words_in, written_words
+from ..text.words import STOP, cut_text, is_english, singular_form, split_sentences, words_in, written_words
 from ..vault.vault import SAYING
 from .passages import Passage, Said, assistants_share, find_said, quoted_passages, with_what_followed
 from .prompt import render_prompt, render_system_slice
@@ -83,17 +82,14 @@ def topic_of(text: str) -> str:
 SURE, SURE_OF_OWN = 0.36, 0.19
 # The least cosine by the encoder alone, whoever is asked about (embed.py). Chosen on half of bench/talks.toml.
 SURE_BY_ENCODER = 0.25
-# So many statements of such a cosine tell a course: at 28 questions for one, 3 more were answered than by sureness alone, and
-# at 168 that are about other people's chats, 1 more (BEAM).
-MANY_NEAR, NEAR = 5, 0.38
 # Factor for a message's score: messages share words with unrelated prompts more often than notes do.
 SAID_SHARE = 0.7
 WRITTEN_ALONE = 0.5  # factor for the share of the prompt's words that a message has: in a small archive all words are common
 NAMES_SHARE = 0.5  # factor where the prompt has names and none is known here
 NAME_KNOWN = 0.1  # added where one is known
-# Weight of a cosine above TYPICAL. Half of what fits is above a cosine of .68, nine tenths above .46; of what does not
-# fit, one tenth is above .44. With MiniLM the figures differ by .03.
-MEANING, TYPICAL = 0.4, 0.45
+# Weight of the distance of the best cosine from a typical one; in another language than English, which the table knows
+# less well, all cosines are higher.
+MEANING, TYPICAL, TYPICAL_ELSE = 0.8, 0.4, 0.55
 
 OF_ONES_OWN = re.compile(
     r"\b(?:i|me|my|mine|myself|we|us|our|ours|ich|mir|mich|mein\w*|wir|uns\w*|je|j'|moi|mon|ma|mes|nous|notre|nos"
@@ -178,23 +174,21 @@ def sureness(
             noted, alone = noted + NAME_KNOWN, alone + NAME_KNOWN
         else:
             noted, alone = noted * NAMES_SHARE, alone * NAMES_SHARE
-    if by_meaning:
-        noted += MEANING * (max((hit.cosine or 0.0 for hit in hits), default=0.0) - TYPICAL)
-    return max(noted, alone)
+    sure = max(noted, alone)
+    if not by_meaning:
+        return sure
+    near = max([0.0, *(s.cosine for s in said), *(h.cosine or 0.0 for h in hits)])
+    # What was said a moment ago has no vector yet.
+    fresh = max((share for s, share in zip(said, shares, strict=True) if not s.cosine), default=0.0)
+    typical = TYPICAL if is_english(query.text) else TYPICAL_ELSE
+    return max(fresh, sure + MEANING * (near - typical))
 
 
-def is_sure(
-    graph: Graph, query: ParsedQuery, hits: Sequence[Hit], said: Sequence[Said], course: bool = False
-) -> bool:
-    """
-    Whether *hits* and *said* answer *query* surely enough. In a language that the encoder reads, its cosines tell. A *course*
-    is told by many statements, so they may be near in meaning instead: its words are those that all of them have.
-    """
+def is_sure(graph: Graph, query: ParsedQuery, hits: Sequence[Hit], said: Sequence[Said]) -> bool:
+    """Whether *hits* and *said* answer *query* surely enough. In a language that the encoder reads, its cosines tell."""
     if said and graph.index.by_meaning and asks_encoder(graph.index.embedder, query.text) and not query.days:
         nearest = max([*((hit.cosine or 0.0) for hit in hits), *(s.cosine for s in said)])
         return nearest >= SURE_BY_ENCODER
-    if course and nlargest(MANY_NEAR, (s.cosine for s in said))[MANY_NEAR - 1 :] >= [NEAR]:
-        return True
     sure = sureness(query, hits, said, graph.index.knows, graph.index.by_meaning)
     return sure >= (SURE_OF_OWN if is_of_own(query) else SURE)
 
@@ -566,7 +560,7 @@ def find_for(
     projects = named_in(topic, ((h.entry.path, h.entry.title) for h in hits if h.entry.type == "project"))
     pages = pages_asked_for(graph, query)
     named = [*named_lines(graph, topic, {**maps, **projects}, limit, today), *pages]
-    if not is_sure(graph, query, hits, said, course):
+    if not is_sure(graph, query, hits, said):
         hits, said = [], []
     elif not course:
         said = with_what_followed(graph, hits, said, session=session, now=now)
