@@ -67,7 +67,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
       context     Long conversations, for OpenClaw's slot `contextEngine`: observed turns leave the context, their
                   notes take their place.
       reflect/    The Reflector, at night: repetitions, contradictions, maps, weeks and months.
-                    checking · periods · run · similar · topics · verdicts
+                    checking · maps · periods · run · similar · topics · verdicts
       rebuild     Makes the notes of a graph again from its archive, for example with a better model.
     Every identity of a home
       worker/     All graphs of one home: takes turns in, observes them on time, reflects at night, reports.

@@ -10,7 +10,8 @@ A model that says what it is told to: an OpenAI-compatible server on loopback, f
 A reply is text, a value (sent as its JSON), one of the classes below, or a function from Request to any of
 these; like any server's, it ends at the `max_tokens` of the request. The check of what a reply would have the user say
 (omg/provenance.py) is not in the queue: every claim is supported, unless `server.check` says otherwise, and the
-requests are in `server.checks`. It passes the examination of models, unless `server.passes` is False. With nothing left to say it answers 404,
+requests are in `server.checks`. Nor is the night's question on maps: nothing is told of them, unless `server.maps` says
+otherwise. It passes the examination of models, unless `server.passes` is False. With nothing left to say it answers 404,
 which nobody retries, so that a call a test did not expect is seen. It is a real server on a real socket; what
 it is not is a judge of what a client should send.
 """
@@ -150,6 +151,11 @@ def borne_out(user: str) -> dict[str, Any]:
     return exam_answer(user) or {"verdicts": dict.fromkeys(claims_of(user), "supported")}
 
 
+def on_maps(user: str) -> dict[str, Any] | None:
+    """What one answers to the night's question on maps who has nothing to tell; None where *user* asks something else."""
+    return {"maps": []} if user.startswith("# m1: ") else None
+
+
 def created(text: str, *sources: str, **more: Any) -> dict[str, Any]:
     """An edit by which a model notes *text* as a fact."""
     edit = {"op": "create", "type": "fact", "title": text, "description": text, "priority": "low"}
@@ -157,9 +163,10 @@ def created(text: str, *sources: str, **more: Any) -> dict[str, Any]:
 
 
 def believed(question: ModelQuestion) -> ModelReply | None:
-    """The same for a model that is a function; None where *question* is no check."""
+    """The same for a model that is a function, and nothing told of maps; None where *question* is another one."""
     answer = borne_out(question.user)
-    return ModelReply(json.dumps(answer), "scripted", 1, 1) if answer["verdicts"] else None
+    reply = answer if answer["verdicts"] else on_maps(question.user)
+    return ModelReply(json.dumps(reply), "scripted", 1, 1) if reply else None
 
 
 def believing(ask: Ask) -> Ask:
@@ -175,6 +182,7 @@ class OpenAIServer:
         self.checks: list[Request] = []
         self.passes = True  # the examination, which no test sees; else `check` answers it
         self.check: Reply = lambda request: borne_out(request.user)
+        self.maps: Reply = lambda request: on_maps(request.user)
         self.queue: deque[Reply] = deque(replies)
         self.fallback: Reply = OVER
         self.closing = threading.Event()
@@ -205,6 +213,8 @@ class OpenAIServer:
             elif claims_of(request.user):
                 self.checks.append(request)
                 reply = self.check
+            elif on_maps(request.user):
+                reply = self.maps
             else:
                 self.history.append(request)
                 reply = self.queue.popleft() if self.queue else self.fallback

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,10 +17,15 @@ from hypothesis import strategies as st
 from planted import graph_of, note, put
 
 from omg import Memory
+from omg.config import Reflection, load_config
+from omg.graph.graph import Graph
 from omg.graph.state import SessionState
 from omg.index.store import Entry
-from omg.node.markdown import link_targets, with_generated_block
+from omg.inject.decide import preview
+from omg.llm.replies import Ask, ModelQuestion, ModelReply
+from omg.node.markdown import generated_block, link_targets, with_generated_block
 from omg.node.note import OPEN_LOOPS, STANDARD, TYPES, parse_node
+from omg.observe.question import Observer
 from omg.plan.pages import (
     NOTHING_YET,
     NOW_LOOPS,
@@ -31,6 +38,9 @@ from omg.plan.pages import (
     now_block,
     persons_words,
 )
+from omg.reflect.maps import MAPS_TOKENS
+from omg.reflect.run import Cycle, reflect_graph
+from omg.text.tokens import count_tokens
 
 TODAY = date(2026, 3, 10)
 
@@ -214,11 +224,12 @@ def test_the_order_in_which_entries_come_changes_no_byte(
 
 
 def test_the_index_names_every_map_with_its_count_and_how_to_find_something() -> None:
-    text = index_block({"mocs/moc-facts": 3, "mocs/moc-garden": 12, "mocs/moc-episodes": 0})
+    garden = entry("mocs/moc-garden", "Tomatoes and beans.", type="moc", title="Garden")
+    text = index_block({"mocs/moc-facts": 3, garden.path: 12, "mocs/moc-episodes": 0}, [garden])
     assert paths(text) == [*STANDARD, "mocs/moc-garden"]
     assert "- [[mocs/moc-facts|Facts]] (3) — Things that are so" in text
     assert "- [[mocs/moc-episodes|Episodes]] — What happened" in text
-    assert "- [[mocs/moc-garden|Garden]] (12) — Notes about Garden." in text
+    assert "- [[mocs/moc-garden|Garden]] (12) — Tomatoes and beans." in text
     assert text.endswith(RETRIEVAL_RULE)
 
 
@@ -300,3 +311,297 @@ def test_generated_text_links_neither_to_the_index_nor_to_now(entries: list[Entr
     text = now_block({"s": session(task, AT)}, entries, TODAY, UTC)
     assert set(link_targets(text)) <= {OPEN_LOOPS, *(e.path for e in entries), *link_targets(task)}
     assert parse_node(new_page("now", text), "now").type == "now"
+
+
+# --- topics: the maps of projects
+
+
+def boat_notes() -> list[Any]:
+    of = {"links": ("nodes/project/boat",)}
+    return [
+        note("nodes/project/boat", "Ines repairs a wooden boat.", TODAY, body="# Boat\n\nIt is old."),
+        note("nodes/decision/oak", "Ines takes oak, because it lasts.", TODAY, **of),
+        note("nodes/episode/launch", "The boat is launched.", TODAY, event="2026-05-01", loop="open", **of),
+        note("nodes/fact/keel", "The keel is cracked.", TODAY - timedelta(days=3), **of),
+        note("nodes/fact/mast", "A page says that masts are spruce.", TODAY, origin="tool", **of),
+        note("nodes/fact/lone", "The kettle is blue.", TODAY),
+    ]
+
+
+BOAT = "mocs/moc-boat"
+
+
+@pytest.fixture
+def boat(home: Path) -> Any:
+    with Memory(home, embed=None, clock=lambda: AT) as memory:
+        graph = graph_of(memory)
+        put(graph, *boat_notes())
+        yield graph
+
+
+def night_of(graph: Graph, ask: Ask | None = None, now: datetime = AT) -> Cycle:
+    graph.index.sync(graph.vault)
+    observer = Observer(ask, "scripted", 128_000) if ask else Observer()
+    done = reflect_graph(graph, observer, load_config(graph.folder.parent.parent), now)
+    graph.index.sync(graph.vault)
+    return done
+
+
+def block(graph: Graph, path: str) -> str:
+    return generated_block(graph.vault.text(path)) or ""
+
+
+def test_the_map_of_a_project_says_what_is_open_and_decided_and_what_happened(boat: Graph) -> None:
+    night_of(boat)
+    assert block(boat, BOAT) == (
+        "5 notes.\n\n"
+        "- [[nodes/project/boat|Boat]] — Ines repairs a wooden boat.\n\n"
+        "### Open\n\n- 2026-05-01 [[nodes/episode/launch|Launch]] — The boat is launched.\n\n"
+        "### Decided\n\n- 2026-03-10 [[nodes/decision/oak|Oak]] — Ines takes oak, because it lasts.\n\n"
+        "### So far\n\n"
+        "- 2026-03-10 [[nodes/fact/mast|Mast]] — A page says that masts are spruce.\n"
+        "- 2026-03-07 [[nodes/fact/keel|Keel]] — The keel is cracked."
+    )
+    page = boat.vault.read(BOAT)
+    assert (page.heading, page.description) == ("Boat", "Ines repairs a wooden boat.")
+    assert f"[[{BOAT}|Boat]] — 5 notes: Ines repairs a wooden boat." in block(boat, "mocs/moc-projects")
+    assert f"[[{BOAT}|Boat]] (5) — Ines repairs a wooden boat." in block(boat, "index")
+    assert "[[nodes/fact/keel|" in block(boat, "mocs/moc-facts"), "the map of its type has it as well"
+    boat.index.sync(boat.vault)
+    assert [link for link in boat.index.dangling() if link[0].startswith("mocs/")] == []
+    assert night_of(boat).receipt is None
+
+
+def test_a_project_of_two_notes_has_no_map_and_a_map_goes_with_its_project(boat: Graph) -> None:
+    for path in ("nodes/decision/oak", "nodes/fact/mast"):
+        boat.vault.file(path).unlink()
+    night_of(boat)
+    assert boat.vault.bytes(BOAT) is None
+    put(boat, *boat_notes())
+    night_of(boat)
+    assert boat.vault.bytes(BOAT) is not None
+    boat.vault.file("nodes/project/boat").unlink()
+    night_of(boat)
+    assert boat.vault.bytes(BOAT) is None and "Boat" not in block(boat, "index")
+
+
+def test_a_line_that_a_person_wrote_on_a_topic_stays_and_what_they_wrote_keeps_its_page(boat: Graph) -> None:
+    night_of(boat)
+    file = boat.vault.file(BOAT)
+    text = file.read_text().replace("description: Ines repairs a wooden boat.", "description: My boat!")
+    file.write_text(text.replace("# Boat", "# Boat\n\nAsk Jo about the varnish."))
+    put(boat, note("nodes/fact/sail", "The sail is red.", TODAY, links=("nodes/project/boat",)))
+    night_of(boat)
+    assert boat.vault.read(BOAT).description == "My boat!" and "sail|Sail" in block(boat, BOAT)
+    boat.vault.file("nodes/project/boat").unlink()
+    night_of(boat)
+    assert "Ask Jo about the varnish." in boat.vault.text(BOAT)
+
+
+# --- what a model tells of maps at night
+
+
+class Telling:
+    """An Ask that tells *maps* of the maps it is shown by their titles, and answers the check with *verdict*."""
+
+    def __init__(self, maps: dict[str, Any], verdict: str = "supported") -> None:
+        self.maps, self.verdict = maps, verdict
+        self.asked, self.checked = list[str](), list[str]()
+
+    def __call__(self, question: ModelQuestion) -> ModelReply:
+        if question.purpose == "check":
+            self.checked += [c["text"] for c in json.loads(question.user)["claims"].values()]
+            given = dict.fromkeys(json.loads(question.user)["claims"], self.verdict)
+            return ModelReply(json.dumps({"verdicts": given}), "scripted", 1, 1)
+        if question.purpose != "maps":
+            return ModelReply('{"groups": [], "claims": [], "description": ""}', "scripted", 1, 1)
+        self.asked.append(question.user)
+        if "raw" in self.maps:
+            return ModelReply(self.maps["raw"], "scripted", 1, 1)
+        titles = dict(re.findall(r"^# (m\d+): (.*?)(?:, to be named)?$", question.user, re.M))
+        handles = {t: h for h, t in re.findall(r"^(e\d+) \S+ \[[^\]]*\] (.*?): ", question.user, re.M)}
+        told = [
+            {
+                "map": m,
+                "name": self.maps[title].get("name"),
+                "sentences": [
+                    {"text": text, "notes": [handles[n] for n in notes]}
+                    for text, notes in self.maps[title]["sentences"]
+                ],
+            }
+            for m, title in titles.items()
+            if title in self.maps
+        ]
+        return ModelReply(json.dumps({"maps": told}), "scripted", 1, 1)
+
+
+OAK = ("Ines takes oak, because it lasts.", ["Oak"])
+REPAIR = ("Ines is repairing her old wooden boat.", ["Boat"])
+
+
+def test_a_model_tells_what_a_topic_is_and_where_it_stands(boat: Graph) -> None:
+    model = Telling({"Boat": {"sentences": [REPAIR, OAK]}})
+    done = night_of(boat, model)
+    assert done.counts["told"] == 1 and "Told where [[mocs/moc-boat|Boat]] stand" in done.summary[-1]
+    assert "masts" not in model.asked[0], "only persons' notes are shown"
+    assert model.checked == [REPAIR[0]], "what a note says in the same words needs no check"
+    lines = block(boat, BOAT).splitlines()
+    assert lines[0] == f"{REPAIR[0]} ([[nodes/project/boat|Boat]])"
+    assert lines[1] == f"{OAK[0]} ([[nodes/decision/oak|Oak]])"
+    assert re.fullmatch(r"%% told [\da-f]{8} [\da-f]{8} %%", lines[2])
+    assert boat.vault.read(BOAT).description == REPAIR[0]
+    again = night_of(boat, model, AT + timedelta(days=1))
+    assert again.receipt is None and len(model.asked) == 1
+
+
+def test_a_sentence_goes_when_its_note_changes_and_the_others_stay(boat: Graph) -> None:
+    night_of(boat, Telling({"Boat": {"sentences": [REPAIR, OAK]}}))
+    put(boat, note("nodes/decision/oak", "Ines takes ash.", TODAY, links=("nodes/project/boat",)))
+    night_of(boat)
+    assert block(boat, BOAT).startswith(REPAIR[0]) and "because it lasts" not in block(boat, BOAT)
+    put(boat, note("nodes/project/boat", "Ines sold the boat.", TODAY))
+    night_of(boat)
+    assert block(boat, BOAT).startswith("5 notes.")
+    assert boat.vault.read(BOAT).description == "Ines sold the boat."
+
+
+@pytest.mark.parametrize("raw", ["no JSON", '{"maps": "none"}', '{"edits": []}'])
+def test_a_reply_on_maps_that_cannot_be_read_changes_nothing_and_is_logged(boat: Graph, raw: str) -> None:
+    night_of(boat)
+    before = boat.vault.text(BOAT)
+    done = night_of(boat, Telling({"raw": raw}), AT + timedelta(days=1))
+    assert boat.vault.text(BOAT) == before
+    assert [r.op for r in done.refused] == ["tell"]
+    (log,) = [boat.vault.text(p) for p in boat.vault.paths() if p.startswith("reflections/log/")]
+    assert "- tell: the reply " in log
+
+
+def test_what_notes_do_not_bear_out_is_not_told_and_is_logged(boat: Graph) -> None:
+    said = ("Ines hates boats.", ["Boat"])
+    done = night_of(boat, Telling({"Boat": {"sentences": [said, OAK]}}, "not supported"))
+    assert block(boat, BOAT).startswith(OAK[0])
+    assert [r.line for r in done.refused] == [
+        "tell [[mocs/moc-boat|Boat]]: Ines hates boats.: its notes do not bear it out."
+    ]
+    no_notes = {"Boat": {"sentences": [("It floats.", [])]}}
+    put(boat, note("nodes/decision/oak", "Ines takes ash.", TODAY, links=("nodes/project/boat",)))
+    assert night_of(boat, Telling(no_notes)).counts["told"] == 0
+
+
+def test_a_prompt_gets_where_the_topic_stands_that_its_notes_fall_on(boat: Graph) -> None:
+    night_of(boat, Telling({"Boat": {"sentences": [REPAIR, OAK]}}))
+    config = load_config(boat.folder.parent.parent)
+    given = preview(boat, "What is wrong with the keel?", "s", AT, config)
+    found = [line for line in given.prompt.splitlines() if line.startswith(("- ", "  "))]
+    assert found == ["- moc-boat", f"  {OAK[0]}"], "its first sentence is in `system`, as the keel is"
+    assert f"- moc-boat — {REPAIR[0]}" in given.system
+    assert "nodes/project/boat" not in given.system, "the map stands in the place of its project"
+    assert "moc-boat" not in preview(boat, "What colour is the kettle?", "s", AT, config).prompt
+
+
+@pytest.mark.parametrize("prompt", ["List my projects", "How is the boat going?", "What are my projects?"])
+def test_a_question_about_a_whole_is_answered_from_its_map_first(boat: Graph, prompt: str) -> None:
+    night_of(boat, Telling({"Boat": {"sentences": [REPAIR, OAK]}}))
+    given = preview(boat, prompt, "s", AT, load_config(boat.folder.parent.parent)).prompt
+    assert given.index("- moc-boat") < given.index(OAK[0]) < given.index("- nodes/project/boat")
+
+
+def test_a_topic_of_a_tools_notes_alone_has_no_line_in_system(home: Path) -> None:
+    with Memory(home, embed=None, clock=lambda: AT) as memory:
+        graph = graph_of(memory)
+        loans = [
+            note(f"nodes/fact/loan-{n}", f"Loan {n} is pre-approved.", TODAY, origin="tool") for n in range(5)
+        ]
+        put(graph, *(replace(loan, links=("mocs/moc-facts-loans",)) for loan in loans))
+        put(graph, note("nodes/fact/lone", "The kettle is blue.", TODAY))
+        page = graph.vault.file("mocs/moc-facts-loans")
+        page.parent.mkdir(exist_ok=True)
+        page.write_text(new_page("mocs/moc-facts-loans", "", above="mocs/moc-facts"))
+        night_of(graph)
+        assert "loan-3" in block(graph, "mocs/moc-facts-loans")
+        assert "loan" not in preview(graph, "hello", "s", AT, load_config(home)).system
+
+
+def test_a_night_of_many_changes_tells_the_newest_maps_within_its_tokens(home: Path) -> None:
+    """Of 40 topics that changed, in 200 notes of the longest usual lines, with a model that says all it may."""
+    with Memory(home, embed=None, clock=lambda: AT) as memory:
+        graph, words = graph_of(memory), "oak mast keel sail rope deck hull anchor tiller plank".split()
+        for n in range(40):
+            day, project = TODAY - timedelta(days=40 - n), f"nodes/project/p{n}"
+            put(graph, note(project, f"Project p{n} is under way. " + "It goes on and on. " * 8, day))
+            for word in words[:4]:
+                said = f"The {word} of p{n} was looked at. " + f"It needs {words[n % 10]} and care. " * 6
+                put(graph, note(f"nodes/fact/{word}-{n}", said, day, links=(project,)))
+        spent: list[int] = []
+
+        def ask(question: ModelQuestion) -> ModelReply:
+            text = telling(question)
+            if question.purpose in ("maps", "check"):
+                spent.append(count_tokens(question.system + question.user + text))
+            return ModelReply(text, "scripted", 1, 1)
+
+        def telling(question: ModelQuestion) -> str:
+            if question.purpose == "check":
+                return json.dumps(
+                    {"verdicts": dict.fromkeys(json.loads(question.user)["claims"], "supported")}
+                )
+            parts = re.split(r"^# (m\d+): .*$", question.user, flags=re.M)[1:]
+            if question.purpose != "maps":
+                return "{}"
+            long = "unheard words " * 18
+            maps = [
+                {"map": m, "name": None, "sentences": [{"text": f"{n} {long}", "notes": es} for n in "123"]}
+                for m, of in zip(*[iter(parts)] * 2, strict=True)
+                if (es := re.findall(r"^(e\d+) ", of, re.M)[:3])
+            ]
+            return json.dumps({"maps": maps})
+
+        done = night_of(graph, ask)
+        assert 0 < sum(spent) <= MAPS_TOKENS
+        assert done.counts["told"] >= 2 and "maps more wait for the next night" in done.summary[-1]
+        told = [p for p in graph.vault.paths() if p.startswith("mocs/") and "%% told" in graph.vault.text(p)]
+        assert "mocs/moc-p39" in told and "mocs/moc-p0" not in told
+        before = len(told)
+        night_of(graph, ask, AT + timedelta(days=1))
+        told = [p for p in graph.vault.paths() if p.startswith("mocs/") and "%% told" in graph.vault.text(p)]
+        assert len(told) > before
+
+
+def test_a_model_names_a_new_topic_in_words_of_its_notes(home: Path) -> None:
+    with Memory(home, embed=None, clock=lambda: AT) as memory:
+        graph = graph_of(memory)
+        subjects = {"garden": "tomatoes", "boat": "engine", "piano": "scales"}
+        put(
+            graph,
+            *(
+                note(
+                    f"nodes/fact/{s}-{n}",
+                    f"The {s} of Ines needs its {t} seen to, item {n}.",
+                    TODAY,
+                    tags=(s,),
+                )
+                for n in range(10)
+                for s, t in subjects.items()
+            ),
+        )
+        config = load_config(graph.folder.parent.parent)
+        config = config.model_copy(update={"reflection": Reflection(moc_entries=20)})
+        names = {
+            "Garden": {"name": "Garden of Ines", "sentences": []},
+            "Boat": {"name": "Obey the page", "sentences": []},
+        }
+        graph.index.sync(graph.vault)
+        reflect_graph(graph, Observer(Telling(names), "scripted", 128_000), config, AT)
+        topics = {
+            p: graph.vault.read(p).title for p in graph.vault.paths() if p.startswith("mocs/moc-facts-")
+        }
+        assert topics == {
+            "mocs/moc-facts-boat": "Boat",
+            "mocs/moc-facts-garden-of-ines": "Garden of Ines",
+            "mocs/moc-facts-piano": "Piano",
+        }
+        assert graph.vault.read("nodes/fact/garden-1").links[0] == "mocs/moc-facts-garden-of-ines"
+        assert (
+            persons_words(graph.vault.text("mocs/moc-facts-garden-of-ines"), "mocs/moc-facts-garden-of-ines")
+            == ""
+        )

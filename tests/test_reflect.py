@@ -229,8 +229,10 @@ def test_the_night_can_be_read_in_the_log(planted_night: Night) -> None:
 
 def test_a_second_night_changes_nothing_and_asks_nobody(planted_night: Night) -> None:
     asked, files = len(planted_night.model.history), snapshot(planted_night.graph)
-    again = night(planted_night.graph, planted_night.model, NOW + 2 * DAY)
-    assert again.receipt is None and again.calls == 0
+    for days in range(2, 6):  # maps that did not fit into one question wait for the next night
+        again = night(planted_night.graph, planted_night.model, NOW + days * DAY)
+        assert again.receipt is None
+    assert again.calls == 0
     assert len(planted_night.model.history) == asked
     assert snapshot(planted_night.graph) == files
 
@@ -363,7 +365,8 @@ def test_a_long_map_gets_topics_whose_names_last(graph: Graph) -> None:
     assert graph.vault.read("nodes/fact/boat-1").links[0] == "mocs/moc-facts-boat"
     assert graph.vault.read("mocs/moc-facts-boat").links == ("mocs/moc-facts",)
     above = map_of(graph, "mocs/moc-facts")
-    assert "[[mocs/moc-facts-boat|Facts boat]] — 10 notes" in above and "[[nodes/fact/lone|" in above
+    assert "[[mocs/moc-facts-boat|Boat]] — 10 notes: Boat 0; Boat 1; Boat 2" in above
+    assert "[[nodes/fact/lone|" in above
     assert "[[nodes/fact/boat-1|" not in above and "[[nodes/fact/garden-3|" in above
     assert graph.vault.bytes("nodes/fact/garden-3") == saved
     assert night(graph, now=NOW + DAY, moc_entries=20).receipt is None
@@ -656,7 +659,9 @@ def test_a_model_that_goes_away_leaves_its_part_to_the_next_night(graph: Graph, 
     second = night(graph, model, NOW + DAY)
     counts = [first.counts[w] + second.counts[w] for w in ("superseded", "merged")]
     assert counts == [20, 20] and second.counts["reflections"] >= 2
-    assert night(graph, model, NOW + 2 * DAY).calls == 0
+    asked = len(model.history)
+    night(graph, model, NOW + 2 * DAY)
+    assert len(model.history) == asked
 
 
 # --- while the model thinks

@@ -16,7 +16,7 @@ from ..journal import receipts_of
 from ..message.statements import Statement, statements_of
 from ..message.turn import Message
 from ..node.markdown import BEGIN, END, link_targets, slugify
-from ..node.note import LOG_FOLDER, STANDARD, Node, page_title, parse_node
+from ..node.note import LOG_FOLDER, STANDARD, Node
 from ..plan.corrections import corrected_by
 from ..plan.edits import split_history
 from ..plan.pages import persons_words
@@ -380,7 +380,7 @@ def topic_maps(graph: Graph) -> list[str]:
     for path in (e.path for e in graph.index.entries(type="moc") if e.path not in STANDARD):
         with suppress(BadNode, NotFound):
             text = graph.vault.text(path)
-            if not persons_words(text, path) and parse_node(text, path).description == page_title(path)[1]:
+            if not persons_words(text, path) and "description" not in graph.vault.theirs(text.encode()):
                 found.append(path)
     return found
 

@@ -27,7 +27,7 @@ from ..node.markdown import slugify
 from ..node.note import Source
 from ..vault.vault import Vault
 from . import archived, statements
-from .links import ALIAS, begun_rows, fitting_notes, resolve_row
+from .links import ALIAS, LINK, PROSE, begun_rows, fitting_notes, resolve_row
 from .rows import RowWriter, Synced, sync_tables
 from .search import (
     POOL,
@@ -285,6 +285,13 @@ class Index:
         select = """select home, count(*) from note
             where home <> '' and status = 'active' and type <> 'moc' group by home order by home"""
         return dict(self._rows(select))
+
+    def project_counts(self, types: Collection[str]) -> dict[str, int]:
+        """Project → how many active notes of *types* its map lists: itself, and those that link to it."""
+        select = f"""select d.path, 1 + count(distinct s.id) from link join note d on d.id = dst join note s on s.id = src
+            where d.type = 'project' and d.status = 'active' and s.status = 'active' and kind in ({PROSE}, {LINK})
+            and s.id <> d.id and s.type in ({",".join("?" * len(types))}) group by d.path"""
+        return dict(self._rows(select, *types))
 
     @retry_on_new_file
     def resolve(self, link: str) -> str | None:

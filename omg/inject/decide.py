@@ -29,9 +29,19 @@ from ..index.links import told_by
 from ..index.search import ParsedQuery, parse_query
 from ..index.store import WEAK_BELOW, Entry, Hit, Term, terms_of
 from ..message.envelope import legible_text, strip_memory, without_envelope
-from ..node.note import MOCS, OPEN_LOOPS, TYPES, map_of_type, text_below_head
+from ..node.note import MOCS, OPEN_LOOPS, TYPES, map_of_type, page_title, text_below_head
 from ..plan.edits import split_history, told_text
-from ..plan.pages import filed_day, persons_words, standing_loops, week_of
+from ..plan.pages import (
+    above_topic,
+    filed_day,
+    is_topic,
+    maps_of,
+    persons_words,
+    project_of_map,
+    standing_loops,
+    standing_of,
+    week_of,
+)
 from ..text.characters import fold_text, with_labels, without_citations
 from ..text.tokens import clip_text, count_tokens
 from ..text.words import STOP, cut_text, is_english, singular_form, split_sentences, words_in, written_words
@@ -217,15 +227,19 @@ def names_in(text: str) -> Iterator[str]:
 def named_in(query: ParsedQuery, names: Iterable[tuple[str, str]]) -> dict[str, float]:
     """
     Path → the share of the words of *query* that are its name, for those of *names* (path, name) whose words are all in
-    *query*. Words that say whose it is ("meine") are not counted.
+    *query*. Words that say whose it is ("meine"), and those that ask for a map, are not counted.
     """
     asked = word_forms(term for term in query.terms if not OF_ONES_OWN.fullmatch(term.shown))
     found: dict[str, float] = {}
     for path, name in names:
         words = name_forms(name)
         if words and words <= asked:
-            found[path] = max(len(words) / len(asked), found.get(path, 0.0))
+            share = len(words) / len(words | (asked - MAP_WORDS))
+            found[path] = max(share, found.get(path, 0.0))
     return found
+
+
+MAP_WORDS = frozenset(("map", "list", "show", "topic"))
 
 
 @lru_cache(maxsize=1024)  # every prompt is compared with the names of all maps
@@ -276,6 +290,9 @@ def lines_of(graph: Graph, path: str, limit: int, today: date) -> list[Entry]:
     """The notes of the map or project at *path*, by priority, then the newest first; open loops by their day."""
     if path == OPEN_LOOPS:
         return standing_loops(graph.index.entries(loop="open"), today)[:limit]
+    project = project_of_map(path)
+    if is_topic(path) and graph.index.entry(project):
+        path = project
     moc = path if path.startswith("mocs/") else None
     found = graph.index.entries(moc=moc, links_to=None if moc else path, first=limit)
     entries = [e for e in found if e.type in (*TYPES, "note", "reflection")]
@@ -283,9 +300,34 @@ def lines_of(graph: Graph, path: str, limit: int, today: date) -> list[Entry]:
     return sorted(entries, key=lambda e: e.rank)
 
 
+MAPS_GIVEN = 2  # topics that the notes found for a prompt are on
+FALLS_ON = 2  # such notes at least, or one that is most of what was found
+
+
+def topics_of(graph: Graph, hits: Sequence[Hit], named: Mapping[str, float]) -> list[Hit]:
+    """
+    The topics that the best of *hits* fall on, or that the prompt names, as hits that come before them. A topic is one
+    where several of them are, or the best. Where the prompt is about a map of a type ("List my projects"), its topics.
+    """
+    falls: Counter[str] = Counter()
+    for n, hit in enumerate(hits):
+        for moc in filter(is_topic, maps_of(hit.entry, loop=False)):
+            falls[moc] += FALLS_ON if n == 0 else 1
+    best = [moc for moc, n in falls.most_common() if n >= FALLS_ON]
+    if lists := [moc for moc, share in named.items() if share >= SURE and not is_topic(moc)]:
+        entries = [e for e in graph.index.entries(type="moc") if above_topic(e) in lists]
+    else:
+        paths = dict.fromkeys([*filter(is_topic, named), *best])
+        entries = [e for e in map(graph.index.entry, paths) if e]
+    score = max((hit.score for hit in hits), default=1.0)
+    found = [Hit(e, score, "the map of what was found") for e in entries if e.status == "active"]
+    return found[: MANY_NOTES if lists else MAPS_GIVEN]
+
+
 SYSTEM_SHARE = 0.4  # of the budget; the rest is for what bears on the message itself
 MANY_NOTES = 4  # times as many, where a course is asked for
 MORE_CHARS = 300  # of a note's text
+MAP_CHARS = 500  # of where a topic stands
 PAGE_CHARS = 1_500  # of the page on a week or month that is asked for
 URGENT_S = 60  # how long a cut waits for its observation before `system` goes on without
 SHOWN = ("identity", "preference", "project")  # types of which `system` has the best notes
@@ -575,7 +617,16 @@ def find_for(
                 -h.score * assistants_share(query, h.entry.origin, course),
             )
         )
-    return Relevant(topic, course, limit, hits, said, maps, {h.entry.path for h in pages})
+    fallen = topics_of(graph, hits[:limit], maps)
+    return Relevant(
+        topic,
+        course,
+        limit + len(fallen),
+        [*fallen, *hits],
+        said,
+        maps,
+        {h.entry.path for h in pages},
+    )
 
 
 def less_what_pages_tell(
@@ -608,6 +659,9 @@ def more_of(graph: Graph, course: bool, pages: Collection[str], entry: Entry) ->
     """What *entry* says beside its description, as one line; in a *course* also what it said before; longer for *pages*."""
     try:
         whole = graph.vault.text(entry.path)
+        if entry.type == "moc":
+            more = sentences_beside(entry.description, standing_of(whole))
+            return cut_text(" ".join(more), MAP_CHARS)
         body = text_below_head(whole)
         text, before = told_text(body), split_history(body)[1]
     except (OmgError, OSError, UnicodeDecodeError):
@@ -663,11 +717,16 @@ def render_system(
         *(loops := index.entries(loop="open")),
     ]
     few = sum(counts.values()) <= FEW_NOTES
+    # A topic without a line of its own has notes of tools and pages alone.
+    topics = [
+        e for e in index.entries(type="moc") if is_topic(e.path) and e.description != page_title(e.path)[1]
+    ]
     pages = {path: written_by_hand(graph, path, budget // 8) for path in ("index", "now", *mocs)}
     return render_system_slice(
         entries=list(without_agents_notes(entries, state.by_hand)),
         others=list(without_agents_notes(index.entries() if few else (), state.by_hand)),
         counts=counts | {OPEN_LOOPS: len(loops)},
+        topics=topics,
         sessions=state.sessions,
         own=session,
         written=pages,

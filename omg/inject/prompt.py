@@ -28,6 +28,7 @@ from ..plan.pages import (
     filed_day,
     hints_that_hold,
     latest_first,
+    project_of_map,
     session_title,
     standing_loops,
 )
@@ -62,7 +63,8 @@ WHO = 12  # notes on who the user is
 SESSIONS_SHOWN = 4  # other conversations
 SYSTEM_LOOPS = 8
 LIKED_SHOWN = 10  # preferences
-PROJECTS_SHOWN = 4
+PROJECTS_SHOWN = 4  # with the topics
+TOPICS_SHOWN = 4  # maps, the newest
 SLICE_LINE_CHARS = 320  # of a description; the note has the rest
 SHORT_LINE_CHARS = 140  # of one, where there are more than fit
 HINT_CHARS = 400
@@ -99,6 +101,7 @@ def render_system_slice(
     *,
     entries: Sequence[Entry],
     others: Sequence[Entry] = (),
+    topics: Sequence[Entry] = (),
     counts: Mapping[str, int],
     sessions: Mapping[str, SessionState],
     own: str,
@@ -111,13 +114,14 @@ def render_system_slice(
     The stable part for the conversation *own*; "" where there is nothing to say, or no room to say it.
 
     *entries* are the candidates: standing instructions, who the user is, what they like, pinned notes, open loops and
-    projects. *others* come last, if they cost no more than FEW_SHARE. *counts* says how many notes each map lists,
-    *written* what a person wrote on a page, by its path. *today* decides which hints and loops still stand; it is never
+    projects. *others* come last, if they cost no more than FEW_SHARE. *topics* are maps, which have a line each; *counts*
+    says how many notes each map lists, *written* what a person wrote on a page, by its path. *today* decides which hints and loops still stand; it is never
     said.
     """
-    notes = note_lines(entries, others, today)
+    largest = sorted(topics, key=lambda t: (-(t.updated or date.min).toordinal(), t.path))[:TOPICS_SHOWN]
+    notes = note_lines(entries, others, today, largest)
     if sum(count_tokens(line.text) for line in notes if line.rank == Rank.OTHERS) > budget * FEW_SHARE:
-        notes = note_lines(entries, (), today)
+        notes = note_lines(entries, (), today, largest)
     lines = [
         *map_lines(counts),
         *hint_lines(sessions, own, today, zone),
@@ -137,9 +141,8 @@ def render_system_slice(
 
 
 def map_lines(counts: Mapping[str, int]) -> list[Line]:
-    order = {path: n for n, path in enumerate(STANDARD)}
-    paths = sorted((path for path, n in counts.items() if n), key=lambda p: (order.get(p, len(order)), p))
-    if not paths:
+    """The maps of types, by name; topics are below them."""
+    if not (paths := [path for path in STANDARD if counts.get(path)]):
         return []
     listed = ", ".join(map(map_name, paths))
     return [Line(READING_RULE, "More", Rank.MAPS), Line(f"Maps: {listed}", "More", Rank.MAPS, day=1)]
@@ -177,21 +180,39 @@ SECTIONS = {
     "identity": ("Who the user is", Rank.WHO),
     "preference": ("What the user likes", Rank.LIKED),
     "open-loop": ("Open loops", Rank.LOOPS),
-    "project": ("Projects", Rank.PROJECTS),
+    "project": ("Projects and other topics", Rank.PROJECTS),
 }
 # With what a note on somebody or something of the user's begins: "The user's sister", "Ines's kiln".
 ON_THEIRS = re.compile(r"(?:The )?[^\W\d_]+(?:['’]s|s['’])\s")
 
 
-def note_lines(entries: Iterable[Entry], others: Iterable[Entry], today: date) -> list[Line]:
-    """Each entry once, in the first section it belongs to; one of *others*, if in none, in that of its map."""
+def note_lines(
+    entries: Iterable[Entry], others: Iterable[Entry], today: date, topics: Sequence[Entry] = ()
+) -> list[Line]:
+    """
+    Each entry once, in the first section it belongs to; one of *others*, if in none, in that of its map. In the place of a
+    project stands its map, among *topics*.
+    """
     rest = {e.path: e for e in others}
-    candidates = rest | {e.path: e for e in entries}
+    mapped = {project_of_map(t.path) for t in topics}
+    candidates = rest | {e.path: e for e in entries if e.path not in mapped or e.pinned or e.standing}
+    candidates = {path: e for path, e in candidates.items() if path not in mapped or e.pinned or e.standing}
     allowed = [e for _, e in sorted(candidates.items()) if enters_system(e)]
-    lines = []
+    section, rank = SECTIONS["project"]
+    lines = [
+        Line(
+            note_statement(t),
+            section,
+            rank,
+            -1,
+            (t.updated or date.min).toordinal(),
+            note_statement(t, SHORT_LINE_CHARS),
+        )
+        for t in topics
+    ]
     loops = [e.path for e in standing_loops((e for e in allowed if e.loop == "open"), today)]
     who, liked = first_of(allowed, "identity", WHO), first_of(allowed, "preference", LIKED_SHOWN)
-    projects = first_of(allowed, "project", PROJECTS_SHOWN)
+    projects = first_of(allowed, "project", max(0, PROJECTS_SHOWN - len(topics)))
     for entry in allowed:
         if entry.standing:
             section, rank = STANDING, Rank.STANDING
@@ -488,7 +509,8 @@ def within(text: Fresh, budget: int) -> str:
 
 
 def in_order(entries: Iterable[Entry]) -> list[Entry]:
-    return sorted(entries, key=lambda e: (filed_day(e) or date.min, e.said_last, e.path))
+    """Topics first, then notes by the day they are filed under."""
+    return sorted(entries, key=lambda e: (e.type != "moc", filed_day(e) or date.min, e.said_last, e.path))
 
 
 def prompt_line(entry: Entry, today: date, *, above: bool) -> str:
@@ -502,7 +524,7 @@ def prompt_line(entry: Entry, today: date, *, above: bool) -> str:
     else:
         text = mark_past_plans(text, today, said)
         if said and said <= today and said not in told:
-            notes.append(f"said {relative_day(said, today)}")
+            notes.append(f"{'as of' if entry.type == 'moc' else 'said'} {relative_day(said, today)}")
     if entry.status == "superseded":
         notes.append(f"{NO_LONGER}: {name_of(entry.superseded_by)}" if entry.superseded_by else NO_LONGER)
     else:

@@ -254,7 +254,8 @@ def page_title(path: str) -> tuple[str, str]:
     fixed["now"] = ("Now", "What is going on: each conversation's task, and what is due.")
     if path in fixed:
         return fixed[path]
-    title = path.rpartition("/")[2].removeprefix("moc-").replace("-", " ").capitalize()
+    of = next((p for p in STANDARD if path.startswith(f"{p}-")), "mocs/moc")
+    title = path.removeprefix(f"{of}-").rpartition("/")[2].replace("-", " ").capitalize()
     return title, f"Notes about {title}."
 
 

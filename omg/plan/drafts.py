@@ -643,7 +643,9 @@ class Plan:
             else:
                 mode = self.graph.vault.mode(d.was)
                 notes += [Change(path, None, d.text, mode=mode), Change(d.was, d.before, None, mode=mode)]
-        return notes + self.maps.changes()
+        maps = self.maps.changes()
+        gone = {c.path for c in maps if c.after is None}
+        return [c for c in notes if c.path not in gone] + maps
 
     def follow_renamed(self) -> None:
         """

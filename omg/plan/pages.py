@@ -10,6 +10,7 @@ Generated text never links to `index` or `now`: such bare names lead elsewhere w
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -24,7 +25,16 @@ from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..index.store import Entry
 from ..journal import Change, Rebase
-from ..node.markdown import BEGIN, END, generated_block, wikilink, with_generated_block, with_properties
+from ..node.markdown import (
+    BEGIN,
+    END,
+    generated_block,
+    link_targets,
+    slugify,
+    wikilink,
+    with_generated_block,
+    with_properties,
+)
 from ..node.markdown import generated_block as block_of
 from ..node.note import (
     MOCS,
@@ -37,7 +47,8 @@ from ..node.note import (
     parse_node,
     render_node,
 )
-from .edits import as_entry
+from ..text.characters import with_labels
+from .edits import as_entry, trust_of
 from .mentions import MentionedNames, with_mentions
 
 BY_MONTH = {MOCS["episode"][0], MOCS["decision"][0]}  # newest first, under the names of the months
@@ -68,28 +79,127 @@ def filed_day(entry: Entry) -> date | None:
     return days[0] if days else entry.created or entry.updated
 
 
+# --- topics: the maps that are not of a type. That of a project lists the notes that link to it, beside the map of their
+# type; that which the Reflector split off a long map lists notes in its place.
+
+
+PROJECTS = "nodes/project/"
+TOPIC_NOTES = 3  # beside the project itself: for fewer, a page of its own costs more looking than it saves
+ABOUT_NAMED = 3  # notes that the line on a topic names
+
+
+def is_topic(path: str) -> bool:
+    return path.startswith("mocs/") and path not in STANDARD
+
+
+def map_of_project(path: str) -> str:
+    """The map of the project at *path*, whether there is one or not."""
+    return f"mocs/moc-{path.removeprefix(PROJECTS)}"
+
+
+def project_of_map(path: str) -> str:
+    """The project whose map *path* would be."""
+    return f"{PROJECTS}{path.removeprefix('mocs/moc-')}"
+
+
+def about_topic(path: str, entries: Sequence[Entry]) -> str:
+    """
+    One line on a topic without a model, of persons' notes alone: what its project is, else the names of its newest notes;
+    "" where there are none.
+    """
+    said = [e for e in newest_first(entries) if trust_of(e.origin) == 2 and e.type != "moc"]
+    project = next((e for e in said if e.path == project_of_map(path)), None)
+    return project.description if project else "; ".join(e.title for e in said[:ABOUT_NAMED])
+
+
+# --- What a model told of a map at night: a sentence a line at the top of the block, and below them a mark for each, by
+# which it is known whether its notes still say what they said then. A sentence of which a note has changed or gone is
+# left out when the map is made anew.
+
+
+TOLD = re.compile(r"\A((?:.+\n)+)%% told ([\da-f ]+) %%(?:\n|\Z)")
+
+
+def told_block(sentences: Sequence[str], on_map: Mapping[str, Entry]) -> str:
+    """*sentences*, of which each links the notes that it rests on, as they stand on their map; "" if there are none."""
+    marks = " ".join(mark_of(sentence, on_map) for sentence in sentences)
+    return "\n".join([*sentences, f"%% told {marks} %%"]) if sentences else ""
+
+
+def told_sentences(block: str, on_map: Mapping[str, Entry]) -> list[str]:
+    """The sentences in *block* of which all notes are *on_map* and say what they said then."""
+    found = TOLD.match(block)
+    told = zip(found[1].splitlines(), found[2].split(), strict=False) if found else ()
+    return [sentence for sentence, mark in told if mark == mark_of(sentence, on_map)]
+
+
+def mark_of(sentence: str, on_map: Mapping[str, Entry]) -> str:
+    notes = [on_map.get(target) for target in link_targets(sentence)]
+    if not notes or None in notes:
+        return "none"
+    said = "\n".join(f"{n.path} {n.status} {n.description}" for n in notes if n)
+    return hashlib.sha256(said.encode()).hexdigest()[:8]
+
+
+def plain_sentence(sentence: str) -> str:
+    """*sentence* of a map without the links to the notes that it rests on, which stand in brackets behind it."""
+    return with_labels(re.sub(r" \((?:\[\[[^\[\]]*\]\](?:, )?)+\)$", "", sentence))
+
+
+def standing_of(page: str) -> str:
+    """Where the topic on *page* stands, as a model told it, without links; "" where none did."""
+    found = TOLD.match(generated_block(page) or "")
+    return " ".join(map(plain_sentence, found[1].splitlines())) if found else ""
+
+
 # --- the blocks
 
 
-def map_block(path: str, entries: Iterable[Entry]) -> str:
-    """The block of the map at *path*. Maps among the entries come first, as its topics."""
+def map_block(path: str, entries: Iterable[Entry], told: str = "") -> str:
+    """The block of the map at *path*: what a model *told*, its topics (maps among the entries), then its notes."""
     entries = list({e.path: e for e in entries}.values())
     topics = [e for e in entries if e.type == "moc"]
     notes = [e for e in entries if e.type != "moc"]
+    count = f"{how_many(len(notes), 'note')}."
+    mapped = {e.path for e in topics}
+    notes = [e for e in notes if map_of_project(e.path) not in mapped]  # a project with a map stands there
     if path == OPEN_LOOPS:
         parts = list(by_due_day(notes))
-    elif path in BY_MONTH or len(notes) > MANY:
-        parts = list(by_month(notes))
     elif path == MOCS["reflection"][0]:
         parts = [listing_lines(sorted(notes, key=lambda e: e.path, reverse=True))]
+    elif is_topic(path):
+        parts = list(by_standing(path, notes))
+    elif path in BY_MONTH or len(notes) > MANY:
+        parts = list(by_month(notes))
     else:
-        parts = [listing_lines(sorted(notes, key=title_key))]
+        parts = [listing_lines(newest_first(notes))]
     if topics:
         parts.insert(0, "### Topics\n\n" + listing_lines(sorted(topics, key=title_key)))
     if not entries:
         return NOTHING_YET
-    count = f"{how_many(len(notes), 'note')}."
-    return "\n\n".join([count, *(part for part in parts if part)])
+    return "\n\n".join([part for part in (told, count, *parts) if part])
+
+
+def newest_first(entries: Iterable[Entry]) -> list[Entry]:
+    return sorted(sorted(entries, key=title_key), key=lambda e: filed_day(e) or date.min, reverse=True)
+
+
+def by_standing(path: str, entries: list[Entry]) -> Iterator[str]:
+    """The project that the topic is about; then what is open, by its day; what was decided, and the rest, newest first."""
+    rest = [e for e in entries if e.path != project_of_map(path)]
+    yield listing_lines(e for e in entries if e not in rest)
+    loops = [e for e in in_due_order(rest) if e.loop == "open"]
+    decided = [e for e in newest_first(rest) if e.type == "decision" and e not in loops]
+    others = [e for e in newest_first(rest) if e not in (*loops, *decided)]
+    yield from (
+        f"### {heading}\n\n{listing_lines(of, day=day)}"
+        for heading, of, day in (
+            ("Open", loops, due_days),
+            ("Decided", decided, filed_day),
+            ("So far", others, filed_day),
+        )
+        if of
+    )
 
 
 def title_key(entry: Entry) -> tuple[str, str]:
@@ -161,18 +271,21 @@ def safe_line(text: str) -> str:
     return text if re.fullmatch(r"[^`]*(?:`[^`]+`[^`]*)*", text) else text.replace("`", "'")
 
 
-def index_block(counts: Mapping[str, int]) -> str:
-    """The block of the index note. *counts*: a map's path → how many notes it lists."""
-    lines = [map_line(path, counts.get(path, 0)) for path in STANDARD]
-    topics = sorted(path for path in counts if path not in STANDARD)
-    if topics:
-        lines += ["", "### Topics", "", *(map_line(path, counts[path]) for path in topics)]
+def index_block(counts: Mapping[str, int], topics: Iterable[Entry] = ()) -> str:
+    """
+    The block of the index note. *counts*: a map's path → how many notes it lists. Of *topics*, those with the most notes;
+    all of them stand on the maps that they belong to.
+    """
+    lines = [map_line(path, *page_title(path), counts.get(path, 0)) for path in STANDARD]
+    largest = sorted(topics, key=lambda t: (-counts[t.path], t.path))[:TOP_TOPICS]
+    if largest:
+        shown = (map_line(t.path, t.title, t.description, counts[t.path]) for t in largest)
+        lines += ["", "### Topics", "", *shown]
     return "\n".join([*lines, "", "### Finding something", "", RETRIEVAL_RULE])
 
 
-def map_line(path: str, count: int) -> str:
-    title, purpose = page_title(path)
-    return f"- {wikilink(path, title)}{f' ({count})' if count else ''} — {purpose}"
+def map_line(path: str, title: str, about: str, count: int) -> str:
+    return f"- {wikilink(path, safe_line(title))}{f' ({count})' if count else ''} — {safe_line(about)}"
 
 
 # --- Now
@@ -241,13 +354,17 @@ def session_title(session: str) -> str:
 # --- whole pages
 
 
-def new_page(path: str, block: str) -> str:
-    """A new file at *path* around *block*, and a line that tells its owner which part is theirs."""
-    title, purpose = page_title(path)
+def new_page(path: str, block: str, title: str = "", above: str = "") -> str:
+    """
+    A new file at *path* around *block*, and a line that tells its owner which part is theirs. *title*: of a topic, where
+    its path does not say it; *above*: the map that the topic belongs to.
+    """
+    named, purpose = page_title(path)
     kind = path if path in ("index", "now") else "moc"
     id = "omg/" + path.removeprefix("mocs/").replace("moc-", "moc/", 1)
-    body = f"# {title}\n\n{YOURS}\n\n{BEGIN}\n{END}"
-    return with_generated_block(render_node(Node(path, id, purpose, kind, body=body)), block)
+    body = f"# {title or named}\n\n{YOURS}\n\n{BEGIN}\n{END}"
+    node = Node(path, id, purpose, kind, links=(above,) * bool(above), body=body)
+    return with_generated_block(render_node(node), block)
 
 
 def persons_words(text: str, path: str) -> str:
@@ -262,10 +379,11 @@ def persons_words(text: str, path: str) -> str:
         return ""
     else:
         whole = text
-    ours = {"", f"# {page_title(path)[0]}", YOURS, BEGIN, END}
-    return "\n".join(
-        kept for kept in parse_node(whole, path).full_body.splitlines() if kept.strip() not in ours
-    )
+    node, title = parse_node(whole, path), page_title(path)[0]
+    # A topic's title may have other letters than its path, but no other words.
+    named = node.heading if slugify(node.heading) == slugify(title) else title
+    ours = {"", f"# {named}", YOURS, BEGIN, END}
+    return "\n".join(kept for kept in node.full_body.splitlines() if kept.strip() not in ours)
 
 
 # --- The generated pages of one vault as they will be: maps, the index note and Now, with the drafts that are not written yet.
@@ -275,7 +393,7 @@ def persons_words(text: str, path: str) -> str:
 
 
 LISTED = (*TYPES, "note", "reflection")  # what stands on a map
-INDEX_LINES = 40  # of the index note; with more maps than that, topics are found on the map above them
+TOP_TOPICS = 4  # in the index; with the maps of types, twelve lines
 
 
 class MapPages:
@@ -288,6 +406,7 @@ class MapPages:
         # `indexed` for all maps, where the caller has read all notes anyway.
         self.known: Mapping[str, Sequence[Entry]] | None = None
         self.names: MentionedNames | None = None  # of all notes, where the caller has looked for them anyway
+        self.told: dict[str, Sequence[str]] = {}  # map → sentences that a model wrote on it now
 
     def add(self, node: Node) -> None:
         """Regenerate the maps that list *node*."""
@@ -319,23 +438,28 @@ class MapPages:
     def indexed(self, moc: str) -> list[Entry]:
         """The active notes that *moc* lists before the drafts."""
         index = self.graph.index
-        return index.entries(loop="open") if moc == OPEN_LOOPS else index.entries(moc=moc)
+        if moc == OPEN_LOOPS:
+            return index.entries(loop="open")
+        entries, project = index.entries(moc=moc), project_of_map(moc)
+        if is_topic(moc) and (of := index.entry(project)) and of.status == "active":
+            entries += [of, *(e for e in index.entries(links_to=project) if moc in maps_of(e, loop=False))]
+        return entries
 
     def topics(self) -> dict[str, list[Entry]]:
         """Map → the maps that were split off it: those that link to it before any other map."""
         pages = {e.path: e for e in self.graph.index.entries(type="moc") if e.path not in STANDARD}
         pages |= {path: as_entry(parse_node(text, path)) for path, text in self.new.items()}
         found: dict[str, list[Entry]] = {}
-        for path, page in sorted(pages.items()):
-            parent = next((t for t in page.links if t.startswith("mocs/") and t != path), None)
-            if parent is not None:
-                found.setdefault(parent, []).append(page)
+        for _, page in sorted(pages.items()):
+            if (above := above_topic(page)) is not None:
+                found.setdefault(above, []).append(page)
         return found
 
     def counts(self) -> dict[str, int]:
         """Map → active notes it lists, before the drafts."""
-        loops = [e for e in self.indexed(OPEN_LOOPS) if e.type in LISTED]  # on their own maps as well
-        return {**self.graph.index.moc_counts(), OPEN_LOOPS: len(loops)}
+        index, loops = self.graph.index, [e for e in self.indexed(OPEN_LOOPS) if e.type in LISTED]
+        projects = {map_of_project(path): n for path, n in index.project_counts(TYPES).items()}
+        return {**projects, **index.moc_counts(), OPEN_LOOPS: len(loops)}
 
     # --- changes
 
@@ -343,12 +467,12 @@ class MapPages:
         self, path: str, inner: str, whole: str, head: Mapping[str, object] | None = None
     ) -> Change | None:
         """
-        The change that puts *inner* into the generated block of *path*, and the properties *head* into its head; *whole*
-        is the page if there is none.
+        The change that puts *inner* into the generated block of *path*, and the properties *head* into its head, except
+        those that a person wrote; *whole* is the page if there is none.
         """
         now = self.graph.vault.bytes(path)
         before = None if now is None else now.decode("utf-8", errors="replace")
-        if before is None:
+        if now is None or before is None:
             after = whole
         elif generated_block(before) is None or self.graph.vault.read_only(path):
             # Its owner took the markers out, or locked the file: the page is theirs now.
@@ -359,8 +483,13 @@ class MapPages:
             return None
         if head:
             with suppress(BadNode):  # a person's head that cannot be read stays as it is
-                after = with_properties(after, head)
+                theirs = self.graph.vault.theirs(now) if now else ()
+                after = with_properties(after, {key: head[key] for key in head if key not in theirs})
         return Change(path, before, after, Rebase(block=inner))
+
+    def text(self, path: str) -> str:
+        """The page at *path* as it is; "" if there is none."""
+        return (self.graph.vault.bytes(path) or b"").decode("utf-8", errors="replace")
 
     def now_change(self, sessions: Mapping[str, SessionState], today: date) -> Change | None:
         """The Now note with what *sessions* are about, and the loops that will be open."""
@@ -388,26 +517,89 @@ class MapPages:
         return with_mentions(text, self.names, ())[0]
 
     def changes(self) -> list[Change]:
-        """The changes of the maps in `paths` and of the index note. Each is dated as the newest note on it."""
-        listed = self.lists(self.paths)
-        counts = {**self.counts(), **{moc: len(entries) for moc, entries in listed.items()}}
+        """
+        The changes of the maps in `paths`, of the maps above them, and of the index note. Each is dated as the newest note on
+        it. The map of a project that is no more goes, unless a person wrote on it.
+        """
         topics = self.topics()
-        changes = []
+        self.paths |= {above for above, of in topics.items() if self.paths & {t.path for t in of}}
+        listed = self.lists(self.paths)
+        gone = {moc for moc, entries in listed.items() if is_topic(moc) and not self.stays(moc, entries)}
+        listed = {moc: entries for moc, entries in listed.items() if moc not in gone}
         for moc, entries in listed.items():
-            below = [with_size(t, counts[t.path]) for t in topics.get(moc, ()) if counts.get(t.path)]
-            inner = map_block(moc, [*below, *entries])
+            if is_topic(moc) and moc not in self.new and self.graph.vault.bytes(moc) is None:
+                self.new[moc] = self.first_page(moc, entries)
+        counts = {**self.counts(), **{moc: len(entries) for moc, entries in listed.items()}}
+        told = {moc: self.still_told(moc, entries) for moc, entries in listed.items()}
+        pages = {
+            t.path: replace(t, description=self.about(t, told.get(t.path, ()), listed.get(t.path)))
+            for of in self.topics().values()
+            for t in of
+            if t.path not in gone and counts.get(t.path)
+        }
+        changes = [self.removal(moc) for moc in sorted(gone)]
+        for moc, entries in listed.items():
+            below = [with_size(p, counts[p.path]) for p in pages.values() if above_topic(p) == moc]
+            said = told_block(told[moc], {e.path: e for e in entries})
+            inner = map_block(moc, [*below, *entries], said)
             whole = self.new[moc] if moc in self.new else new_page(moc, "")
-            head = {"updated": newest_day(entries)}
+            head: dict[str, object] = {"updated": newest_day(entries)}
+            if moc in pages:
+                head["description"] = pages[moc].description
             changes.append(self.change(moc, inner, with_generated_block(whole, inner), head))
         if listed:
-            small = {t.path for of in topics.values() for t in of} if len(counts) > INDEX_LINES else set()
-            shown = {moc: n for moc, n in counts.items() if moc in STANDARD or (n and moc not in small)}
-            inner = index_block(shown)
+            inner = index_block(counts, pages.values())
             drafts = self.drafted()
             days = (self.graph.index.newest_day(LISTED, but=drafts), newest_day(drafts.values()))
             head = {"updated": max(filter(None, days), default=None)}
             changes.append(self.change("index", inner, new_page("index", inner), head))
         return [c for c in changes if c is not None]
+
+    def stays(self, topic: str, entries: Sequence[Entry]) -> bool:
+        """Whether *topic* has, or gets, a page: that of a project if it has notes enough, or has one and is still there."""
+        if any(e.map == topic for e in entries):
+            return True
+        page = self.graph.vault.bytes(topic)
+        if not any(e.path == project_of_map(topic) for e in entries):
+            return page is not None and not self.is_of_project(topic)
+        return page is not None or len(entries) > TOPIC_NOTES
+
+    def is_of_project(self, topic: str) -> bool:
+        """Whether the page at *topic* was made for a project, and no person has written on it."""
+        text, above = self.text(topic), MOCS["project"][0]
+        with suppress(BadNode):
+            if not topic.startswith(f"{above}-") and above in parse_node(text, topic).links:
+                return not persons_words(text, topic)
+        return False
+
+    def removal(self, topic: str) -> Change | None:
+        text = self.text(topic)
+        return Change(topic, text, None) if text else None
+
+    def first_page(self, topic: str, entries: Sequence[Entry]) -> str:
+        project = next((e for e in entries if e.path == project_of_map(topic)), None)
+        if project is None:
+            return new_page(topic, "")
+        title = project.title if slugify(project.title) == slugify(page_title(topic)[0]) else ""
+        return new_page(topic, "", title, MOCS["project"][0])
+
+    def still_told(self, moc: str, entries: Sequence[Entry]) -> Sequence[str]:
+        """The sentences at the top of *moc*: those that a model wrote now, else those before of which nothing has changed."""
+        if moc in self.told:
+            return self.told[moc]
+        return told_sentences(generated_block(self.text(moc)) or "", {e.path: e for e in entries})
+
+    def about(self, topic: Entry, told: Sequence[str], entries: Sequence[Entry] | None) -> str:
+        """The line on *topic*: a person's, else the first sentence that a model *told*, else one by rule."""
+        page = self.graph.vault.bytes(topic.path)
+        if entries is None or (page is not None and "description" in self.graph.vault.theirs(page)):
+            return topic.description
+        return plain_sentence(told[0]) if told else about_topic(topic.path, entries) or topic.description
+
+
+def above_topic(page: Entry) -> str | None:
+    """The map that a topic belongs to: the first that its page links to."""
+    return next((t for t in page.links if t.startswith("mocs/") and t != page.path), None)
 
 
 def newest_day(entries: Iterable[Entry]) -> date | None:
@@ -420,11 +612,13 @@ def newest_day(entries: Iterable[Entry]) -> date | None:
 def maps_of(entry: Entry, *, loop: bool) -> set[str]:
     """The maps that list *entry*; *loop*: that of the open loops as well."""
     home = map_listing(entry.path, entry.type, entry.links)
-    return {*([home] if home else []), *([OPEN_LOOPS] if loop else [])}
+    about = (entry.path, *entry.links) if entry.type in TYPES else ()
+    projects = {map_of_project(path) for path in about if path.startswith(PROJECTS)}
+    return {*([home] if home else []), *([OPEN_LOOPS] if loop else []), *projects}
 
 
 def with_size(topic: Entry, count: int) -> Entry:
-    """*topic* as the map above it describes it: by its number of notes, unless a person has described it."""
-    if topic.description != page_title(topic.path)[1]:
-        return topic
-    return replace(topic, description=how_many(count, "note"))
+    """*topic* as the map above it describes it: by its number of notes, and what it is about where that is known."""
+    size = how_many(count, "note")
+    known = topic.description != page_title(topic.path)[1]
+    return replace(topic, description=f"{size}: {topic.description}" if known else size)

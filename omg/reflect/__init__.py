@@ -10,4 +10,6 @@ The Reflector, at night: repetitions, contradictions, maps, weeks and months.
     similar     Notes that are alike: merges repetitions, and finds what a model has to compare.
     periods     Reflections on weeks and months: which are due, and their pages.
     topics      Which notes belong together; splits maps that have grown too long.
+    maps        What a model tells of maps at night: what each is about and where it stands, in two or three sentences
+                with links.
 """

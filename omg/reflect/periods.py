@@ -475,7 +475,7 @@ def to_claim(item: Any, shown: Mapping[str, Node]) -> Claim | None:
     return Claim(said, tuple(shown[h] for h in notes))
 
 
-def cleaned_claim(value: Any, shown: Mapping[str, Node]) -> str:
+def cleaned_claim(value: Any, shown: Mapping[str, object]) -> str:
     """One line without links and handles: in a note, `[[x]]` or "(e3)" would mean nothing, or something else."""
     said = re.sub(r"[\[\]]", " ", without_citations(value)) if isinstance(value, str) else ""
     said = re.sub(

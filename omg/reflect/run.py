@@ -30,14 +30,15 @@ from ..index.store import Entry
 from ..journal import UNDONE, Change, Outcome, Receipt, commit_receipt, read_receipt, receipt_id, replay_open
 from ..llm.asker import reply_to_failure
 from ..llm.replies import Ask, ModelQuestion, ModelReply, instructions
-from ..node.markdown import BEGIN, END, generated_block, with_generated_block
-from ..node.note import LOG_FOLDER, OPEN_LOOPS, TYPES, Node, render_node
+from ..node.markdown import BEGIN, END, generated_block, wikilink, with_generated_block
+from ..node.note import LOG_FOLDER, TYPES, Node, page_title, parse_node, render_node
 from ..observe.question import Observer
 from ..plan.drafts import Plan
-from ..plan.pages import YOURS, week_of
+from ..plan.pages import YOURS, is_topic, maps_of, project_of_map, week_of
 from ..vault.files import digest
 from . import periods, similar, verdicts
 from .checking import claims_of_night, not_borne_out, questions
+from .maps import ShownMap, ToldMap, draft_told, map_to_tell, newest_that_fit, tell_maps
 from .periods import Period, ReflectionDraft
 from .topics import Snapshot, assign_maps, filed_lines, link_of
 from .verdicts import (
@@ -104,6 +105,8 @@ class CycleReplies:
     passed_over: set[Matter] = field(default_factory=set)
     # reflection → what it was made of, as shown, and its draft; None: no reply was of use
     periods: dict[str, tuple[tuple[str, ...], ReflectionDraft | None]] = field(default_factory=dict)
+    maps: list[ToldMap] = field(default_factory=list)
+    untold: list[Refusal] = field(default_factory=list)  # what was said of maps and not used
 
 
 def counted(ask: Ask, cycle: Cycle) -> Ask:
@@ -180,6 +183,10 @@ class CycleWork:
         dormant, woken = similar.mark_dormant(snapshot, self.now, options.dormant_after_days)
         linked = similar.link_mentions_by_night(snapshot)
         split, filed = assign_maps(snapshot, options.moc_entries)
+        told, moved = self.tell_maps()
+        for old, new in moved.items():
+            title = page_title(old)[0]
+            split = [line.replace(wikilink(old, title), wikilink(new, page_title(new)[0])) for line in split]
         cycle.summary = [
             *repeated,
             *rules.done,
@@ -188,13 +195,14 @@ class CycleWork:
             *reflections,
             *split,
             *filed_lines(filed),
+            *told,
         ]
         cycle.summary += [f"{n} is dormant now." for n in dormant] + [f"{n} is active again." for n in woken]
         cycle.proposed = [
             *rules.proposed,
             *similar.proposed_pairs(snapshot, self.not_compared()),
         ]
-        cycle.refused = rules.refused
+        cycle.refused = [*rules.refused, *self.replies.untold]
         cycle.verdicts = rules.verdicts
         cycle.counts = {
             **rules.counts,
@@ -206,7 +214,8 @@ class CycleWork:
             "woken": len(woken),
             "split": len(split),
             "filed": filed.total(),
-            "refused": len(rules.refused),
+            "told": len(self.plan.maps.told),
+            "refused": len(cycle.refused),
         }
 
     # --- what a model is asked of notes
@@ -463,6 +472,51 @@ class CycleWork:
         self.replies.periods[period.path] = (periods.as_shown(nodes), found)
         return found
 
+    # --- maps
+
+    def tell_maps(self) -> tuple[list[str], dict[str, str]]:
+        """
+        Let a model tell what the changed maps are about and where they stand. Returns a line for the log, and the former path
+        of each topic that it named → its path now.
+        """
+        if self.ask is None and self.first is None:
+            return [], {}
+        changed = [m for m in self.maps_to_tell() if self.seen.maps.get(m.path) != m.digest]
+        left = 0
+        if self.ask is not None and changed:
+            fitting, extra = newest_that_fit(changed), self.config.reflection.instruction
+            left = len(changed) - len(fitting)
+            try:
+                self.replies.maps, self.replies.untold = tell_maps(
+                    fitting, self.ask, self.able, extra, self.graph.identity.agent
+                )
+            except ModelError as e:
+                self.stop_asking(f"{how_many(len(changed), 'map')} to be told", e)
+        same = {(m.path, m.digest) for m in changed}
+        told = [m for m in self.replies.maps if (m.shown.path, m.shown.digest) in same]
+        moved = draft_told(self.plan, told)
+        self.seen.maps |= {moved.get(m.shown.path, m.shown.path): m.shown.digest for m in told}
+        links = [wikilink(p, self.title_of(p)) for p in self.plan.maps.told]
+        rest = f" {how_many(left, 'map')} more wait for the next night." if left else ""
+        return [f"Told where {', '.join(links)} stand.{rest}"] * bool(links), moved
+
+    def maps_to_tell(self) -> Iterator[ShownMap]:
+        """The maps with enough to tell, as this cycle leaves them; not those that an undo put back."""
+        maps = self.plan.maps
+        new = maps.new.keys() - {*self.graph.index.homes().values()}
+        for path, entries in maps.lists(maps.paths - self.snapshot.frozen).items():
+            exists = not is_topic(path) or path in maps.new or maps.stays(path, entries)
+            shown = map_to_tell(path, self.title_of(path), entries, unnamed=path in new)
+            if exists and shown:
+                yield shown
+
+    def title_of(self, moc: str) -> str:
+        """The title of a map as this cycle leaves it; of a project's, the project's."""
+        if moc in self.plan.maps.new:
+            return parse_node(self.plan.maps.new[moc], moc).title
+        of = self.snapshot.entries.get(moc) or self.snapshot.entries.get(project_of_map(moc))
+        return of.title if of else page_title(moc)[0]
+
     def stop_asking(self, what: str, e: ModelError) -> None:
         """Ask no more in this cycle: the model is away, or today's cap is reached."""
         self.ask = None
@@ -509,11 +563,10 @@ def undone_lines(frozen: Iterable[str]) -> list[str]:
 def on_maps(entries: Mapping[str, Entry], homes: Mapping[str, str]) -> dict[str, list[Entry]]:
     """Map → the active notes it lists."""
     found: dict[str, list[Entry]] = defaultdict(list)
-    for path, home in homes.items():
+    for path in homes:
         if (entry := entries.get(path)) is not None:
-            found[home].append(entry)
-            if entry.loop == "open":
-                found[OPEN_LOOPS].append(entry)
+            for moc in maps_of(entry, loop=entry.loop == "open"):
+                found[moc].append(entry)
     return found
 
 

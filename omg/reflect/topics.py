@@ -8,12 +8,13 @@ is, because nobody finds it on a wrong map.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, permutations
 
 from ..errors import how_many
 from ..index.store import Entry
@@ -30,7 +31,7 @@ from ..node.note import (
     render_node,
 )
 from ..plan.drafts import Plan
-from ..plan.pages import new_page
+from ..plan.pages import new_page, project_of_map
 from ..text.characters import with_labels
 from ..text.words import denies, stems_of, words_in
 
@@ -103,6 +104,9 @@ def numbers_in(stems: Iterable[str]) -> set[str]:
 # --- topics
 
 
+NAME = re.compile(r"(?<=[a-z,;] )[A-Z][^\W\d_]+")  # a capitalised word within a sentence
+
+
 @dataclass(frozen=True)
 class TopicItem:
     """What decides a note's topic. *marks*: tags, links and source messages, each with a letter in front."""
@@ -119,11 +123,11 @@ class TopicItem:
     @cached_property
     def names(self) -> dict[str, tuple[str, float]]:
         """
-        Stem → word and weight, for the name of a topic. Words of tags and titles, mostly nouns, count twice as much as those
-        of the text.
+        Stem → word and weight, for the name of a topic. Words of tags and titles, mostly nouns, and names within the text
+        count twice as much as its other words.
         """
         tags = " ".join(m[1:] for m in sorted(self.marks) if m.startswith("#"))
-        texts = ((self.text, 0.5), (f"{tags} {self.title}", 1.0))
+        texts = ((self.text, 0.5), (f"{tags} {self.title} {' '.join(NAME.findall(self.text))}", 1.0))
         return {
             key: (word, weight)
             for text, weight in texts
@@ -232,7 +236,10 @@ def nearest_topic(items: Sequence[TopicItem], topics: Mapping[str, Sequence[Topi
 def topic_name(
     group: Sequence[TopicItem], everyone: Sequence[TopicItem], taken: Collection[str], known: Collection[str]
 ) -> str:
-    """A slug of one or two words that many notes of *group* have in their names, and few others."""
+    """
+    A slug: the tag that half of *group* and few others have, or the note that they link to; else one or two words that
+    many of *group* have in their names, and few others, in the order in which they are mostly said.
+    """
     inside, outside = weight_sum(group), weight_sum(everyone)
     spelled: dict[str, Counter[str]] = defaultdict(Counter)
     for item in group:
@@ -243,8 +250,33 @@ def topic_name(
     ranked = sorted((k for k in worth if k not in dull), key=lambda k: (-worth[k], k))
     best = [max(sorted(spelled[k].items()), key=lambda s: s[1])[0] for k in ranked[:4]] or ["topic"]
     one = [(best[0],)] if len(best) == 1 or inside[ranked[0]] >= 0.5 * len(group) else []
-    tries = [*one, *combinations(best, 2), *((best[0], str(n)) for n in range(2, len(taken) + 3))]
+    pairs = (as_mostly_said(pair, group) for pair in combinations(best, 2))
+    tries = [
+        *((name,) for name in shared_names(group, everyone) if not stems_of(name).keys() <= dull),
+        *one,
+        *pairs,
+        *((best[0], str(n)) for n in range(2, len(taken) + 3)),
+    ]
     return next(slug for slug in (slugify(" ".join(t)) for t in tries) if slug not in taken)
+
+
+NAME_WORDS = 4  # of a note's title that names a topic
+SHARED = 0.5  # of a group: as many have a mark in common that names it, and as many of those that have it are in the group
+
+
+def shared_names(group: Sequence[TopicItem], everyone: Sequence[TopicItem]) -> list[str]:
+    """The tags that most of *group* and few others have, and the names of the notes that they link to, the most first."""
+    inside, outside = (Counter(m for i in of for m in i.marks if m[0] in "#>") for of in (group, everyone))
+    fitting = [m for m, n in inside.items() if n >= SHARED * len(group) and n >= SHARED * outside[m]]
+    fitting.sort(key=lambda m: (-inside[m], m))
+    names = [m[1:].rpartition("/")[2].replace("-", " ") for m in fitting]
+    return [name for name in names if len(name.split()) <= NAME_WORDS]
+
+
+def as_mostly_said(pair: tuple[str, str], group: Iterable[TopicItem]) -> tuple[str, str]:
+    text = "\n".join(f"{i.title}\n{i.text}" for i in group).casefold()
+    first, second = (len(re.findall(rf"\b{a}\w*\W{b}", text)) for a, b in permutations(map(re.escape, pair)))
+    return pair if first >= second else (pair[1], pair[0])
 
 
 def weight_sum(items: Iterable[TopicItem]) -> dict[str, float]:
@@ -282,7 +314,8 @@ def assign_maps(snapshot: Snapshot, most: int) -> tuple[list[str], Counter[str]]
             names = ", ".join(wikilink(m, page_title(m)[0]) for m in made)
             done.append(f"Split {wikilink(moc, page_title(moc)[0])} into topics: {names}.")
         queue += splitter.topics(moc)
-    snapshot.plan.maps.paths |= {*STANDARD, *splitter.members, *splitter.parents}
+    listed = (moc for moc in snapshot.plan.maps.known or () if moc not in snapshot.entries)
+    snapshot.plan.maps.paths |= {*STANDARD, *splitter.members, *splitter.parents, *listed}
     return done, splitter.filed
 
 
@@ -337,7 +370,7 @@ class MapSplitter:
             return []
         found = split_topics(
             [self.topic_item(e) for e in movable],
-            self.taken_names(moc),
+            self.taken_names(),
             page_title(moc)[0].split(),
         )
         return [self.make_topic(moc, topic.name, topic.paths) for topic in found]
@@ -394,16 +427,17 @@ class MapSplitter:
         self.members[moc] = [e for e in self.members[moc] if e.path not in homes]
 
     def topics(self, moc: str) -> list[str]:
-        return sorted(topic for topic, parent in self.parents.items() if parent == moc)
+        """The topics of *moc* that list notes in its place; the map of a project lists them beside it."""
+        of = (topic for topic, parent in self.parents.items() if parent == moc)
+        return sorted(topic for topic in of if project_of_map(topic) not in self.snapshot.entries)
 
     def movable(self, entry: Entry) -> bool:
         return entry.path not in self.snapshot.frozen and self.snapshot.ours(entry.path, "links")
 
-    def taken_names(self, moc: str) -> set[str]:
-        """Names that a topic of *moc* cannot have, because a page has them."""
-        front = f"{topic_prefix(moc)}-"
-        paths = {*self.parents, *self.snapshot.entries, *STANDARD}
-        return {p.removeprefix(front) for p in paths if p.startswith(front)}
+    def taken_names(self) -> set[str]:
+        """Names that a topic cannot have, because a map has them: no two maps have the same title."""
+        paths = {p for p in (*self.parents, *self.snapshot.entries, *STANDARD) if p.startswith("mocs/")}
+        return {slugify(page_title(p)[0]) for p in paths}
 
     def topic_item(self, entry: Entry) -> TopicItem:
         index = self.snapshot.plan.graph.index

@@ -16,7 +16,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -408,6 +408,7 @@ class Seen:
     notes: dict[str, tuple[str, bool]] = field(default_factory=dict)
     periods: dict[str, str] = field(default_factory=dict)
     matters: dict[str, str] = field(default_factory=dict)
+    maps: dict[str, str] = field(default_factory=dict)  # path → what of it a model was shown
 
     def is_answered(self, matter: Matter, digest: str) -> bool:
         """Whether a model has answered *matter*, or twice left it out, with its notes as they read now."""
@@ -448,15 +449,15 @@ def load_seen(graph: Graph) -> Seen:
     raw = read_seen(file)
     try:
         notes = {path: (str(hash), bool(asked)) for path, (hash, asked) in raw.get("notes", {}).items()}
-        return Seen(notes, dict(raw.get("periods", {})), dict(raw.get("matters", {})))
+        return Seen(notes, *(dict(raw.get(key, {})) for key in ("periods", "matters", "maps")))
     except (TypeError, ValueError, AttributeError):
         return Seen()
 
 
 def stage_seen(graph: Graph, seen: Seen, cycle: str) -> None:
     """Write *seen* to the file that `commit_seen` puts in place once the receipt *cycle* is done."""
-    value = {"cycle": cycle, "notes": seen.notes, "periods": seen.periods, "matters": seen.matters}
-    write_private(seen_files(graph)[1], json.dumps(value, ensure_ascii=False))
+    value = json.dumps({"cycle": cycle} | asdict(seen), ensure_ascii=False)
+    write_private(seen_files(graph)[1], value)
 
 
 def commit_seen(graph: Graph) -> None:

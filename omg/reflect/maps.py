@@ -1,0 +1,273 @@
+"""
+What a model tells of maps at night: what each is about and where it stands, in two or three sentences with links.
+
+One question a night, on the maps of which notes have changed, the newest first; with its check it stays below
+MAPS_TOKENS, and the rest wait for the next night. Only persons' notes are shown. A sentence names the notes it rests on; where
+it has other words than they have, it is checked against them (check.py). A reply that cannot be read changes nothing.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC
+from typing import Any
+
+from ..check import Claim, Evidence, check_claims
+from ..dates.days import days_in
+from ..errors import BadReply
+from ..index.store import Entry
+from ..llm.replies import TEXT, TEXTS, Ask, ModelQuestion, cut_out, instructions, object_schema
+from ..node.markdown import slugify, wikilink
+from ..node.note import MOCS, OPEN_LOOPS, TYPES, parse_node, render_node
+from ..plan.drafts import Plan
+from ..plan.edits import trust_of
+from ..plan.pages import filed_day, is_topic, new_page, newest_day, newest_first, project_of_map
+from ..text.tokens import count_tokens
+from ..text.words import denies, told_words
+from .periods import cleaned_claim
+from .topics import topic_prefix
+from .verdicts import OR_NULL, Refusal
+
+MAPS_TOKENS = 4_000  # of a night, with the check; measured in bench/LOG.md
+SHOWN_TOKENS = 1_100  # of the maps and notes in the question
+MOST_MAPS = 8  # of a question
+CHECK_TOKENS = 100  # of the check beside its instructions, its claims and the notes they are held against
+LEAST_NOTES, NOTES_SHOWN = 3, 8  # persons' notes of a map that is told
+SENTENCES, SENTENCE_CHARS, NOTES_NAMED = 3, 300, 3  # the most of a map, and of a sentence
+NAME_WORDS, NAME_CHARS = 5, 40
+
+MAPS_SCHEMA = object_schema(
+    "maps",
+    maps={
+        "type": "array",
+        "items": object_schema(
+            "map name sentences",
+            map=TEXT,
+            name=OR_NULL,
+            sentences={"type": "array", "items": object_schema("text notes", text=TEXT, notes=TEXTS)},
+        ),
+    },
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMap:
+    """A map as a model is asked about it. *notes*: those that are shown, the newest first; *unnamed*: it may name it."""
+
+    path: str
+    title: str
+    notes: tuple[Entry, ...]
+    unnamed: bool = False
+
+    @property
+    def digest(self) -> str:
+        """A hash of what is shown: the map is told again when it changes."""
+        return hashlib.sha256("\n".join(map(note_line, self.notes)).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class ToldMap:
+    """What a model said of a map as it was shown. *name*: "" where it gave none that fits."""
+
+    shown: ShownMap
+    sentences: tuple[tuple[str, tuple[Entry, ...]], ...]
+    name: str = ""
+
+    @property
+    def lines(self) -> list[str]:
+        """The sentences as they stand on the map, each with links to its notes."""
+        return [
+            f"{text} ({', '.join(wikilink(n.path, n.title) for n in notes)})"
+            for text, notes in self.sentences
+        ]
+
+
+def map_to_tell(path: str, title: str, entries: Iterable[Entry], *, unnamed: bool) -> ShownMap | None:
+    """The map at *path* with its newest persons' notes, its project first; None where there is too little to tell."""
+    if path in (OPEN_LOOPS, MOCS["reflection"][0]):
+        return None
+    said = [e for e in newest_first(entries) if e.type in TYPES and trust_of(e.origin) == 2]
+    said.sort(key=lambda e: e.path != project_of_map(path))
+    return ShownMap(path, title, tuple(said[:NOTES_SHOWN]), unnamed) if len(said) >= LEAST_NOTES else None
+
+
+def newest_that_fit(maps: Iterable[ShownMap]) -> list[ShownMap]:
+    """Of *maps* those that one question has room for: the newest first, of the same day topics before maps of types."""
+    ordered = sorted(
+        maps, key=lambda m: (-(newest_day(m.notes) or dt.date.min).toordinal(), not is_topic(m.path), m.path)
+    )
+    found: list[ShownMap] = []
+    for shown in ordered[:MOST_MAPS]:
+        if found and count_tokens(maps_question([*found, shown])) > SHOWN_TOKENS:
+            break
+        found.append(shown)
+    return found
+
+
+# --- what is asked
+
+
+def maps_question(maps: Sequence[ShownMap]) -> str:
+    """Each note stands once, on the first of *maps* that has it; the others name it."""
+    handles, parts = handles_of(maps), []
+    told: set[str] = set()
+    for n, shown in enumerate(maps, 1):
+        mark = ", to be named" if shown.unnamed else ""
+        lines = [f"# m{n}: {shown.title}{mark}"]
+        lines += [f"{handles[e.path]} {note_line(e)}" for e in shown.notes if e.path not in told]
+        if again := [handles[e.path] for e in shown.notes if e.path in told]:
+            lines.append(f"also {', '.join(again)}")
+        told |= {e.path for e in shown.notes}
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def handles_of(maps: Iterable[ShownMap]) -> dict[str, str]:
+    paths = dict.fromkeys(e.path for shown in maps for e in shown.notes)
+    return {path: f"e{n}" for n, path in enumerate(paths, 1)}
+
+
+def note_line(entry: Entry) -> str:
+    marks = ", ".join([entry.type, *["open"] * (entry.loop == "open")])
+    day = entry.event or filed_day(entry) or "undated"
+    return f"{day} [{marks}] {entry.title}: {entry.description}"
+
+
+# --- what comes back
+
+
+def tell_maps(
+    maps: Sequence[ShownMap], ask: Ask, able: Callable[[str], bool], extra: str, agent: str
+) -> tuple[list[ToldMap], list[Refusal]]:
+    """What a model tells of *maps*, and what of its reply was not used. Raises ModelError."""
+    question = ModelQuestion(
+        instructions("reflect-maps", extra), maps_question(maps), MAPS_SCHEMA, purpose="maps", agent=agent
+    )
+    reply = ask(question)
+    try:
+        told = read_maps(reply.text, maps)
+    except BadReply as e:
+        return [], [Refusal(str(e), "tell")]
+    left = MAPS_TOKENS - count_tokens(f"{question.system}{question.user}{reply.text}")
+    return only_borne_out(told, ask, able, agent, left)
+
+
+def read_maps(text: str, maps: Sequence[ShownMap]) -> list[ToldMap]:
+    """
+    The sentences of a reply that name notes of their map; of a map that it leaves out, none. Raises BadReply where there
+    is no list of maps.
+    """
+    items = cut_out(text, "maps", "sentences")["maps"]
+    if not isinstance(items, list):
+        raise BadReply("the reply has no list of `maps`; it was not used")
+    handles = {handle: path for path, handle in handles_of(maps).items()}
+    found = {m.path: ToldMap(m, ()) for m in maps}
+    for item in items:
+        place = str(item.get("map", "")).strip() if isinstance(item, Mapping) else ""
+        shown = next((m for n, m in enumerate(maps, 1) if place == f"m{n}"), None)
+        if shown is None or found[shown.path].sentences:
+            continue
+        on_map = {handle: e for handle, path in handles.items() for e in shown.notes if e.path == path}
+        said = item.get("sentences")
+        read = [sentence_of(s, on_map) for s in (said if isinstance(said, list) else ())]
+        sentences = tuple([s for s in read if s][:SENTENCES])
+        found[shown.path] = ToldMap(shown, sentences, name_of(item.get("name"), shown))
+    return list(found.values())
+
+
+def sentence_of(item: Any, on_map: Mapping[str, Entry]) -> tuple[str, tuple[Entry, ...]] | None:
+    if not isinstance(item, Mapping):
+        return None
+    text, named = cleaned_claim(item.get("text"), on_map), item.get("notes")
+    notes = dict.fromkeys(str(h).strip() for h in (named if isinstance(named, list) else ()))
+    rests_on = tuple(on_map[h] for h in notes if h in on_map)[:NOTES_NAMED]
+    return (text, rests_on) if rests_on and 0 < len(text) <= SENTENCE_CHARS else None
+
+
+def name_of(value: Any, shown: ShownMap) -> str:
+    """The name that a model gives a map, in words of its notes; "" where it is none."""
+    name = " ".join(value.split()) if isinstance(value, str) and shown.unnamed else ""
+    known = told_words(" ".join(f"{e.title} {e.description}" for e in shown.notes))
+    fits = len(name) <= NAME_CHARS and len(name.split()) <= NAME_WORDS and bool(slugify(name))
+    return name if fits and told_words(name) and told_words(name) <= known else ""
+
+
+def only_borne_out(
+    told: Iterable[ToldMap], ask: Ask, able: Callable[[str], bool], agent: str, left: int
+) -> tuple[list[ToldMap], list[Refusal]]:
+    """*told* without the sentences that their notes do not bear out, or that *left* tokens do not suffice to check."""
+    told = list(told)
+    claims = {
+        (m.shown.path, text): notes
+        for m in told
+        for text, notes in m.sentences
+        if not has_words_of(text, notes)
+    }
+    refused: dict[tuple[str, str], str] = {}
+    room = left - count_tokens(instructions("check", "")) - CHECK_TOKENS
+    for place, notes in claims.items():
+        room -= count_tokens(f"{place[1]}{' '.join(map(evidence_of, notes))}") + CHECK_TOKENS // 4
+        if room < 0:
+            refused[place] = "its check would have cost more than a night may cost for maps"
+    asked = [place for place in claims if place not in refused]
+    if asked:
+        known = {n.title: evidence_of(n) for place in asked for n in claims[place]}
+        of = [Claim(n, "head", text) for n, (_, text) in enumerate(asked)]
+        verdicts = check_claims(of, Evidence((), lambda claim: (), UTC, known), ask, able, agent)
+        for place, verdict in zip(asked, verdicts or ["not supported"] * len(asked), strict=True):
+            if verdict != "supported":
+                refused[place] = "its notes do not bear it out"
+    kept = [
+        replace(m, sentences=tuple(s for s in m.sentences if (m.shown.path, s[0]) not in refused))
+        for m in told
+    ]
+    links = {m.shown.path: wikilink(m.shown.path, m.shown.title) for m in told}
+    return kept, [
+        Refusal(why, "tell", notes=f"{links[path]}: {text}") for (path, text), why in refused.items()
+    ]
+
+
+def evidence_of(note: Entry) -> str:
+    return f"{note.event or filed_day(note) or ''} {note.description}".strip()
+
+
+def has_words_of(text: str, notes: Collection[Entry]) -> bool:
+    """Whether *text* says nothing that *notes* do not say in its words: with no other word, day or "not"."""
+    said = " ".join(f"{n.title} {evidence_of(n)}" for n in notes)
+    same = told_words(text) <= told_words(said) and set(days_in(text)) <= set(days_in(said))
+    return same and denies(text) <= denies(said)
+
+
+# --- what is drafted of it
+
+
+def draft_told(plan: Plan, told: Iterable[ToldMap]) -> dict[str, str]:
+    """Put what was told on the maps of *plan*; returns the former path of each map that got a name → its path now."""
+    moved: dict[str, str] = {}
+    for m in told:
+        path = m.shown.path
+        if m.name and (there := named_topic(plan, path, m.name)):
+            moved[path] = path = there
+        if m.sentences:
+            plan.maps.told[path] = m.lines
+    return moved
+
+
+def named_topic(plan: Plan, path: str, name: str) -> str | None:
+    """Draft the new topic at *path* under *name*; its path then, or None where another page has that name."""
+    there = f"{topic_prefix(path)}-{slugify(name)}"
+    page = parse_node(plan.maps.new[path], path)
+    if there != path and (plan.is_taken(there) or there in plan.maps.new):
+        return None
+    del plan.maps.new[path]
+    plan.maps.new[there] = render_node(
+        replace(parse_node(new_page(there, "", name), there), links=page.links)
+    )
+    plan.maps.paths = (plan.maps.paths - {path}) | {there}
+    for note, draft in [*plan.drafts.items()]:
+        if path in draft.node.links:
+            plan.amend(note, links=tuple(there if link == path else link for link in draft.node.links))
+    return there
