@@ -21,7 +21,7 @@ from omg.config import Config
 from omg.errors import OmgError
 from omg.memory import Memory
 from omg.openclaw.graph_checks import check_home
-from omg.worker.intake import LONG_BYTES, BadDrop, DropReader, read_file
+from omg.worker.reader import LONG_BYTES, BadDrop, DropReader, read_file
 
 NOON = 1_772_712_000_000
 LONG = "I moved to Oslo, and my key is sk-proj-" + "a1B2" * 12 + ".\n" + "la " * LONG_BYTES
@@ -148,7 +148,7 @@ def test_a_drop_is_left_where_it_is_when_omg_stops(tmp_path: Path) -> None:
 
 
 def test_without_a_process_a_long_drop_is_read_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("omg.worker.intake.READING_CHILD", ("false",))
+    monkeypatch.setattr("omg.worker.reader.READING_CHILD", ("false",))
     with contextlib.closing(DropReader(apart=True)) as fresh:
         turn, _ = fresh.read(spooled(tmp_path, said(LONG)), ())
     assert turn.messages[0].text.startswith("I moved to Oslo")

@@ -6,7 +6,7 @@ The child process that imports LiteLLM, seen from both ends of its pipe. It answ
 An answer is `{text, tokens_in, tokens_out, usd, cut}` or `{why, status, again, wait_s}`; it has the number of its
 question. The import costs some 4 s of CPU and 200 MB, so it happens here only, and not before there is a question.
 The caller decides whether to ask again. The child holds no state and imports nothing of ours, so it may be killed at
-any moment. (Long drops are read in such a process as well: worker/intake.py.)
+any moment. (Long drops are read in such a process as well: worker/reader.py.)
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ runs the Reflector.
 
 from __future__ import annotations
 
-import itertools
 import logging
 import math
 import sqlite3
@@ -25,7 +24,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from functools import partial
-from heapq import heappop, heappush
 from itertools import accumulate, islice
 from typing import Any, TypedDict
 
@@ -51,6 +49,7 @@ from ..llm.child import Child
 from ..llm.replies import Ask, Ledger, ModelReply, Places, model_window
 from ..observe.question import Observer
 from ..observe.run import Observed, observe_batch, pending_batches
+from .crew import Crew
 from .intake import Intake
 from .registry import PATIENCE_S
 from .schedule import (
@@ -64,43 +63,6 @@ from .schedule import (
     what_is_due,
     why_waiting,
 )
-
-# --- Threads that work on graphs: a fixed number at a time, the most urgent work first.
-
-
-class Crew:
-    """At most *size* threads, each with one piece of work at a time. They exist only while there is work."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self._waiting: list[tuple[int, int, Future[Any], Callable[[], Any]]] = []  # a heap
-        self._numbers, self._threads = itertools.count(), 0
-        self._guard = threading.Lock()
-
-    def start(self, work: Callable[[], Any], rank: int = 0) -> Future[Any]:
-        """Do *work* as soon as a thread is free: the lowest rank first, and within a rank in the order of `start`."""
-        done: Future[Any] = Future()
-        with self._guard:
-            heappush(self._waiting, (rank, next(self._numbers), done, work))
-            if self._threads < self.size:
-                self._threads += 1
-                threading.Thread(target=self._serve, daemon=True).start()  # exiting does not wait for a call
-        return done
-
-    def _serve(self) -> None:
-        while True:
-            with self._guard:
-                if not self._waiting:
-                    self._threads -= 1
-                    return
-                *_, done, work = heappop(self._waiting)
-            if not done.set_running_or_notify_cancel():
-                continue
-            try:
-                done.set_result(work())
-            except BaseException as e:
-                done.set_exception(e)
-
 
 log = logging.getLogger(__name__)
 
