@@ -619,3 +619,21 @@ def test_plans_that_are_asked_for_are_the_open_loops_and_a_plan_of_something_is_
     put(graph, *NOTES, *MANY)
     assert "- dentist (due in 2 days)" in preview(graph, "What are my plans?", OWN, NOW, config()).prompt
     assert preview(graph, "What is the plan of a cathedral?", OWN, NOW, config()).prompt == ""
+
+
+@pytest.mark.parametrize("links_in", ["head", "prose"])
+def test_a_note_that_rests_on_one_that_was_replaced_says_so(graph: Graph, links_in: str) -> None:
+    job = node("fact", "job", "Works at Acme.", status="superseded", superseded_by="nodes/fact/new-job")
+    commute = node(
+        "fact", "commute", "Takes the tram to the Acme office.", links=(map_of_type("fact"), job.path)
+    )
+    if links_in == "prose":
+        body = "# commute\n\nTakes the tram to the Acme office, because of [[nodes/fact/job]]."
+        commute = replace(commute, links=(map_of_type("fact"),), body=body)
+    put(graph, *MANY, job, node("fact", "new-job", "Works at Borealis."), commute)
+    told = preview(graph, "How do I get to the office?", OWN, NOW, config()).prompt
+    assert (
+        "commute — Takes the tram to the Acme office. (said 1 week ago, mentions job, no longer so)" in told
+    )
+    put(graph, replace(job, status="active", superseded_by=None))
+    assert "no longer so" not in preview(graph, "How do I get to the office?", OWN, NOW, config()).prompt

@@ -18,7 +18,7 @@ import re
 import sqlite3
 import threading
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -534,6 +534,7 @@ class Entry:
     standing: bool = False  # an instruction for every conversation
     contradicts: tuple[str, ...] = ()  # active notes of which one names the other so
     said_last: bool = False  # whether it was said after all of these
+    outdated: tuple[str, ...] = ()  # of its links, those to notes that another has replaced
     short: str = ""  # the shortest beginning of its name that no other note has; "": none, or not looked up
 
     @property
@@ -580,21 +581,22 @@ def entries_where(db: sqlite3.Connection, where: str, values: Iterable[object]) 
     """The notes for which *where* holds, by row, in the order of their paths."""
     rows = db.execute(f"select {COLUMNS} from note {where} order by path", tuple(values)).fetchall()
     select = (
-        f"select link.rowid, src, path from link join note on note.id = dst where kind in ({PROSE}, {LINK})"
+        "select link.rowid, src, path, status = 'superseded' from link join note on note.id = dst"
+        f" where kind in ({PROSE}, {LINK})"
     )
     found = (
         db.execute(select)
         if len(rows) > MANY
         else rows_of(db, f"{select} and src in", [row[0] for row in rows])
     )
-    links: dict[int, dict[str, None]] = {}
-    for _, src, path in sorted(found):
-        links.setdefault(src, {})[path] = None
+    links: dict[int, dict[str, bool]] = {}
+    for _, src, path, replaced in sorted(found):
+        links.setdefault(src, {})[path] = bool(replaced)
     against = contradictions(db) if rows else {}
     none: tuple[tuple[str, ...], bool] = (), False
     short = short_names(db, [(row[0], row[1]) for row in rows]) if len(rows) <= MANY else {}
     return {
-        id: entry_of_row((id, *row), tuple(links.get(id, ())), against.get(id, none), short.get(id, ""))
+        id: entry_of_row((id, *row), links.get(id, {}), against.get(id, none), short.get(id, ""))
         for id, *row in rows
     }
 
@@ -619,14 +621,15 @@ def contradictions(db: sqlite3.Connection) -> dict[int, tuple[tuple[str, ...], b
 
 
 def entry_of_row(
-    row: tuple[Any, ...], links: tuple[str, ...], against: tuple[tuple[str, ...], bool], short: str
+    row: tuple[Any, ...], links: Mapping[str, bool], against: tuple[tuple[str, ...], bool], short: str
 ) -> Entry:
-    """*row*: COLUMNS, which are in the order of Entry's fields."""
+    """*row*: COLUMNS, which are in the order of Entry's fields. *links*: of each path whether another note has replaced it."""
     _, *texts, pinned, loop, event, created, updated, origin, generation, successor, tags, mtime, standing = (
         row
     )
     days = (day and dt.date.fromisoformat(day) for day in (created, updated))
     marks = () if tags == "[]" else tuple(json.loads(tags))
     first = (*texts, bool(pinned), loop, event, *days, origin, generation, successor)
-    values: tuple[Any, ...] = (*first, links, marks, mtime, bool(standing), *against, short)
+    outdated = tuple(path for path, replaced in links.items() if replaced)
+    values: tuple[Any, ...] = (*first, tuple(links), marks, mtime, bool(standing), *against, outdated, short)
     return Entry(*values)

@@ -267,14 +267,18 @@ def system_line(entry: Entry, chars: int = SLICE_LINE_CHARS) -> str:
     due = due_days(entry) if entry.loop == "open" else None
     day = due or entry.event or entry.updated or entry.created
     marks = [f"{'due ' if due else ''}{day}"] if day and str(day) not in entry.description else []
-    marks += contradiction_marks(entry)
+    marks += doubts(entry)
     return f"{note_statement(entry, chars)} ({', '.join(marks)})" if marks else note_statement(entry, chars)
 
 
-def contradiction_marks(entry: Entry) -> list[str]:
+def doubts(entry: Entry) -> list[str]:
+    """What speaks against it: notes that contradict it, and links to notes that were replaced."""
     others = ", ".join(map(name_of, entry.contradicts))
     earlier = ", said earlier" if entry.said_last else ""
-    return [f"contradicts {others}{earlier}; nobody said which holds"] if others else []
+    found = [f"contradicts {others}{earlier}; nobody said which holds"] if others else []
+    if entry.outdated and entry.type != "reflection":  # which tells of its time
+        found.append(f"mentions {', '.join(map(name_of, entry.outdated))}, {NO_LONGER}")
+    return found
 
 
 def name_of(path: str) -> str:
@@ -528,7 +532,7 @@ def prompt_line(entry: Entry, today: date, *, above: bool) -> str:
     if entry.status == "superseded":
         notes.append(f"{NO_LONGER}: {name_of(entry.superseded_by)}" if entry.superseded_by else NO_LONGER)
     else:
-        notes += contradiction_marks(entry)
+        notes += doubts(entry)
     if entry.origin == "tool":
         inbox = entry.path.startswith("inbox/")
         notes.append("from the inbox, perhaps not the user's words" if inbox else "from a tool or a page")

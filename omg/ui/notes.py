@@ -80,7 +80,8 @@ def warnings_of(entry: Entry) -> tuple[str, ...]:
     """Say why the note may be wrong: its status, a contradiction, or who said it."""
     status = "" if entry.status == "active" else status_words(entry)
     origin = f"from {SAYERS[entry.origin]}" if entry.origin in ("assistant", "tool") else ""
-    return tuple(filter(None, (status, "contradicted" if entry.contradicts else "", origin)))
+    outdated = "mentions what is no longer so" if entry.outdated and entry.type != "reflection" else ""
+    return tuple(filter(None, (status, "contradicted" if entry.contradicts else "", outdated, origin)))
 
 
 def status_words(entry: Entry) -> str:
