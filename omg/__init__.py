@@ -31,7 +31,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
       secrets/    Finds secrets in a text (passwords, keys, card numbers) and redacts them.
                     labels · redaction · tokens
       message/    Messages and turns: what was said, cleaned of secrets and of OMG's own text.
-                    consent · drop · envelope · statements · turn
+                    consent · drop · envelope · statements · turn · wording
     Files, and the outside world
       vault/      A folder of markdown notes: the only code that writes .md files.
                     files · vault

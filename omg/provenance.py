@@ -16,10 +16,11 @@ from datetime import date
 from .check import Claim, Verdict
 from .message.statements import statements_of
 from .message.turn import Message
+from .message.wording import Tokens, tokens_of
 from .node.note import Source
 from .plan.drafts import NEEDS_USER, PERSONS
 from .plan.edits import Edit, one_line, short_title
-from .text.words import cut_text, split_sentences, stem_of, told_words, words_in
+from .text.words import cut_text, split_sentences, told_words
 
 # --- Who an edit comes from, by the messages that it cites, and what it may become then.
 #
@@ -101,8 +102,6 @@ def as_claim_of(source: str, text: str) -> str:
 # --- What a person said in their own words needs no check.
 
 
-USER = re.compile(r"\b(?:the user|I)(['’]s\b)?|\b(?:(me)|(my|mine))\b", re.I)
-SAME_FORMS = {"am": "is", "m": "is", "have": "has", "ve": "has"}
 NEAR = (
     0.6  # of a statement's words: a sentence that is quoted for it, or that the assistant said, has as many
 )
@@ -110,13 +109,9 @@ QUOTE_CHARS = 400  # of a sentence that is quoted
 QUOTE_END = "”"
 
 
-def as_worded(text: str, sender: str = "") -> tuple[str, ...]:
-    """The stems of *text* in order; "the user", *sender* and "I" are one, and so are "the user's" and "my"."""
-    if sender:
-        text = re.sub(rf"\b{re.escape(sender)}\b", "the user", text)
-    text = USER.sub(lambda m: " users " if m[1] or m[3] else " user ", text)
-    words = words_in(text.lower())
-    return tuple(w if w[0].isdigit() else SAME_FORMS.get(w, stem_of(w).removesuffix("e")) for w in words)
+def as_worded(text: str, sender: str = "") -> Tokens:
+    """*text* as tokens; *sender* and "I" are one."""
+    return tokens_of(re.sub(rf"\b{re.escape(sender)}\b", "the user", text) if sender else text)
 
 
 def own_statements(cited: Sequence[Message]) -> list[tuple[Message, str]]:
@@ -128,7 +123,7 @@ def own_statements(cited: Sequence[Message]) -> list[tuple[Message, str]]:
 class OwnWords:
     """What the persons of some messages said, to be compared whole."""
 
-    worded: frozenset[tuple[str, ...]]
+    worded: frozenset[Tokens]
     telling: frozenset[str]
     sender: str
 

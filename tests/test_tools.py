@@ -656,9 +656,9 @@ def test_what_was_said_again_and_stays_is_said_before_a_note_is_forgotten(agent:
     agent.heard(ALICE, "My locker is green.")
     path = next(p for p in agent.notes(ALICE) if "code" in p)
     told = agent.use("omg_forget", ALICE, said=("m90", "Forget that."), id=path)
-    said = [line for line in told["text"].splitlines() if line.startswith("Said again")]
-    assert [line.partition("too: ")[2] for line in said] == ["As I said, my locker code is Q4471."]
-    words = said[0].partition("too: ")[2]
+    said = [line for line in told["text"].splitlines() if line.startswith("This was also said elsewhere")]
+    assert [line.partition("`query`: ")[2] for line in said] == ["As I said, my locker code is Q4471."]
+    words = said[0].partition("`query`: ")[2]
     code = agent.use("omg_forget", ALICE, said=("m91", "Forget that."), query=words)["details"]["code"]
     agent.use("omg_forget", ALICE, "run-2", ("m92", code), code=code)
     assert left_with(agent, "As I said") == []

@@ -4,22 +4,39 @@ from __future__ import annotations
 
 import regex
 
-from ..text.words import phrases
+from ..text.words import english_words, phrases
 from .turn import Message
 
-AROUND = regex.compile(r"^[\p{P}\p{S}\s]+|[\p{P}\p{S}\s]+$")
-BETWEEN = regex.compile(r"[\s,.!…，。！、]+")
+# Quotation marks and emphasis around a code, and how a sentence ends. Other marks may mean no: "🚫", "!", "~~".
+AROUND = regex.compile(r"^[\"'“”„‟«»‹›‘’「」『』*_`\s]+|[\"'“”„‟«»‹›‘’「」『』*_`.!。！\s]+$")
+BETWEEN = regex.compile(
+    r"[\s,.!…，。！、-]+|[\N{EMOJI MODIFIER FITZPATRICK TYPE-1-2}-\N{EMOJI MODIFIER FITZPATRICK TYPE-6}\uFE0F]"
+)
 # of a question, or of words that somebody else wrote
 NOT_PLAIN = regex.compile(r"[?？؟¿\"“”„«»「」『』>]")
+LONGEST_YES = 5  # words
+CHANGING = frozenset("correct fix change update don't forget vergiss vergeet".split())  # "yes, change that"
 
 
 def is_yes(message: Message) -> bool:
-    """Whether *message* as a whole accepts what was proposed, in one of several languages."""
-    said = message.text.replace("’", "'").lower()
-    return not NOT_PLAIN.search(said) and BETWEEN.sub(" ", said).strip() in phrases("yes")
+    """
+    Whether *message* as a whole accepts what was proposed, in one of several languages: it begins with a yes, and has
+    nothing beside but another, thanks, or a request to keep it ("yes, note that").
+    """
+    if NOT_PLAIN.search(message.text):
+        return False
+    words = BETWEEN.sub(" ", message.text.replace("’", "'").lower()).split()
+    at = 0
+    while at < len(words):
+        sizes = range(min(LONGEST_YES, len(words) - at), 0, -1)
+        size = next((n for n in sizes if " ".join(words[at : at + n]) in phrases("yes")), 0)
+        if not size and (not at or words[at] in CHANGING or words[at] not in english_words("around")):
+            return False
+        at += size or 1
+    return bool(words)
 
 
 def is_code(message: Message, code: str) -> bool:
-    """Whether *message* is *code*, perhaps with marks around it or behind `/omg forget`, and nothing else."""
+    """Whether *message* is *code*, perhaps in quotation marks or behind `/omg forget`, and nothing else."""
     said = message.text.strip().lower().removeprefix("/omg forget ")
-    return not message.material and not regex.search("[?？؟]", said) and AROUND.sub("", said) == code
+    return not message.material and AROUND.sub("", said) == code

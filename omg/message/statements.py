@@ -20,7 +20,7 @@ from typing import Literal
 
 import regex
 
-from ..text.words import ANY_LETTER, denies, english_words, sentence_spans, told_words, words_in
+from ..text.words import ANY_LETTER, LIST_MARK, denies, english_words, sentence_spans, told_words, words_in
 from .turn import PART, Message, Span, material_in
 
 Govern = Literal["", "passed on", "quoted", "reported", "refused", "asked", "supposed"]
@@ -65,7 +65,7 @@ def statements_in(text: str, material: tuple[Span, ...] | None = None) -> tuple[
                 a = behind.end()
             found.append(Statement(a, b, text[a:b], "passed on" if passed_on else ""))
     spoken = [n for n, said in enumerate(found) if said.own]
-    for govern in (in_quotation, behind_colon, taken_back, only_supposed):
+    for govern in (in_quotation, in_dialogue, behind_colon, before_speaker, taken_back, only_supposed):
         govern(text, found, [n for n in spoken if found[n].own])
     for n in spoken:
         if found[n].own and asks(found[n].text):
@@ -88,7 +88,18 @@ def stretches(text: str, material: Sequence[Span]) -> Iterator[tuple[int, int, b
 
 CLOSERS = {
     **{"“": "”“", "„": "“”", "”": "”", "«": "»", "»": "«»", "‹": "›", "›": "‹›", '"': '"', "＂": "＂"},
-    **{"‘": "’", "‚": "‘’", "'": "'", "「": "」", "『": "』", "〝": "〞〟", "﹁": "﹂"},
+    **{
+        "‘": "’",
+        "‚": "‘’",
+        "'": "'",
+        "「": "」",
+        "『": "』",
+        "〝": "〞〟",
+        "﹁": "﹂",
+        "《": "》",
+        "〈": "〉",
+        "❝": "❞",
+    },
 }
 MARK = regex.compile(f"[{regex.escape(''.join({*CLOSERS, *''.join(CLOSERS.values())}))}]")
 APOSTROPHES = "'‘‚"
@@ -146,7 +157,7 @@ def may_open(text: str, at: int) -> bool:
     before, after = text[at - 1 : at], text[at + 1 : at + 2]
     if mark not in CLOSERS or not after:
         return False
-    if mark in "「『〝﹁„‚“«‹":
+    if mark in "「『〝﹁《〈„‚“«‹❝":
         return True
     return not after.isspace() and not before.isalnum() and before not in (".", "!", "?", ",")
 
@@ -171,14 +182,22 @@ def in_quotation(text: str, found: list[Statement], spoken: Sequence[int]) -> No
         start, end = found[spoken[place]].start, found[spoken[last - 1]].end
         lead = text[max(start, quote.start - BESIDE_CHARS) : quote.start]
         if place and not lead.strip() and "\n" in text[ends[place - 1] : start]:
-            before = found[
-                spoken[place - 1]
-            ].text  # "My ex always says:", and the quotation on a line of its own
-            lead = before if before.endswith(COLON) else lead
+            above = found[spoken[place - 1]].text  # "My ex says:", and the quotation on a line of its own
+            lead = above if above.endswith(COLON) else lead
         behind = text[quote.end : min(end, quote.end + BESIDE_CHARS)]
-        speaker = (lead if ANY_LETTER.search(lead) else behind).strip(" \t\n:：,，—–-.")
-        if is_speech(text[quote.start : quote.end], lead, behind) and not is_persons(speaker):
+        before = bool(ANY_LETTER.search(lead))
+        speaker = (lead if before else behind).strip(" \t\n:：,，—–-.")
+        if is_speech(text[quote.start : quote.end], lead, behind) and not is_persons(
+            speaker, behind=not before
+        ):
             mark(found, spoken[place:last], "quoted", speaker)
+
+
+def in_dialogue(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
+    """Mark the lines of a dialogue with dashes ("—Hola. —Soy yo. —dijo mi hermano."), in one of which a verb of saying stands."""
+    lines = [n for n in spoken if found[n].text.startswith(("—", "―"))]
+    if len(lines) > 1 and any(SAYING.search(found[n].text) and not is_persons(found[n].text) for n in lines):
+        mark(found, lines, "quoted")
 
 
 def mark(found: list[Statement], places: Iterable[int], govern: Govern, speaker: str = "") -> None:
@@ -226,13 +245,13 @@ PERSONS = regex.compile(
 )
 # What asks to remember, at the beginning of a sentence or of what leads to it
 REMEMBERING = regex.compile(
-    r"\b(?:remember|memori[sz]e|not(?:e|iert?|iere|ez|eer)|sav(?:e|ed|ing)|stor(?:e|ed|ing)|record|keep|write|jot|merk\w*|speicher\w*"
+    r"\b(?:remember|memori[sz]e|not(?:e|iert?|iere|ez|eer)|sav(?:e|ed|ing)|stor(?:e|ed|ing)|record|keep|(?:write|jot)(?= (?:\w+ ){0,2}down)|merk\w*|speicher\w*"
     r"|reti(?:ens|enez|ent)|souv(?:iens|enez)|enregistre\w*|recu[eé]rd\w*|an[oó]t\w*|ap[uú]nt\w*|guard\w*|ricord\w*|lembr\w*|onthoud\w*|bewaar"
     r"|запомни\w*|запиш\w*|сохран\w*|zapamiętaj|zapisz|spara)\b|覚え|メモ|記憶|记住|記住|记下|記下|기억",
     regex.I,
 )
 FORGETTING = regex.compile(
-    r"\b(?:forget|scratch|ignore|vergiss|vergessen|oublie\w*|olv[ií]d\w*|dimentica\w*|esque[cç]\w*|vergeet|забудь\w*)\b|忘れ|忘记|잊어",
+    r"\b(?:forget|scratch|ignore|delete|remove|discard|verw[ei]rf\w*|lösch\w*|supprim\w*|elimin\w*|borra\w*|vergiss|vergessen|oublie\w*|olv[ií]d\w*|dimentica\w*|esque[cç]\w*|vergeet|забудь\w*)\b|忘れ|忘记|잊어",
     regex.I,
 )
 # "Just kidding.", "That is not true."
@@ -245,6 +264,22 @@ TRUE = regex.compile(
     regex.I,
 )
 FIRST = regex.compile(r"\b(?:I|ich|je|yo|io|eu|ik|я)\b|[我私]")
+ABOUT_ME = regex.compile(rf"{FIRST.pattern}|\b(?:me|we|us|mich|mir|wir|uns|moi|nous|mí|mij|мне)\b", regex.I)
+# "That is what my ex says.", "So says my ex.", "Sagt mein Chef."
+SAYS = (
+    r"(?:says|said|wrote|writes|claims?|sagte?n?|meinte?|schreibt|schrieb|behauptet\w*|dit|écrit|dicen?|dijo|escrib\w+|disse|scrive|diz|zegt|zei|schreef"
+    r"|говорит|сказал\w*)"
+)
+BACK = regex.compile(
+    r"\W*(?:(?P<that>that(?:['’]s| is| was)?|this is|so|thus|das|dies|c['’]est|eso|esto|así|così|questo|isso|assim|dat|zo|так)\W+(?:what |was |ce que |lo que |che |o que |wat )?)?"
+    rf"(?:{SAYS}(?:[^\W\d_]+['’ ]?|\W){{1,9}}|(?(that)(?:[\w'’]+ ){{1,4}}{SAYS}|(?!)))\W*",
+    regex.I,
+)
+SIGNED = regex.compile(r"[^\S\n]*(?:—|―|–|--)[^\S\n]{0,3}\p{L}[^\n\p{STerm}]{0,40}[^\S\n]*")
+UNSAID = regex.compile(
+    r"\W*(?:(?:doch )?(?:not|nicht)|(?:(?:wait|no|or|oder|ou|o)\W+)++(?:(?:I|we)(?:['’]?\w{1,5}| do| did)?(?:n['’]t| not)|(?:am|do|have|did) (?:I|we)|nicht))\W*",
+    regex.I,
+)
 WANTING = regex.compile(r"\b(?:want|möchte|will|veux|quiero|voglio|quero|wil|хочу)\b", regex.I)
 SUPPOSING = regex.compile(
     r"(?:\W*(?:now|so|ok|okay|let['’]?s|just)\b)*\W*(?:suppos(?:e|ing)|imagine|pretend|let['’]?s say|what if|hypothetically|angenommen|stell(?:en)? (?:dir|sie sich|euch) vor"
@@ -254,6 +289,10 @@ SUPPOSING = regex.compile(
 CONDITION = regex.compile(
     r"\W*(?:if|unless|wenn|falls|si|se|als|если|jeśli|om|eğer)\b|\W*(?:如果|要是|もし)", regex.I
 )
+UNTRUE = regex.compile(
+    r"\b(?:wrong|false|incorrect|untrue|outdated|falsch|unwahr|faux|falso|errado|sbagliato|onjuist|неверно)\b|違|错|錯",
+    regex.I,
+)
 QUESTION = ("?", "？", "؟", ";", "՞", "፧")
 SHORT = 8  # words of a sentence that takes others back
 
@@ -262,11 +301,33 @@ def asks(text: str) -> bool:
     return text.rstrip(" \"'”’»)*_").endswith(QUESTION)
 
 
-def is_persons(lead: str) -> bool:
-    """Whether *lead* says that the person speaks, or asks to remember what follows."""
-    return bool(PERSONS.search(lead)) or (
-        not denies(lead) and bool(REMEMBERING.search(lead)) and not SAYING.search(lead)
-    )
+def is_persons(lead: str, *, behind: bool = False) -> bool:
+    """
+    Whether *lead* says that the person speaks ("I told Tom"; not "I told Tom, and he wrote"), or asks the reader to
+    remember what follows ("Note for later"; not "The page wants you to note"). *behind*: it stands behind the words.
+    """
+    told, theirs = [*SAYING.finditer(lead)], [*PERSONS.finditer(lead)]
+    if theirs and (not told or theirs[0 if behind else -1].end() >= told[0 if behind else -1].end()):
+        return not behind or theirs[0].start() <= told[0].start()
+    asked = REMEMBERING.search(lead)
+    if asked is None or told or denies(lead) or not is_idle(lead[: asked.start()]):
+        return False
+    rest = lead[asked.end() :]
+    return not POINTING.search(rest) or is_idle(POINTING.sub("", rest))
+
+
+def is_idle(text: str) -> bool:
+    """Whether *text* tells nothing: it addresses the reader, or counts what comes ("Two things")."""
+    return all(word.isdigit() for word in told_beside(text, "around"))
+
+
+def told_beside(text: str, *lists: str) -> frozenset[str]:
+    """The words of *text* that carry meaning and are in none of the *lists*."""
+    idle = frozenset[str]().union(*map(english_words, lists))
+    return told_words(" ".join(word for word in text.lower().split() if word.strip(IDLE_MARKS) not in idle))
+
+
+IDLE_MARKS = " \t\n.,;:!?¿¡…\"'“”()。，！？、"
 
 
 def behind_colon(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
@@ -282,6 +343,42 @@ def behind_colon(text: str, found: list[Statement], spoken: Sequence[int]) -> No
             mark(found, led, "reported", lead.strip())
         elif POINTING.search(lead) and not is_persons(lead):
             mark(found, led, "passed on")
+        elif not rest.strip() and led[1:] and not leads_to_own(text, found, lead, led[1]):
+            mark(found, led[1:], "passed on")
+
+
+def leads_to_own(text: str, found: Sequence[Statement], lead: str, first: int) -> bool:
+    """
+    Whether what stands in the lines below *lead*, from statement *first* on, is the person's: a list, or behind words of
+    theirs ("About me:"). Below "Tom:" and "My brother's letter:" it may be anybody's.
+    """
+    line = text[text.rfind("\n", 0, found[first].start) + 1 :]
+    return bool(LIST_MARK.match(line) or ABOUT_ME.search(lead) or is_persons(lead) or is_idle(lead))
+
+
+def before_speaker(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
+    """Mark what a speaker is named for behind it: "… That is what my ex says.", or below it: "— Tom"."""
+    for place, n in enumerate(spoken):
+        start = text.rfind("\n", 0, found[n].start) + 1
+        end = text.find("\n", found[n].end)
+        signed = SIGNED.fullmatch(text, start, len(text) if end < 0 else end) and not SIGNED.match(text)
+        if found[n].own and (signed or BACK.fullmatch(found[n].text)):
+            mark(found, paragraph_before(text, found, spoken, place), "quoted", found[n].text)
+            if signed:
+                mark(found, [n], "quoted")
+
+
+def paragraph_before(
+    text: str, found: Sequence[Statement], spoken: Sequence[int], place: int
+) -> Sequence[int]:
+    """The person's own statements right before the one at *place*, back to the paragraph's beginning."""
+    first = place
+    while first and found[spoken[first - 1]].own:
+        between = text[found[spoken[first - 1]].end : found[spoken[first]].start]
+        if first < place and BLANK_LINE.search(between):
+            break
+        first -= 1
+    return spoken[first:place]
 
 
 def led_by(
@@ -306,15 +403,10 @@ def taken_back(text: str, found: list[Statement], spoken: Sequence[int]) -> None
         if not found[n].own or not (refuses(found[n].text) or unsays(found[n].text)):
             continue
         mark(found, [n], "refused")
-        if told_words(without_asking(found[n].text)) - english_words("around"):
+        if told_beside(without_asking(found[n].text), "around", "correcting"):
             continue
-        first = place
-        while first and found[spoken[first - 1]].own:
-            between = text[found[spoken[first - 1]].end : found[spoken[first]].start]
-            if first < place and BLANK_LINE.search(between):
-                break
-            first -= 1
-        mark(found, spoken[first:place] if place else [k for k in spoken if found[k].own], "refused")
+        before = paragraph_before(text, found, spoken, place)
+        mark(found, before if place else [k for k in spoken if found[k].own], "refused")
 
 
 def refuses(text: str) -> bool:
@@ -330,12 +422,13 @@ def refuses(text: str) -> bool:
 
 
 def unsays(text: str) -> bool:
-    """Whether *text* says of what was said that it is a joke, or not true."""
+    """Whether *text* says of what was said that it is a joke, or not true: "Not true.", "NOT!", "Or am I?" """
     if len(words_in(text)) > SHORT:
         return False
-    return bool(JOKING.search(text)) or (
-        denies(text) and bool(TRUE.search(text)) and not told_words(TRUE.sub("", text))
-    )
+    if JOKING.search(text):
+        return not denies(text)
+    idle = not told_beside(TRUE.sub("", text), "around", "correcting")
+    return idle and bool(UNSAID.fullmatch(text) if not TRUE.search(text) else denies(text))
 
 
 def without_asking(text: str) -> str:

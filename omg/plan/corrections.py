@@ -22,6 +22,7 @@ from ..graph.graph import Graph
 from ..index.store import Entry
 from ..journal import Rebase
 from ..message.consent import is_yes
+from ..message.statements import FORGETTING, UNTRUE, asks
 from ..message.turn import Message
 from ..node.markdown import HISTORY_HEADING, bare_target, load_properties, split_head, wikilink
 from ..node.note import TYPES, Node, Source, head_of
@@ -221,8 +222,26 @@ def accepted_proposals(graph: Graph, before: Sequence[Message], messages: Sequen
     for reply, yes in yeses:
         text = as_read(reply.text)
         shown = [e.path for e in waiting if as_read(e.description).rstrip(".") in text]
-        if len(shown) == 1 and all(s.id != yes.id for s in graph.index.sources(shown[0])):
+        made_before = shown and all(s.id != yes.id for s in graph.index.sources(shown[0]))
+        if len(shown) == 1 and made_before and offers(reply.text, graph.vault.read(shown[0]).description):
             yield shown[0]
+
+
+def offers(reply: str, text: str) -> bool:
+    """
+    Whether *reply* offers to note the *text* that it prints: beside it nothing is denied, dropped or called wrong, and if
+    the reply asks anything, its last question stands there.
+    """
+    at, spans = place_of(text, reply), sentence_spans(reply)
+    if at is None:
+        return False
+    of = [n for n, span in enumerate(spans) if span.stop > at.start and span.start < at.stop]
+    near = spans[max(0, of[0] - 1) : of[-1] + 2]
+    beside = f"{reply[near[0].start : at.start]} {reply[at.stop : near[-1].stop]}"
+    if denies(beside.replace("instead of", "")) or FORGETTING.search(beside) or UNTRUE.search(beside):
+        return False
+    asked = [n for n, span in enumerate(spans) if asks(reply[span])]
+    return not asked or of[0] - 1 <= asked[-1] <= of[-1] + 1
 
 
 def settle_proposals(plan: Plan, paths: Iterable[str]) -> None:

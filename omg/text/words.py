@@ -50,6 +50,8 @@ WORD = regex.compile(f"{LETTER}+")
 WORD_OR_RUN = regex.compile(f"[{UNSPACED}]+|(?:(?![{UNSPACED}]){LETTER})+")  # the index parts them as well
 # "don't", "3.5", "16:00"
 WORD_OR_NUMBER = regex.compile(rf"\d+(?:[.,:]\d+)*+(?!\p{{L}})|{LETTER}+(?:'{LETTER}+)*+")
+# and the marks without which a value is another: "$50", "5%", "-5", "C#"
+WORD_OR_MARK = regex.compile(rf"{WORD_OR_NUMBER.pattern}|[\p{{Sc}}%‰°]|(?<=\w)[#+]+|(?<![\w.,:)])[-−](?=\d)")
 THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
 ISO_DAY = re.compile(r"(?<!\d)\d{4}-\d\d(?:-\d\d)?(?!\d)")
 

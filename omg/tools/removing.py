@@ -102,7 +102,10 @@ def forget_tool(
     }
     lines = [choice_text(graph, choice, taken) for choice, taken in found.items()]
     again = [] if "everything" in found else said_again(graph, found["forget"], intake.registry.clock())
-    lines += [f"Said again, and stays; with its very words as `query` it goes, too: {text}" for text in again]
+    lines += [
+        f"This was also said elsewhere and stays; to remove it, pass its exact words as `query`: {text}"
+        for text in again
+    ]
     if meant.alike:
         lines.append("The notes listed first were found by likeness; there may be more.")
     if said_by_user(message) and not meant.asked:

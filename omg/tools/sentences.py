@@ -1,8 +1,8 @@
 """
 Compares a text with what a person said: whether they said just that, said just what changes, or plainly agreed.
 
-A text and a statement are compared as tokens: words in lower case, days as digits, "I" and "the user" alike. Only statements
-that nothing governs count (message/statements.py). What stands around one may only address the reader, or ask to keep it.
+A text and a statement are compared as tokens (message/wording.py). Only statements that nothing governs count
+(message/statements.py). What stands around one may only address the reader, or ask to keep it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from datetime import date
 from difflib import SequenceMatcher
 from functools import cache
 
-import regex
-
 from ..dates.rules import resolve_dates
 from ..message.statements import (
     CONDITION,
@@ -23,88 +21,13 @@ from ..message.statements import (
     REMEMBERING,
     SAYING,
     Statement,
+    is_idle,
     is_persons,
     statements_of,
 )
 from ..message.turn import Message
-from ..text.characters import UNSPACED, without_unseen
+from ..message.wording import USER, USERS, Tokens, is_day, tokens_of, without_s
 from ..text.words import STOP, WORD_OR_NUMBER, denies, english_words, stem_of, words_in
-
-Tokens = tuple[str, ...]
-
-USER, USERS = "§", "§'s"
-PERSON = {
-    "i": USER,
-    "me": USER,
-    "ich": USER,
-    "je": USER,
-    "yo": USER,
-    "io": USER,
-    "eu": USER,
-    "ik": USER,
-    "user": USER,
-    "я": USER,
-    "我": USER,
-    "私": USER,
-}
-PERSON |= {"my": USERS, "mine": USERS, "user's": USERS, "mein": "mein", "our": USERS}
-SHORT_FORMS = {"won't": "will not", "can't": "can not", "cannot": "can not", "i'm": "i am", "let's": "let us"}
-ENDINGS = {"'re": "are", "'ve": "have", "'ll": "will", "'d": "would"}
-IS = {"it's": "it is", "that's": "that is", "he's": "he is", "she's": "she is", "there's": "there is"}
-THIRD = {"is": "am", "are": "am", "has": "have", "does": "do"}
-UNSPACED_TOKEN = regex.compile(f"[{UNSPACED}]")
-
-
-def tokens_of(text: str, day: date) -> Tokens:
-    """The tokens of *text*, said on *day*."""
-    found: list[str] = []
-    for m in WORD_OR_NUMBER.finditer(dated(without_unseen(text).replace("’", "'"), day).lower()):
-        word = SHORT_FORMS.get(m[0], IS.get(m[0], m[0]))
-        if word.endswith("n't"):
-            word = f"{word[:-3]} not"
-        for end, full in ENDINGS.items():
-            word = f"{word.removesuffix(end)} {full}" if word.endswith(end) else word
-        parts = word.split()
-        found += [c for part in parts for c in (part if UNSPACED_TOKEN.match(part) else [part])]
-    return tuple(folded(found))
-
-
-def folded(words: Sequence[str]) -> Iterator[str]:
-    """*words* with "I" and "the user" alike, verbs without the -s of the third person, days without "on the"."""
-    near = 0  # words after "I" among which its verb is
-    for n, word in enumerate(words):
-        after = words[n + 1] if n + 1 < len(words) else ""
-        if (word == "the" and after in ("user", "user's")) or (word in ("on", "the") and is_day(after)):
-            continue
-        if word in PERSON:
-            near = 3 if PERSON[word] == USER else 0
-            yield PERSON[word]
-            continue
-        near -= 1
-        yield (THIRD.get(word, word) if near > 0 else word) if word in THIRD else without_s(word)
-
-
-def without_s(word: str) -> str:
-    if word.endswith("ies") and len(word) > 4:
-        return f"{word[:-3]}y"
-    if word.endswith(("sses", "shes", "ches", "xes", "oes")):
-        return word[:-2]
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "'s")) else word
-
-
-def dated(text: str, day: date) -> str:
-    """*text* with each day that it names in eight digits."""
-    done, at = "", 0
-    for when in resolve_dates(text, day, ahead=True):
-        start = text.find(when.phrase, at)
-        if start >= 0:
-            digits = f"{when.start:%Y%m%d}" + f" {when.end:%Y%m%d}" * (when.end != when.start)
-            done, at = done + text[at:start] + digits, start + len(when.phrase)
-    return done + text[at:]
-
-
-def is_day(token: str) -> bool:
-    return token.isdigit() and len(token) == 8
 
 
 def telling(tokens: Sequence[str]) -> set[str]:
@@ -173,8 +96,8 @@ def parts_of(text: str, day: date) -> Iterator[str]:
     """*text*, and "A" and "B" of "A and B", where the first does not lend the second its sense."""
     yield text
     lead, colon, rest = text.replace("：", ":").partition(":")
-    if colon and is_persons(lead):
-        yield rest
+    if colon and (is_persons(lead) or is_idle(lead)):
+        yield from parts_of(rest, day)
     for m in AND.finditer(text):
         first, second = text[: m.start()], text[m.end() :].removeprefix(m[1] or "")
         words = tokens_of(first, day)
@@ -311,33 +234,32 @@ def said_of(text: str, change: Change, day: date, *, alone: bool) -> Said | None
     said = Said([], set(), False)
     for clause in filter(None, CLAUSE.split(text)):
         tokens = tokens_of(clause, day)
-        if only_marks(tokens) or all(t in around() for t in tokens):
-            said.marked |= bool(marks() & {*tokens})
+        if only_marks(tokens) or all(t in around() for t in tokens) or clause in marks():
+            said.marked |= bool(marks() & {*tokens, clause})
             continue
-        if (
-            denies(clause)
-            and not change.denied
-            and not (tokens[0] in marks() and not denies(" ".join(tokens[1:])))
-        ):
+        if denies(clause) and not change.denied:
             wrong = telling(tokens) - around()
-            if not wrong or not wrong <= {*change.before} or wrong.isdisjoint(change.gone):
+            if wrong and wrong <= {*change.before} and not wrong.isdisjoint(change.gone):
+                said.wrong |= wrong & {*change.gone}
+                said.told += [t for t in tokens if t in change.kept and t not in said.told]
+                continue
+            if tokens[0] not in marks() or denies(" ".join(tokens[1:])):
                 return None
-            said.wrong |= wrong & {*change.gone}
-            said.told += [t for t in tokens if t in change.kept and t not in said.told]
-            continue
         while tokens and tokens[0] in marks():
             tokens = tokens[1:]
         if tokens and tokens[0] in VERBS:
             return None  # a question
         if tokens and tokens[0] in PRONOUNS and (said.told or (alone and tokens[0] == "it")):
             tokens = tokens[1:]
-        said.told += tokens
+        whole = tokens == change.after and change.kept.issuperset(said.told)
+        said.told = [*tokens] if whole else [*said.told, *tokens]
     left = (
         LEFT_OUT
         | marks()
         | english_words("changed")
         | ({USERS} if said.wrong >= telling(change.gone) else set())
     )
+    left -= {"was", "were"} if english_words("changed").isdisjoint(said.told) else set()
     told = [t for t in said.told if t in change.come or t not in left]
     said.told = told
     if (

@@ -1,0 +1,94 @@
+"""
+The words of a sentence as tokens, by which two sentences are compared whole: words in lower case, days as digits, "I" and
+"the user" alike. A tense, a number, a currency or a sign that differs makes another sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+
+import regex
+
+from ..dates.rules import resolve_dates
+from ..text.characters import UNSPACED, without_unseen
+from ..text.words import WORD_OR_MARK
+
+Tokens = tuple[str, ...]
+
+USER, USERS = "§", "§'s"
+PERSON = {
+    "i": USER,
+    "me": USER,
+    "ich": USER,
+    "je": USER,
+    "yo": USER,
+    "io": USER,
+    "eu": USER,
+    "ik": USER,
+    "user": USER,
+    "я": USER,
+    "我": USER,
+    "私": USER,
+}
+PERSON |= {"my": USERS, "mine": USERS, "user's": USERS, "mein": "mein", "our": USERS}
+SHORT_FORMS = {"won't": "will not", "can't": "can not", "cannot": "can not", "i'm": "i am", "let's": "let us"}
+ENDINGS = {"'re": "are", "'ve": "have", "'ll": "will", "'d": "would"}
+IS = {"it's": "it is", "that's": "that is", "he's": "he is", "she's": "she is", "there's": "there is"}
+THIRD = {"is": "am", "are": "am", "has": "have", "does": "do"}
+UNSPACED_TOKEN = regex.compile(f"[{UNSPACED}]")
+ELISION = regex.compile(r"\b(j|n|l|d|c|m|t|s|qu)'(?=\p{L}{2})")
+
+
+def tokens_of(text: str, day: date | None = None) -> Tokens:
+    """The tokens of *text*, said on *day*; without it, days stay as they are written."""
+    found: list[str] = []
+    text = without_unseen(text).replace("’", "'")
+    plain = ELISION.sub(r"\1e ", (dated(text, day) if day else text).lower())
+    for m in WORD_OR_MARK.finditer(plain):
+        word = SHORT_FORMS.get(m[0], IS.get(m[0], m[0]))
+        if word.endswith("n't"):
+            word = f"{word[:-3]} not"
+        for end, full in ENDINGS.items():
+            word = f"{word.removesuffix(end)} {full}" if word.endswith(end) else word
+        parts = word.split()
+        found += [c for part in parts for c in (part if UNSPACED_TOKEN.match(part) else [part])]
+    return tuple(folded(found))
+
+
+def folded(words: Sequence[str]) -> Iterator[str]:
+    """*words* with "I" and "the user" alike, verbs without the -s of the third person, days without "on the"."""
+    near = 0  # words after "I" among which its verb is
+    for n, word in enumerate(words):
+        after = words[n + 1] if n + 1 < len(words) else ""
+        if (word == "the" and after in ("user", "user's")) or (word in ("on", "the") and is_day(after)):
+            continue
+        if word in PERSON:
+            near = 3 if PERSON[word] == USER else 0
+            yield PERSON[word]
+            continue
+        near -= 1
+        yield (THIRD.get(word, word) if near > 0 else word) if word in THIRD else without_s(word)
+
+
+def without_s(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:
+        return f"{word[:-3]}y"
+    if word.endswith(("sses", "shes", "ches", "xes", "oes")):
+        return word[:-2]
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "'s")) else word
+
+
+def dated(text: str, day: date) -> str:
+    """*text* with each day that it names in eight digits."""
+    done, at = "", 0
+    for when in resolve_dates(text, day, ahead=True):
+        start = text.find(when.phrase, at)
+        if start >= 0:
+            digits = f"{when.start:%Y%m%d}" + f" {when.end:%Y%m%d}" * (when.end != when.start)
+            done, at = done + text[at:start] + digits, start + len(when.phrase)
+    return done + text[at:]
+
+
+def is_day(token: str) -> bool:
+    return token.isdigit() and len(token) == 8
