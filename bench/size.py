@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """
-How large OMG is: modules, lines of code and all lines, for each room of omg/ and each folder of tests/.
+How large OMG is: modules, lines of code and all lines, for each room of omg/ and each folder of tests/; and which
+functions have more than 25 branches or six parameters.
 
     python bench/size.py [--root CHECKOUT] [--json]
 
-A line of code is one that holds a token other than a comment or a docstring: blank lines do not count, each line of
+A branch is an `if`, a loop, an `except`, a `case`, an `and` or `or`, or a part of a comprehension. The options of a command of
+`omg` are no parameters. A line of code is one that holds a token other than a comment or a docstring: blank lines do not count, each line of
 a statement that spans several does. `--json` prints one JSON object on the last line.
 """
 
@@ -16,6 +18,7 @@ import io
 import json
 import tokenize
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 EMPTY = {
@@ -40,6 +43,47 @@ def code_lines(source: str) -> int:
         ) and ast.get_docstring(node, clean=False):
             lines -= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
     return len(lines)
+
+
+BRANCHES, PARAMETERS = 25, 6
+FORKS = ast.If | ast.For | ast.AsyncFor | ast.While | ast.ExceptHandler | ast.IfExp | ast.match_case
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def within(function: ast.AST) -> Iterator[ast.AST]:
+    """What is in *function*, without the functions in it."""
+    for node in ast.iter_child_nodes(function):
+        if not isinstance(node, Function):
+            yield node
+            yield from within(node)
+
+
+def branches(function: Function) -> int:
+    count = 0
+    for node in within(function):
+        count += isinstance(node, FORKS)
+        count += len(node.values) - 1 if isinstance(node, ast.BoolOp) else 0
+        count += 1 + len(node.ifs) if isinstance(node, ast.comprehension) else 0
+    return count
+
+
+def parameters(function: Function) -> int:
+    if any("command" in ast.unparse(decorator) for decorator in function.decorator_list):
+        return 0
+    given = function.args
+    names = [a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    return len([name for name in names if name not in ("self", "cls")])
+
+
+def large_functions(folder: Path) -> Iterator[str]:
+    """A line for each function below *folder* with more than BRANCHES or PARAMETERS."""
+    for file in sorted(folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, Function):
+                forks, given = branches(node), parameters(node)
+                if forks > BRANCHES or given > PARAMETERS:
+                    where = f"{file.relative_to(folder.parent)}:{node.lineno} {node.name}"
+                    yield f"  {where:56}{forks:4} branches{given:4} parameters"
 
 
 def measured(folder: Path) -> dict[str, dict[str, int]]:
@@ -82,6 +126,7 @@ def main() -> None:
         print(f"{name + '/':16}{'modules':>8}{'code':>8}{'lines':>8}")
         for room, counts in [*part["rooms"].items(), ("together", part["total"])]:
             print(f"  {room:14}{counts['modules']:8}{counts['code']:8}{counts['lines']:8}")
+    print("\n".join(["functions that are too large:", *large_functions(args.root / "omg")]))
     if args.json:
         print(json.dumps(found))
 

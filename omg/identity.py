@@ -84,10 +84,9 @@ def identity_of_session(
     if rest != rest.strip():  # it looks like another's key, and is not that key
         return Identity(f"agent:{agent}:{rest}", "dm", agent)
     base = LANE.sub("", rest)
-    if base.lower() == "main":
-        return main
-    if base.lower() == "global":
-        return Identity(f"agent:{agent}:global", "global", agent)
+    shared = {"main": main, "global": Identity(f"agent:{agent}:global", "global", agent)}
+    if base.lower() in shared:
+        return shared[base.lower()]
     if ":project:" in base:  # of a repository (hosts/sessions.py): its own, whoever speaks
         return Identity(f"agent:{agent}:{base}", "dm", agent)
     parts = base.split(":")

@@ -86,24 +86,17 @@ def take_loose(
         mark = (found.st_mtime_ns, found.st_ctime_ns, found.st_size)
         if known.get(file) == mark or (not force and now.timestamp() - found.st_mtime < SETTLED_S):
             continue
-        said_ms = round(found.st_mtime * 1000)
-        loose = name.startswith("inbox/")
-        agents = loose and wrote(file.name, (said_ms, round(found.st_ctime * 1000)))
+        saved_ms = round(found.st_mtime * 1000), round(found.st_ctime * 1000)
+        agents = name.startswith("inbox/") and wrote(file.name, saved_ms)
         if agents is None:
             continue  # the run that may have written it is not over
         try:
-            if file.suffix != ".md":
-                if agents or why_no_note(file):
-                    continue
-                place_new(file, file.with_suffix(".md"))
-            node = read_loose(graph, name) if loose else None
-            if node is None:
-                day = day_named(file.stem)
-                messages = () if loose or not day else line_messages(file, name, day, graph.zone)
-            else:
-                messages = note_messages(node, said_ms, agents=bool(agents))
+            read = read_file(graph, file, name, saved_ms[0], agents=agents)
         except (OmgError, OSError, UnicodeDecodeError):
             continue  # the index says what is wrong with it
+        if read is None:
+            continue
+        node, messages = read
         if node and not agents and (is_placed(node) or node.links or node.loop or not is_clipped(node)):
             by_hand[name] = found.st_mtime_ns
         taken += put_loose(graph, messages)
@@ -111,6 +104,21 @@ def take_loose(
     if by_hand != graph.state().by_hand:
         graph.update(partial(vouch_for, by_hand=by_hand))
     return taken
+
+
+def read_file(
+    graph: Graph, file: Path, name: str, said_ms: int, *, agents: bool
+) -> tuple[Node | None, tuple[Message, ...]] | None:
+    """The note in *file*, if it is one, and its messages; None for a text that an agent may have written, or that is none."""
+    if file.suffix != ".md":
+        if agents or why_no_note(file):
+            return None
+        place_new(file, file.with_suffix(".md"))
+    if not name.startswith("inbox/"):
+        day = day_named(file.stem)
+        return None, line_messages(file, name, day, graph.zone) if day else ()
+    node = read_loose(graph, name)
+    return node, note_messages(node, said_ms, agents=agents) if node else ()
 
 
 def other_files(graph: Graph) -> list[Path]:

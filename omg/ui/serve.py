@@ -20,10 +20,10 @@ import secrets
 import signal
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 from ..client import ask_daemon
@@ -90,6 +90,7 @@ def make_page(memory: Memory, session: Session, start: str = "") -> Starlette:
     """Return the application. *start* is the view that the link opens first."""
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
+    from starlette.middleware.base import BaseHTTPMiddleware
     from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
     from starlette.routing import Route
 
@@ -204,21 +205,14 @@ def make_page(memory: Memory, session: Session, start: str = "") -> Starlette:
             Route(f"{base}/{{view}}", show),
         ]
     )
-    app.add_middleware(with_headers())
+    app.add_middleware(BaseHTTPMiddleware, dispatch=with_headers)
     return app
 
 
-def with_headers() -> Any:
-    """Adds HEADERS to every answer."""
-    from starlette.middleware.base import BaseHTTPMiddleware
-
-    class Headed(BaseHTTPMiddleware):
-        async def dispatch(self, request: Request, call_next: Callable[[Request], Any]) -> Response:
-            answer: Response = await call_next(request)
-            answer.headers.update(HEADERS)
-            return answer
-
-    return Headed
+async def with_headers(request: Request, answer_to: Callable[[Request], Awaitable[Response]]) -> Response:
+    answer = await answer_to(request)
+    answer.headers.update(HEADERS)
+    return answer
 
 
 def people_of(memory: Memory) -> list[tuple[str, str]]:
