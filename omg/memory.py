@@ -1,6 +1,11 @@
 """
 `Memory`: an open home, for programs, the command line, the daemon and the doctor.
 
+    capture    importers/taking.py ─ worker/intake.py ─▶ pending/     what was said, cleaned
+    observe    worker/worker.py ─ observe/run.py ─▶ vault/            turns become notes
+    reflect    worker/nights.py ─ reflect/run.py ─▶ vault/            notes are tidied, at night
+    inject     index/ ─ inject/decide.py ─▶ a Slice                   what a prompt is given
+
 It joins three parts: `registry` (the graphs), `intake` (takes in what was said) and `worker` (observes it). A program may
 use a memory while the command line and the daemon use it too; the same checks apply to all three.
 """
@@ -34,6 +39,7 @@ from .llm.replies import Ask
 from .message.drop import to_epoch_ms
 from .node.note import Source
 from .tools.changing import remember_note
+from .worker.handing import DAY_S, handed_to_daemon
 from .worker.intake import Intake
 from .worker.nights import NightDone, reflect_each
 from .worker.registry import Registry
@@ -42,7 +48,6 @@ from .worker.worker import WorkDone, Worker, observe_pending
 log = logging.getLogger(__name__)
 
 MAIN = "agent:main:main"  # the owner's session
-DAY_S = 86_400.0  # deadline of work in the daemon: to observe an archive of years takes many calls of a model
 # of a full or failing disk; the last two, of a vault or page that cannot be read
 DISK_FAILS = (OSError, sqlite3.OperationalError, NotFound, BadNode)
 MISSING_VECTORS = 100  # made where none does it in the background, before a search
@@ -170,13 +175,10 @@ class Memory:
         if dry_run:
             return self.explain(prompt, session=session)[0]
         try:
-            graph = self._read(self._whose(session))
-            if graph is None:
+            if (graph := self._read(self._whose(session))) is None:
                 return Slice()
-            tell = partial(self.registry.tell, graph=graph.identity.key)
-            return slice_for(
-                graph, prompt, session, now=self.clock(), config=self.config, model=model, tell=tell
-            )
+            tell, now = partial(self.registry.tell, graph=graph.identity.key), self.clock()
+            return slice_for(graph, prompt, session, now=now, config=self.config, model=model, tell=tell)
         except DISK_FAILS as e:
             log.warning("nothing of this prompt's memory could be recorded: %s", error_text(e))
         with suppress(*DISK_FAILS):
@@ -185,28 +187,19 @@ class Memory:
 
     def explain(self, prompt: str, *, session: str = MAIN) -> tuple[Slice, str]:
         """What `inject` would give, without recording it, and a remark for a person: why it is empty, or whose it is."""
-        who = self._whose(session)
-        note = self.registry.why_apart(who)
-        if self.registry.is_unheard(session):
-            who = self.registry.identity_of(session, owner=True) or who
-            note = (
-                f"nobody has spoken in {session} yet; this is what its owner is given there, from the first message on."
-                " Anybody else gets nothing of it"
-            )
+        who, note = self.registry.served_there(session, self._whose(session))
         graph = self._read(who)
         given = preview(graph, prompt, session, self.clock(), self.config) if graph else Slice()
         if given.tokens:
             return given, note
         if not self.config.inject.budget_tokens:
             why = "[inject] budget_tokens is 0"
-        elif graph is None or not any(e.path.startswith("nodes/") for e in graph.index.entries()):
-            waits = len(graph.pending()) if graph else 0
-            why = f"no notes of {who.key} yet" + (
-                f", {how_many(waits, 'turn')} to be observed" if waits else ""
-            )
-        else:
+        elif graph and any(e.path.startswith("nodes/") for e in graph.index.entries()):
             why = "nothing that is remembered bears on it"
-        return given, f"nothing is given: {why}" + (f"; {note}" if note else "")
+        else:
+            waits = len(graph.pending()) if graph else 0
+            why = f"no notes of {who.key} yet" + f", {how_many(waits, 'turn')} to be observed" * bool(waits)
+        return given, "; ".join(filter(None, (f"nothing is given: {why}", note)))
 
     # --- by hand
 
@@ -308,26 +301,3 @@ class Memory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def other_model_of_daemon(worker: Worker) -> str:
-    """What a running daemon observes with, if this command was told another model; else ""."""
-    found = ask_daemon(worker.registry.folder, "/health", {}, timeout_s=10)
-    if found is None or found.get("fleet") or found.get("observer") == worker.models():
-        return ""
-    return ", else ".join(found.get("observer") or ["an earlier version's model"])
-
-
-def handed_to_daemon(worker: Worker, path: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
-    """
-    The daemon's answer to *body*; None if none is up, or if this command was told to ask another model than the daemon's,
-    by a configuration that changed since the daemon was started or by `OMG_OBSERVATION_MODEL`.
-    """
-    if theirs := other_model_of_daemon(worker):
-        log.warning(
-            "the daemon observes with %s, this command was told %s and does the work itself; `omg down` stops the daemon",
-            theirs,
-            ", else ".join(worker.models()),
-        )
-        return None
-    return ask_daemon(worker.registry.folder, path, dict(body), timeout_s=DAY_S)

@@ -443,7 +443,7 @@ def rebuild_command(
 def rebuilt(memory: Memory, identity: str | None, *, swap: bool) -> dict[str, Any]:
     """Rebuild in the daemon if one is up; else here, and keep one from starting meanwhile."""
     from ..daemon import daemon_lock
-    from ..memory import handed_to_daemon
+    from ..worker.handing import handed_to_daemon
     from ..worker.nights import rebuild_each
 
     body = {"identity": identity, "swap": swap}

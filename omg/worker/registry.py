@@ -129,15 +129,19 @@ class Registry:
             return ""
         return "the gateway did not say that its owner alone speaks there"
 
-    def is_unheard(self, session: str) -> bool:
-        """Whether *session* is a chat of the gateway's own in which nobody has spoken yet."""
-        who = self.identity_of(session)
-        return (
-            who is not None
-            and speaker_decides(session)
+    def served_there(self, session: str, who: Identity) -> tuple[Identity, str]:
+        """Whose memory *session* of *who* will be given, and a remark for a person; of a chat in which nobody spoke, its owner's."""
+        unheard = (
+            speaker_decides(session)
             and session not in self._owners()
             and not (self.folder / "graphs" / who.folder).is_dir()
             and configured(self.folder) is not None
+        )
+        if not unheard:
+            return who, self.why_apart(who)
+        return self.identity_of(session, owner=True) or who, (
+            f"nobody has spoken in {session} yet; this is what its owner is given there, from the first message on."
+            " Anybody else gets nothing of it"
         )
 
     def _owners(self) -> dict[str, bool]:
