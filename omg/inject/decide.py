@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import lru_cache, partial
+from itertools import islice
 from typing import Any
 
 from ..config import Config
@@ -308,6 +309,7 @@ def topics_of(graph: Graph, hits: Sequence[Hit], named: Mapping[str, float]) -> 
     """
     The topics that the best of *hits* fall on, or that the prompt names, as hits that come before them. A topic is one
     where several of them are, or the best. Where the prompt is about a map of a type ("List my projects"), its topics.
+    Only topics of which a model told where they stand: the line of another says no more than its notes do.
     """
     falls: Counter[str] = Counter()
     for n, hit in enumerate(hits):
@@ -320,8 +322,9 @@ def topics_of(graph: Graph, hits: Sequence[Hit], named: Mapping[str, float]) -> 
         paths = dict.fromkeys([*filter(is_topic, named), *best])
         entries = [e for e in map(graph.index.entry, paths) if e]
     score = max((hit.score for hit in hits), default=1.0)
-    found = [Hit(e, score, "the map of what was found") for e in entries if e.status == "active"]
-    return found[: MANY_NOTES if lists else MAPS_GIVEN]
+    most = MANY_NOTES if lists else MAPS_GIVEN
+    told = (e for e in entries if e.status == "active" and more_of(graph, False, (), e))
+    return [Hit(e, score, "the map of what was found") for e in islice(told, most)]
 
 
 SYSTEM_SHARE = 0.4  # of the budget; the rest is for what bears on the message itself

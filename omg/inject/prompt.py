@@ -141,8 +141,11 @@ def render_system_slice(
 
 
 def map_lines(counts: Mapping[str, int]) -> list[Line]:
-    """The maps of types, by name; topics are below them."""
-    if not (paths := [path for path in STANDARD if counts.get(path)]):
+    """The maps of types that have notes, or topics below them, by name."""
+    paths = [
+        path for path in STANDARD if any(n and f"{moc}-".startswith(f"{path}-") for moc, n in counts.items())
+    ]
+    if not paths:
         return []
     listed = ", ".join(map(map_name, paths))
     return [Line(READING_RULE, "More", Rank.MAPS), Line(f"Maps: {listed}", "More", Rank.MAPS, day=1)]
@@ -467,13 +470,18 @@ def render_prompt(
     text = Fresh(today, zone, head, above)
     room = budget - count_tokens(wrap_memory(f"{head}\n\n{FRESH_LEAD}\n"))
     spent, (lines_share, more_share) = 0, SHARES[course]
-    for entry in fresh:
-        cost = count_tokens(f"{text.note_line(entry)}\n")
+    topics = {
+        e.path: more(e) for e in entries[:limit] if e.type == "moc"
+    }  # where they stand, as part of the line
+    for entry in [e for e in entries if topics.get(e.path)] + [e for e in fresh if e.path not in topics]:
+        told = topics.get(entry.path, "")
+        cost = count_tokens(f"{text.note_line(entry)}\n" + f"  {told}\n" * bool(told))
         if spent + cost <= room * lines_share or (not text.entries and cost <= room):
             text.entries.append(entry)
+            text.more |= {entry.path: told} if told else {}
             spent += cost
     for entry in entries[:limit]:
-        if not (words := more(entry)):
+        if entry.type == "moc" or not (words := more(entry)):
             continue
         line = "" if entry in text.entries else f"{text.note_line(entry)}\n"
         cost = count_tokens(f"{line}  {words}\n")
