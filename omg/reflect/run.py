@@ -732,8 +732,8 @@ def log_page(work: CycleWork, id: str) -> Iterable[Change]:
         lines += ["\nFor you to judge:\n", *(f"- {line}" for line in cycle.proposed)]
     if cycle.refused:
         lines += ["\nWhat the model proposed and was not done:\n", *(f"- {r.line}" for r in cycle.refused)]
-    before = work.graph.vault.bytes(path)
-    written = generated_block(before.decode("utf-8", errors="replace")) if before else None
+    draft = work.plan.drafts.get(path)  # links on it may have been mended
+    written = generated_block(draft.text if draft else work.plan.maps.text(path))
     inner = "\n\n".join(filter(None, (written, "\n".join(lines))))
     node = Node(path, f"omg/log/{day:%Y-%m}", f"What the Reflector did in {title}.", "log")
     body = f"# {title}\n\n{YOURS}\n\n{BEGIN}\n{END}"
