@@ -420,18 +420,6 @@ def test_a_merge_by_hand_leaves_one_note_that_keeps_what_a_night_would_keep(grap
     assert b not in graph.vault.text("mocs/moc-projects")
 
 
-def test_a_note_that_takes_anothers_place_keeps_its_generation_and_one_merged_into_is_a_generation_older(
-    graph,
-):
-    first, second = (new_note(graph, "fact", t, f"{t} is so.", NOW).path for t in ("Alder", "Birch"))
-    merge_into(graph, first, second, NOW)
-    heir = write_edits(graph, [Edit("supersede", "Cedar", "Cedar is so.", target=first)], NOW, "replaced it")
-    third = new_note(graph, "fact", "Elm", "Elm is so.", NOW).path
-    assert [graph.vault.read(path).generation for path in (heir, third)] == [1, 0]
-    merge_into(graph, third, heir, NOW)
-    assert graph.vault.read(third).generation == 2
-
-
 def test_a_name_that_a_file_had_once_leads_to_its_note_and_part_of_a_name_is_offered(omg):
     graph = omg.find()
     new_note(graph, "fact", "Maya", "Maya lives in Porto.", NOW)

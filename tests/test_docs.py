@@ -46,7 +46,6 @@ FULL = Node(
     scope="dm",
     identity="agent:main:main",
     origin="user",
-    generation=1,
     reflected_in=("reflections/2026-W10",),
     sources=(Source("agent:main:main", "7c1e09", 1772442000000),),
     supersedes=("nodes/decision/report-in-latex",),

@@ -60,7 +60,6 @@ def entry(path: str, description: str = "", **over: Any) -> Entry:
         "created": date(2026, 3, 1),
         "updated": date(2026, 3, 1),
         "origin": "user",
-        "generation": 0,
         "superseded_by": None,
         "links": (),
         "tags": (),

@@ -23,6 +23,7 @@ from omg.node.note import (
     parse_node,
     render_node,
 )
+from omg.vault.vault import changed_parts, part_marks
 
 PATH = "nodes/preference/answer-style"
 TEXT = """\
@@ -40,7 +41,6 @@ updated: 2026-02-20
 event: 2026-03-05
 appliesTo: { sessionScope: dm, identityKey: "agent:main:telegram:direct:alice" }
 origin: user
-generation: 1
 reflected_in:
   - "[[reflections/2026-W08]]"
 sources:
@@ -76,7 +76,6 @@ NODE = Node(
     scope="dm",
     identity="agent:main:telegram:direct:alice",
     origin="user",
-    generation=1,
     reflected_in=("reflections/2026-W08",),
     sources=(Source("agent:main:main", "m1", 1771495200000),),
     supersedes=("nodes/preference/long-answers",),
@@ -130,7 +129,6 @@ nodes = st.builds(
     scope=st.sampled_from((None, "dm", "group", "global")),
     identity=st.none() | sentences,
     origin=st.sampled_from((None, *ORIGINS)),
-    generation=st.integers(0, 9),
     reflected_in=st.lists(names).map(tuple),
     sources=st.lists(st.builds(Source, strings, strings, times, st.just("message"))).map(tuple),
     supersedes=st.lists(names).map(tuple),
@@ -266,7 +264,6 @@ def test_yaml_1_1_surprises_stay_strings():
         ("loop", "ajar", "open", "open"),
         ("created", "2026-02-31", "2026-02-19 10:00", dt.date(2026, 2, 19)),
         ("event", "2026-03-08..2026-03-05", "2026-03-05..2026-03-08", "2026-03-05..2026-03-08"),
-        ("generation", "-1", "3", 3),
         ("superseded_by", "[a, b]", "[[a]]", "a"),
         ("links", "{ a: b }", "a", ("a",)),
         ("description", "[a]", "|\n  two\n  lines", "two lines"),
@@ -584,3 +581,10 @@ def test_a_slug_is_safe_as_a_name_on_any_system(title):
     assert not set(slug) & set('/\\.:*?"<>|#^[]\0 \n\t_') and not slug.startswith("-") and slug.isprintable()
     assert slugify(slug) == slug
     assert Path(f"{slug}.md").name == f"{slug}.md"
+
+
+def test_a_property_of_earlier_versions_is_left_out_and_makes_no_note_a_persons():
+    old = "---\nid: omg/fact/tea\ndescription: Tea.\ntype: fact\npriority: medium\nstatus: active\ngeneration: 0\n---\n"
+    node = parse_node(old, "nodes/fact/tea")
+    assert node.extra == {} and "generation" not in render_node(node)
+    assert changed_parts(node, {"generation": "0", **part_marks(node)}, lambda target: ()) == frozenset()

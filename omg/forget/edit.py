@@ -58,7 +58,7 @@ from .places import (
 from .selection import Selection, free_path, is_text
 
 LINKING = ("links", "supersedes", "superseded_by", "contradicts", "reflected_in")
-FIXED = ("type", "priority", "status", "created", "updated", "event", "origin", "appliesTo", "generation")
+FIXED = ("type", "priority", "status", "created", "updated", "event", "origin", "appliesTo")
 ANY_LINK = re.compile(rf"!?{WIKILINK.pattern}")
 FORGOTTEN_MARK = "forgotten.json"  # the plugin serves nothing that it was given before
 INDEX = ("index.db", "index.db-wal", "index.db-shm", "index.db-journal")

@@ -216,7 +216,7 @@ def note_row(id: int, file: NoteFile, zone: tzinfo) -> tuple[Any, ...]:
     dates = [day and day.isoformat() for day in (n.created, n.updated)]
     return (
         *(id, n.path, n.id, n.type, n.title, n.description, n.priority, n.status, n.pinned, n.standing),
-        *(n.loop, n.event, *dates, n.origin, n.generation, None, json.dumps(n.tags), None, is_searchable(n)),
+        *(n.loop, n.event, *dates, n.origin, None, json.dumps(n.tags), None, is_searchable(n)),
         *(*days, file.mtime, file.size, file.hash),
     )
 

@@ -130,7 +130,7 @@ def quoted_terms(words: str) -> str:
     return f'"{words}"'
 
 
-VERSION = 11  # of the tables below and of what is in their columns: with another, the file is made anew
+VERSION = 12  # of the tables below and of what is in their columns: with another, the file is made anew
 KEPT_NEVER = -1  # the generation of a connection for one use
 NOT_OPEN = -1  # the inode before the file is first looked at
 
@@ -173,7 +173,6 @@ TABLES: dict[str, dict[str, type]] = {
         "created": str,
         "updated": str,
         "origin": str,
-        "generation": int,
         "superseded_by": str,
         "tags": str,  # JSON
         "home": str,  # the MOC that lists it
@@ -526,7 +525,6 @@ class Entry:
     created: dt.date | None
     updated: dt.date | None
     origin: str | None
-    generation: int
     superseded_by: str | None
     links: tuple[str, ...]  # paths of the notes it links to, those in its head first
     tags: tuple[str, ...]
@@ -572,7 +570,7 @@ class Hit:
 
 
 COLUMNS = """id, path, node, type, title, description, priority, status, pinned, loop, event, created, updated,
-    origin, generation, superseded_by, tags, mtime, standing"""
+    origin, superseded_by, tags, mtime, standing"""
 
 MANY = 500  # notes; above it one pass over all links is quicker than looking up each note's
 
@@ -624,12 +622,10 @@ def entry_of_row(
     row: tuple[Any, ...], links: Mapping[str, bool], against: tuple[tuple[str, ...], bool], short: str
 ) -> Entry:
     """*row*: COLUMNS, which are in the order of Entry's fields. *links*: of each path whether another note has replaced it."""
-    _, *texts, pinned, loop, event, created, updated, origin, generation, successor, tags, mtime, standing = (
-        row
-    )
+    _, *texts, pinned, loop, event, created, updated, origin, successor, tags, mtime, standing = row
     days = (day and dt.date.fromisoformat(day) for day in (created, updated))
     marks = () if tags == "[]" else tuple(json.loads(tags))
-    first = (*texts, bool(pinned), loop, event, *days, origin, generation, successor)
+    first = (*texts, bool(pinned), loop, event, *days, origin, successor)
     outdated = tuple(path for path, replaced in links.items() if replaced)
     values: tuple[Any, ...] = (*first, tuple(links), marks, mtime, bool(standing), *against, outdated, short)
     return Entry(*values)

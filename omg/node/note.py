@@ -184,7 +184,6 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "appliesTo": applies_to,
     "origin": one_of_values(*ORIGINS),
     "proposes": text_value,
-    "generation": count_value,
     "reflected_in": link_values,
     "sources": source_values,
     "supersedes": link_values,
@@ -194,6 +193,9 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "tags": many_values,
     "aliases": many_values,
 }
+
+
+RETIRED = frozenset(("generation",))  # of earlier versions: left out when a note is written anew
 
 
 # --- The maps of content there are, and which one lists a note.
@@ -291,7 +293,6 @@ class Node:
     proposes: str = (
         ""  # what it would be if the user said so: a type, or the link of the note that it corrects
     )
-    generation: int = 0
     reflected_in: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
     supersedes: tuple[str, ...] = ()
@@ -353,6 +354,8 @@ def parse_node(text: str, path: str) -> Node:
     known: dict[str, Any] = {}
     extra: dict[str, Any] = {}
     for key, value in meta.items():
+        if key in RETIRED:
+            continue
         if (read := READERS.get(key)) is None:
             extra[key] = value
         elif value is not None:
@@ -385,7 +388,7 @@ def head_of(node: Node) -> dict[str, Any]:
     """
     The frontmatter as `render_node` writes it, in its order: only what JSON can hold, and what `amend_text` takes.
 
-    What has its default is left out; of a memory, priority, status and generation are always shown.
+    What has its default is left out; of a memory, priority and status are always shown.
     """
     applies = {"sessionScope": node.scope, "identityKey": node.identity}
     values: dict[str, Any] = {
@@ -403,7 +406,6 @@ def head_of(node: Node) -> dict[str, Any]:
         "appliesTo": {key: value for key, value in applies.items() if value},
         "origin": node.origin,
         "proposes": node.proposes,
-        "generation": node.generation,
         "reflected_in": [brackets(target) for target in node.reflected_in],
         "sources": [
             {
@@ -422,7 +424,7 @@ def head_of(node: Node) -> dict[str, Any]:
     }
     kind = type_of_folder(node.path)
     defaults = {"id": node.path, "description": first_text_line(node.full_body), "type": kind} | DEFAULTS
-    always = ("type", "priority", "status", "generation") if node.type in TYPES else ()
+    always = ("type", "priority", "status") if node.type in TYPES else ()
     shown = ("id", "description", *always)
     found = {}
     for key, value in values.items():

@@ -80,7 +80,7 @@ def former_notes(graph: Graph) -> list[str]:
 def was_rewritten(graph: Graph, node: Node) -> bool:
     """Whether *node* was made of one message, quotes nothing of it, and the rules of today note nothing like it."""
     said = graph.index.messages([s.id for s in node.sources if s.kind == "message"])
-    if len(node.sources) != 1 or len(said) != 1 or node.supersedes or node.generation:
+    if len(node.sources) != 1 or len(said) != 1 or node.supersedes:
         return False
     (message,) = said
     quoted = DAYS_ADDED.sub("", node.description.partition(": “")[2] or node.description)

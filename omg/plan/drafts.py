@@ -228,7 +228,6 @@ class Plan:
             identity=self.graph.identity.key,
             origin=edit.origin,
             proposes=edit.proposes,
-            generation=edit.generation,
             sources=edit.sources,
             supersedes=supersedes,
             links=(map_of_type(edit.type), *links),
@@ -393,7 +392,7 @@ class Plan:
         if one_line(edit.description) == old.description or earlier:
             return self.update(edit)
         line = f"{former_state(old, old.event, self.day)} ({wikilink(old.path, old.title)})"
-        replacement = replace(edit, op="create", about=None, generation=max(edit.generation, old.generation))
+        replacement = replace(edit, op="create", about=None)
         path = self.create(replacement, history=(line,), supersedes=(old.path,))
         if path is not None and path != old.path:
             self.mark_superseded(old.path, path)

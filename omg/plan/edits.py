@@ -126,7 +126,6 @@ class Edit:
     sets: frozenset[str] = frozenset()
     drop: tuple[str, ...] = ()  # sentences of the body that do not hold any more
     standing: bool = False
-    generation: int = 0
     day: dt.date | None = None  # when it was said; None: the plan's
     proposes: str = ""  # of a note of the assistant's: see node/note.py
     joins: bool = False  # a note of this title and origin that exists is added to, instead of a second one
@@ -295,7 +294,6 @@ def as_entry(node: Node) -> Entry:
         created=node.created,
         updated=node.updated,
         origin=node.origin,
-        generation=node.generation,
         superseded_by=node.superseded_by,
         links=(*node.links, *node.wikilinks),
         tags=node.tags,

@@ -235,7 +235,6 @@ def write_reflection(plan: Plan, period: Period, found: ReflectionDraft, nodes: 
         scope=plan.graph.identity.scope,
         identity=plan.graph.identity.key,
         origin=reduce(weaker_origin, (n.origin for c in found.claims for n in c.notes)),
-        generation=max(n.generation for n in nodes) + 1,
         links=(map_of_type("reflection"),),
         tags=(BY_RULE,) * found.by_rule,
         body=f"# {period.title}\n\n" + "\n".join(lines),

@@ -91,7 +91,6 @@ def taking_over(node: Node, other: Node) -> Node:
     """*node* after it has taken over *other*."""
     return replace(
         node,
-        generation=max(node.generation, other.generation) + 1,
         supersedes=tuple(dict.fromkeys((*node.supersedes, other.path))),
     )
 

@@ -25,7 +25,7 @@ from typing import Any
 
 from ..errors import BadNode, NotFound, OutsideVault, Stale
 from ..node.markdown import H1, first_text_line, slugify
-from ..node.note import READERS, Node, head_of, parse_node, render_node
+from ..node.note import READERS, RETIRED, Node, head_of, parse_node, render_node
 from ..text.characters import with_labels
 from ..text.words import split_sentences, written_words
 from .files import (
@@ -112,7 +112,7 @@ def mark_of(text: str) -> str:
 def changed_parts(node: Node, known: Mapping[str, str], names: Names) -> frozenset[str]:
     """The parts of *node* that differ from the marks in *known*."""
     now = part_values(node)
-    gone = known.keys() - now.keys()
+    gone = known.keys() - now.keys() - RETIRED
     return frozenset(
         gone | {p for p, text in now.items() if p not in known or not is_same(text, known[p], names)}
     )
