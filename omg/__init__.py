@@ -61,7 +61,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
                   each time.
                     decide · passages · prompt
       forget/     Forgets notes, messages or words: removes them from every file that OMG keeps.
-                    bare · edit · erase · places · selection
+                    bare · erase · places · removal · selection
       observe/    The Observer: pending turns become notes.
                     former · question · reply · run · twins
       context     Long conversations, for OpenClaw's slot `contextEngine`: observed turns leave the context, their
@@ -119,7 +119,7 @@ Where to change what:
     what omg_remember accepts            tools/sentences.py, then message/statements.py
     how files in inbox/ are read         inbox.py, message/drop.py
     how a person's deletion is noticed   worker/registry.py, graph/graph.py
-    how notes and words are forgotten    forget/selection.py (what goes), forget/edit.py (how each file changes)
+    how notes and words are forgotten    forget/selection.py (what goes), forget/removal.py (how each file changes)
     which old chats can be imported      importers/recognise.py; their forms: its neighbours
     what an export holds                 export.py
     the tables of many machines          fleet/schema.sql, fleet/store.py

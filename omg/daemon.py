@@ -51,7 +51,7 @@ from .context import Cut, cut_context
 from .errors import Locked, NotFound, OmgError, error_text
 from .graph.graph import Graph, session_mark
 from .graph.state import flock, parsed_object
-from .hosts.serve import McpAnswers, Serving
+from .hosts.serve import HostAnswers, McpAnswers
 from .identity import Identity, is_remembered
 from .inject.decide import hook_result, result_given_before
 from .journal import has_open_receipt
@@ -229,7 +229,7 @@ class Daemon:
         self.codes = Codes()
         self.memory = Memory(config, gateway=self.model if with_parent else None)
         self.memory.intake.reader = DropReader(apart=True)
-        self.hosts = Serving(self.memory)
+        self.hosts = HostAnswers(self.memory)
         self.memory.registry.room = room_for_graphs()
         self.stopping, self.awake, self.touched = threading.Event(), threading.Event(), threading.Event()
         self.rested, self._idle = threading.Event(), True

@@ -91,7 +91,7 @@ def take_loose(
         if agents is None:
             continue  # the run that may have written it is not over
         try:
-            read = read_file(graph, file, name, saved_ms[0], agents=agents)
+            read = read_loose_file(graph, file, name, saved_ms[0], agents=agents)
         except (OmgError, OSError, UnicodeDecodeError):
             continue  # the index says what is wrong with it
         if read is None:
@@ -106,7 +106,7 @@ def take_loose(
     return taken
 
 
-def read_file(
+def read_loose_file(
     graph: Graph, file: Path, name: str, said_ms: int, *, agents: bool
 ) -> tuple[Node | None, tuple[Message, ...]] | None:
     """The note in *file*, if it is one, and its messages; None for a text that an agent may have written, or that is none."""

@@ -13,13 +13,13 @@ from urllib.parse import urlencode, urlsplit
 import uvicorn
 
 from omg.memory import Memory
-from omg.ui.serve import Session, bound, make_page
+from omg.ui.serve import Browser, bound, make_page
 
 
 class Page:
     """*link* is what `omg ui` prints. `get` and `post` follow no redirects of others, and one of the page's own."""
 
-    def __init__(self, port: int, session: Session) -> None:
+    def __init__(self, port: int, session: Browser) -> None:
         self.port, self.session, self.cookie = port, session, ""
         self.origin = f"http://127.0.0.1:{port}"
         self.link = f"{self.origin}{session.base}/enter?key={session.key}"
@@ -67,7 +67,7 @@ class Page:
 def served(memory: Memory) -> Iterator[Page]:
     listening = bound(0)
     port = listening.getsockname()[1]
-    session = Session(frozenset({f"127.0.0.1:{port}", f"localhost:{port}"}))
+    session = Browser(frozenset({f"127.0.0.1:{port}", f"localhost:{port}"}))
     server = uvicorn.Server(uvicorn.Config(make_page(memory, session), log_level="error", access_log=False))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()

@@ -24,9 +24,9 @@ from omg.curate import (
     supersede_by,
     take_back,
 )
-from omg.forget.edit import forgetting, redacting
 from omg.forget.erase import forget_now
 from omg.forget.places import BLANK
+from omg.forget.removal import forgetting, redacting
 from omg.forget.selection import Selection, Wanted, select, select_words
 from omg.graph.graph import Graph
 from omg.journal import Change, Rebase, Receipt

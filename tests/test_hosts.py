@@ -20,7 +20,7 @@ import pytest
 from omg.config import Config
 from omg.hosts.hook import DEADLINE_S, HOSTS, MARKS
 from omg.hosts.install import our_command, plugin_folder, trusted_hash, unreviewed_hooks
-from omg.hosts.serve import READERS, Capture, Serving, whole_turns
+from omg.hosts.serve import READERS, Capture, HostAnswers, whole_turns
 from omg.hosts.sessions import (
     HostSessions,
     common_directory,
@@ -483,7 +483,7 @@ def test_the_text_of_one_hook_stays_within_the_clients_limit_and_says_whose_memo
     assert project
     with Memory(Config(home=home), embed=None) as memory:
         full_home(home, [MAIN, project], memory)
-        serving = Serving(memory)
+        serving = HostAnswers(memory)
         where = {"host": "claude-code", "session": "s1", "cwd": str(at), "transcript": ""}
 
         def started(source: str, **more: str) -> dict[str, Any]:
@@ -519,7 +519,7 @@ def test_a_session_start_names_a_client_whose_transcripts_grow_while_nothing_is_
     (beat,) = heartbeats(home)
     assert beat.silent and beat.kept_ms == 0
     with Memory(Config(home=home), embed=None) as memory:
-        serving = Serving(memory)
+        serving = HostAnswers(memory)
         serving.keep_up()
         body = {"host": "claude-code", "session": "s1", "cwd": str(tmp_path), "event": "start"}
         assert "Claude Code is used, but OMG has kept nothing of it" in serving.answer(body)["text"]

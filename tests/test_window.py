@@ -28,7 +28,7 @@ from omg.context import (
     whole_turns,
 )
 from omg.curate import forget_selection
-from omg.forget.edit import observe_again
+from omg.forget.removal import observe_again
 from omg.forget.selection import select_words
 from omg.inject.decide import hook_result
 from omg.journal import replay_open

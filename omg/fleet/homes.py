@@ -39,7 +39,7 @@ from ..client import ask_daemon
 from ..config import load_config
 from ..embed import Embedder, load_embedder
 from ..errors import BadInput, ConfigError, NotFound, Stale
-from ..forget.edit import FORGOTTEN_MARK
+from ..forget.removal import FORGOTTEN_MARK
 from ..graph.graph import GRAPH_MARK, marked_identity
 from ..graph.state import TEMPORARY, write_private
 from ..llm.child import Child

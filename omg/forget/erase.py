@@ -20,8 +20,9 @@ from ..journal import Change, Outcome, apply_change
 from ..node.note import LOG_FOLDER
 from ..plan.pages import MapPages
 from .bare import is_bare, remove_graph
-from .edit import (
-    Edit,
+from .places import SEEN, Trace, copies_of
+from .removal import (
+    Removal,
     change_file,
     change_folder,
     change_home,
@@ -31,7 +32,6 @@ from .edit import (
     redacting,
     without_lines,
 )
-from .places import SEEN, Trace, copies_of
 from .selection import Selection
 
 JOURNAL = "forgetting.json"
@@ -82,7 +82,7 @@ def finish_forgetting(graph: Graph) -> bool:
     return True
 
 
-def change_everywhere(graph: Graph, edit: Edit) -> None:
+def change_everywhere(graph: Graph, edit: Removal) -> None:
     """Each place in turn: the notes, the graph's folder, its copies, what is derived, the home."""
     edit.tombstones(graph)
     edit.notes(graph)

@@ -6,7 +6,7 @@ Every place where a graph and its home keep text, and how words are found in it.
     <home>/joined/<folder>   another account of the same person, before it was merged into this graph; joined.json names
                              that graph, and the vault if it lies elsewhere
 
-Nothing here changes a file but `copies_of`, which removes a graph that is being rebuilt. edit.py changes them.
+Nothing here changes a file but `copies_of`, which removes a graph that is being rebuilt. removal.py changes them.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ class Wanted:
         )
 
 
-Said = list[tuple[str, Message]]  # session and message
+Talk = list[tuple[str, Message]]  # session and message
 
 
 def select(graph: Graph, wanted: Wanted) -> Selection:
@@ -165,7 +165,7 @@ def sources_without(graph: Graph, notes: Iterable[str], messages: Collection[str
 
 
 def former_telling(
-    graph: Graph, words: str, notes: set[str], messages: set[str], said: Said
+    graph: Graph, words: str, notes: set[str], messages: set[str], said: Talk
 ) -> tuple[set[str], set[str]]:
     """
     What stood before the notes that nothing says without *messages*, which hold *words*: former notes, and the messages that
@@ -216,7 +216,7 @@ class Part:
 
 
 def parted_messages(
-    graph: Graph, said: Said, cited: Collection[str], named: Collection[str]
+    graph: Graph, said: Talk, cited: Collection[str], named: Collection[str]
 ) -> dict[str, Part]:
     """Of each *cited* message of a person that other notes than the *named* ones have sentences of: what goes and what is left."""
     going = [words_of_note(graph, path) for path in named]
@@ -224,12 +224,12 @@ def parted_messages(
     for m in (m for _, m in said if m.id in cited and m.role == "user"):
         citing = (p for p in graph.index.citing([m.id]) if p not in named and p.startswith("nodes/"))
         others = {path: words_of_note(graph, path) for path in citing}
-        if others and (part := parted(statements_of(m), others, going)):
+        if others and (part := part_of_message(statements_of(m), others, going)):
             found[m.id] = part
     return found
 
 
-def parted(
+def part_of_message(
     statements: Iterable[Statement], others: Mapping[str, frozenset[str]], going: Collection[frozenset[str]]
 ) -> Part | None:
     """*statements* parted by the words of the notes that stay (*others*) and *going*; None if all of them go, or all stay."""

@@ -71,7 +71,7 @@ class Text(TypedDict):
     text: str
 
 
-Ask = Callable[..., Any]
+AskTool = Callable[..., Any]
 Limit = Annotated[int, Field(ge=1, le=20, description="results at the most")]
 
 
@@ -85,7 +85,9 @@ def served_identities(home: Path, host: str, folder: Path | None) -> tuple[str |
     return None if setting.get("only") == "project" else person, project
 
 
-def daemon_asker(home: Path, person: str | None, project: str | None, start: Callable[[Path], object]) -> Ask:
+def daemon_asker(
+    home: Path, person: str | None, project: str | None, start: Callable[[Path], object]
+) -> AskTool:
     """A function that asks the daemon, and starts one if none is up."""
 
     def ask(tool: str, **arguments: Any) -> Any:
@@ -101,7 +103,7 @@ def daemon_asker(home: Path, person: str | None, project: str | None, start: Cal
     return ask
 
 
-def make_server(ask: Ask) -> Any:
+def make_server(ask: AskTool) -> Any:
     """An MCP server whose tools call *ask*."""
     try:
         from mcp.server import MCPServer
@@ -177,7 +179,7 @@ def make_server(ask: Ask) -> Any:
     return server
 
 
-def run_http(ask: Ask, home: Path, port: int) -> None:
+def run_http(ask: AskTool, home: Path, port: int) -> None:
     """Serve on 127.0.0.1. Each request needs the token, a file in the home that only its owner can read."""
     server = make_server(ask)
     import uvicorn

@@ -37,11 +37,10 @@ from ..curate import open_note, propose_correction, propose_note, select_to_forg
 from ..errors import BadInput, NotFound, OmgError, error_text
 from ..graph.graph import Graph
 from ..graph.state import read_object, write_private
-from ..importers.drops import Session, make_drop
+from ..importers.drops import JsonObject, Session, make_drop
 from ..importers.transcripts import (
-    Entry,
-    Reader,
     Row,
+    RowReader,
     of_sub_agent,
     read_claude_code,
     read_codex,
@@ -76,7 +75,7 @@ DROP_ENTRIES = 50
 REASONS = {"turn": "turn", "compact": "compaction", "end": "turn", "start": "catchup"}
 
 
-class Serving:
+class HostAnswers:
     """The daemon's state for the clients of one home."""
 
     def __init__(self, memory: Memory) -> None:
@@ -274,13 +273,13 @@ def whole_turns(rows: Iterator[Row], until: int | None) -> list[Row]:
     return taken
 
 
-def said_since(entry: Entry, since_ms: int) -> bool:
+def said_since(entry: JsonObject, since_ms: int) -> bool:
     """Whether *entry* was said since the client was connected; `omg import` is for what is older."""
     at = to_epoch_ms(entry.get("createdAt"))
     return at is None or at >= since_ms
 
 
-READERS: dict[str, Reader] = {
+READERS: dict[str, RowReader] = {
     CLAUDE_CODE.name: read_claude_code,
     CODEX.name: read_codex,
     OPENCODE.name: read_opencode,

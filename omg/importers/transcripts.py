@@ -20,13 +20,13 @@ from typing import Any
 
 from ..graph.state import mapping_in, parsed_object
 from .chats import entry_of_message, text_part
+from .drops import JsonObject
 from .openclaw import open_database
 
 ARGUMENT_CHARS = 300  # of one argument of a tool call
 LONGEST_LINE = 64_000_000
 
-Entry = dict[str, Any]  # of a drop
-Parts = list[dict[str, Any]]
+Parts = list[JsonObject]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Row:
 
     start: int
     end: int
-    entry: Entry | None = None
+    entry: JsonObject | None = None
     cut: bool = False
 
     @property
@@ -47,7 +47,7 @@ class Row:
         return self.entry is not None and self.entry["message"]["role"] == "user"
 
 
-Reader = Callable[[Path, str, int], Iterator[Row]]  # the transcript, the session, where to begin
+RowReader = Callable[[Path, str, int], Iterator[Row]]  # the transcript, the session, where to begin
 
 
 def json_rows(path: Path, offset: int, holding: bytes = b"") -> Iterator[tuple[int, int, dict[str, Any]]]:
@@ -67,7 +67,7 @@ def first_row(path: Path) -> dict[str, Any]:
     return next(json_rows(path, 0), (0, 0, {}))[2]
 
 
-def entry_said(id: object, role: str, content: Parts, at: object) -> Entry | None:
+def entry_said(id: object, role: str, content: Parts, at: object) -> JsonObject | None:
     """An entry of a drop; None without an id or without content."""
     return entry_of_message(id, role, content, at) if isinstance(id, str) and id and content else None
 
@@ -99,7 +99,7 @@ def read_claude_code(path: Path, session: str, offset: int) -> Iterator[Row]:
         yield Row(start, end, claude_code_entry(row))
 
 
-def claude_code_entry(row: Mapping[str, Any]) -> Entry | None:
+def claude_code_entry(row: Mapping[str, Any]) -> JsonObject | None:
     message, kind = mapping_in(row, "message"), row.get("type")
     if any(row.get(mark) for mark in NOT_SAID) or message.get("model") == "<synthetic>":
         return None
@@ -144,7 +144,7 @@ def turns_typed(path: Path, end: int) -> set[str]:
     return found
 
 
-def codex_entry(row: Mapping[str, Any], session: str, typed: set[str]) -> Entry | None:
+def codex_entry(row: Mapping[str, Any], session: str, typed: set[str]) -> JsonObject | None:
     """*typed* holds the ids of the turns that a person began. A row with their words adds its turn."""
     payload = mapping_in(row, "payload")
     about = mapping_in(payload, "internal_chat_message_metadata_passthrough")
@@ -218,7 +218,7 @@ def of_sub_agent(path: str, session: str) -> bool:
     return False
 
 
-def opencode_entry(id: str, message: Mapping[str, Any], parts: Parts) -> Entry | None:
+def opencode_entry(id: str, message: Mapping[str, Any], parts: Parts) -> JsonObject | None:
     role, at = str(message.get("role")), mapping_in(message, "time").get("created")
     if (
         role not in ("user", "assistant")
@@ -261,7 +261,7 @@ def is_cut(path: Path, start: int, row: Mapping[str, Any]) -> bool:
         return str(messages[-1].get("id")).encode() not in file.read(start)
 
 
-def gemini_entry(row: Mapping[str, Any]) -> Entry | None:
+def gemini_entry(row: Mapping[str, Any]) -> JsonObject | None:
     id, at = row.get("id"), row.get("timestamp")
     if row.get("type") == "user":
         parts = parts_of(row.get("displayContent", row.get("content")))

@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 
 from ..errors import BadInput, NotFound, how_many
-from ..forget.edit import Edit, change_files, changed_lines
 from ..forget.places import Trace, archived_messages
+from ..forget.removal import Removal, change_files, changed_lines
 from ..forget.selection import readable_note
 from ..graph.graph import Graph
 from ..graph.state import State, flock
@@ -93,8 +93,8 @@ def undo_in_graph(
         undone.restored += [change.path for change in back]
     archive = graph.folder / "archive"
     undone.messages += sum(m.id in ids for _, m in archived_messages(archive))
-    without_them = Edit(said=lambda m: m, clean=str, trace=Trace(messages=frozenset(ids)))
-    change_files(archive.glob("*.jsonl"), partial(changed_lines, edit=without_them))
+    without_them = Removal(said=lambda m: m, clean=str, trace=Trace(messages=frozenset(ids)))
+    change_files(archive.glob("*.jsonl"), partial(changed_lines, removal=without_them))
     left = {session for session, _ in archived_messages(archive)}
 
     def without(state: State) -> None:

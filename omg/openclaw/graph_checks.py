@@ -15,8 +15,8 @@ from ..config import code_digest
 from ..dates.days import iso_time, time_text
 from ..embed import MULTILINGUAL, better_model, load_embedder
 from ..errors import BadNode, ConfigError, ModelError, OverBudget, Stale, how_many, pip_install
-from ..forget.edit import Edit, change_messages
 from ..forget.places import every_message, joined_folders
+from ..forget.removal import Removal, change_messages
 from ..graph.graph import GRAPH_MARK, Graph
 from ..graph.state import damaged_files
 from ..inbox import other_files, why_no_note
@@ -372,7 +372,7 @@ def check_model(memory: Memory, up: dict[str, Any] | None) -> Iterator[Finding]:
 # text is never shown. A file that somebody changes meanwhile is left to the next run.
 
 
-SECRETS = Edit(said=redacted_arguments, clean=lambda text: redact(text)[0])
+SECRETS = Removal(said=redacted_arguments, clean=lambda text: redact(text)[0])
 
 
 def check_secrets(graph: Graph) -> Iterator[Finding]:

@@ -58,7 +58,7 @@ HEADERS = {
 
 
 @dataclass(slots=True)
-class Session:
+class Browser:
     """The one browser that is served. *hosts* are the accepted values of the header `Host`."""
 
     hosts: frozenset[str]
@@ -86,7 +86,7 @@ def same(given: str, wanted: str) -> bool:
     return hmac.compare_digest(given.encode(), wanted.encode())
 
 
-def make_page(memory: Memory, session: Session, start: str = "") -> Starlette:
+def make_page(memory: Memory, browser: Browser, start: str = "") -> Starlette:
     """Return the application. *start* is the view that the link opens first."""
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
@@ -111,17 +111,17 @@ def make_page(memory: Memory, session: Session, start: str = "") -> Starlette:
             keep_up(graph)
         except (OmgError, OSError) as e:  # shown as last read
             log.info("the vault was not looked at: %s", type(e).__name__)
-        return Asked(memory, graph, params, session.base, session.token, who=chosen and graph.identity.folder)
+        return Asked(memory, graph, params, browser.base, browser.token, who=chosen and graph.identity.folder)
 
     def refused(request: Request) -> str:
         """Return why *request* is refused, or ""."""
-        if request.headers.get("host", "") not in session.hosts:
+        if request.headers.get("host", "") not in browser.hosts:
             return "This address is not the page's: open the link that `omg ui` printed."
-        if not same(request.cookies.get("omg", ""), session.cookie):
+        if not same(request.cookies.get("omg", ""), browser.cookie):
             return "Only the browser that opened the link sees this page. Run `omg ui` again for a new link."
         if request.method == "POST":
             origin = request.headers.get("origin")
-            ours = origin is None or origin.removeprefix("http://") in session.hosts
+            ours = origin is None or origin.removeprefix("http://") in browser.hosts
             if not ours or request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
                 return "A change is only taken from the page itself."
         return ""
@@ -134,7 +134,7 @@ def make_page(memory: Memory, session: Session, start: str = "") -> Starlette:
             return PlainTextResponse("There is no such page.", 404)
         params = dict(request.query_params)
         asked = asked_by(request, params)
-        done = session.done.pop(params.get("done", ""), None)
+        done = browser.done.pop(params.get("done", ""), None)
         try:
             return HTMLResponse(page_of(asked, view, flash=done, people=people_of(memory)))
         except OmgError as e:
@@ -144,7 +144,7 @@ def make_page(memory: Memory, session: Session, start: str = "") -> Starlette:
     def changed(request: Request, form: Mapping[str, str]) -> Response:
         if why := refused(request):
             return PlainTextResponse(why, 403)
-        if not same(form.get("token", ""), session.token):
+        if not same(form.get("token", ""), browser.token):
             return PlainTextResponse("The page is older than this session: go back and load it again.", 403)
         asked = asked_by(request, form)
         action = ACTIONS.get(request.path_params["action"])
@@ -161,9 +161,9 @@ def make_page(memory: Memory, session: Session, start: str = "") -> Starlette:
             page = filled(asked, "report.html", "", title="Forgotten", flash=done, people=people_of(memory))
             return HTMLResponse(page)
         if back == "note" and done.path:
-            to = asked.link("note", path=done.path, done=session.note(done))
+            to = asked.link("note", path=done.path, done=browser.note(done))
         else:
-            to = asked.link(back if back in VIEWS and back != "note" else "", done=session.note(done))
+            to = asked.link(back if back in VIEWS and back != "note" else "", done=browser.note(done))
         return RedirectResponse(to, 303)
 
     async def show(request: Request) -> Response:
@@ -179,14 +179,14 @@ def make_page(memory: Memory, session: Session, start: str = "") -> Starlette:
         return await run_in_threadpool(changed, request, form)
 
     async def enter(request: Request) -> Response:
-        if request.headers.get("host", "") not in session.hosts or not session.enters(
+        if request.headers.get("host", "") not in browser.hosts or not browser.enters(
             request.query_params.get("key", "")
         ):
             return PlainTextResponse(
                 "This link was used, or is too old. Run `omg ui` again for a new one.", 403
             )
-        answer = RedirectResponse(f"{session.base}/{start}", 303)
-        answer.set_cookie("omg", session.cookie, path=f"{session.base}/", httponly=True, samesite="strict")
+        answer = RedirectResponse(f"{browser.base}/{start}", 303)
+        answer.set_cookie("omg", browser.cookie, path=f"{browser.base}/", httponly=True, samesite="strict")
         return answer
 
     async def asset(request: Request) -> Response:
@@ -195,7 +195,7 @@ def make_page(memory: Memory, session: Session, start: str = "") -> Starlette:
             return PlainTextResponse("There is no such file." if name not in ASSETS else why, 404)
         return Response((FOLDER / "static" / name).read_bytes(), media_type=ASSETS[name])
 
-    base = session.base
+    base = browser.base
     app = Starlette(
         routes=[
             Route(f"{base}/enter", enter),
@@ -250,9 +250,9 @@ def serve_page(memory: Memory, port: int, ready: Callable[[str], None], start: s
         signal.signal(number, lambda *_: None)
     listening = bound(port)
     port = listening.getsockname()[1]
-    session = Session(frozenset(f"{host}:{port}" for host in ("127.0.0.1", "localhost")))
+    browser = Browser(frozenset(f"{host}:{port}" for host in ("127.0.0.1", "localhost")))
     config = uvicorn.Config(
-        make_page(memory, session, start), log_level="error", access_log=False, server_header=False
+        make_page(memory, browser, start), log_level="error", access_log=False, server_header=False
     )
-    ready(f"http://127.0.0.1:{port}{session.base}/enter?key={session.key}")
+    ready(f"http://127.0.0.1:{port}{browser.base}/enter?key={browser.key}")
     uvicorn.Server(config).run(sockets=[listening])

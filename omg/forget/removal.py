@@ -2,7 +2,7 @@
 What becomes of each text that OMG keeps: when something is forgotten or redacted, and when the doctor removes secrets.
 
     <graph>                  pending/, archive/, receipts/, damaged/     change_folder
-    a copy of a graph        its notes and the same folders              Edit.copy
+    a copy of a graph        its notes and the same folders              Removal.copy
     <home>                   drops that cannot be read, logs, cursors, owners.json, temporary files     change_home
 
 Every step may be repeated. A redaction replaces words by BLANK and leaves all else as it is. A note whose name holds the
@@ -67,11 +67,11 @@ NOTHING = Selection((), ())
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class Removal:
     """
     What becomes of each text that OMG keeps.
 
-    Forgetting removes each message, note, change and line that names something of `trace`. Every edit applies `said` to
+    Forgetting removes each message, note, change and line that names something of `trace`. Every removal applies `said` to
     the messages that stay and `clean` to other texts. The same text always becomes the same, so that a receipt and its
     note stay alike.
     """
@@ -335,9 +335,9 @@ class Edit:
         return value
 
 
-def forgetting(graph: Graph, what: Selection) -> Edit:
+def forgetting(graph: Graph, what: Selection) -> Removal:
     left = dict(what.cut)
-    return Edit(
+    return Removal(
         said=lambda m: replace(m, text=left[m.id]) if m.id in left else m,
         clean=partial(blanked, words=what.text),
         trace=what.trace,
@@ -348,7 +348,7 @@ def forgetting(graph: Graph, what: Selection) -> Edit:
     )
 
 
-def redacting(what: Selection) -> Edit:
+def redacting(what: Selection) -> Removal:
     clean = partial(blanked, words=what.text)
 
     def said(m: Message) -> Message:
@@ -358,7 +358,7 @@ def redacting(what: Selection) -> Edit:
         }
         return replace(m, calls=tuple(calls), **texts)
 
-    return Edit(said, clean, what.trace, dict(what.renamed), redacts=True, what=what)
+    return Removal(said, clean, what.trace, dict(what.renamed), redacts=True, what=what)
 
 
 def free_file(file: Path) -> Path:
@@ -414,22 +414,22 @@ def without_lines(text: str, trace: Trace) -> str:
 # --- the files of a graph or of a copy
 
 
-def change_messages(folder: Path, edit: Edit) -> None:
-    change_files((folder / "pending").glob("*.json"), partial(changed_turn, edit=edit))
-    change_files((folder / "archive").glob("*.jsonl"), partial(changed_lines, edit=edit))
+def change_messages(folder: Path, removal: Removal) -> None:
+    change_files((folder / "pending").glob("*.json"), partial(changed_turn, removal=removal))
+    change_files((folder / "archive").glob("*.jsonl"), partial(changed_lines, removal=removal))
 
 
-def change_folder(folder: Path, edit: Edit) -> None:
-    change_messages(folder, edit)
+def change_folder(folder: Path, removal: Removal) -> None:
+    change_messages(folder, removal)
     for file in sorted((folder / "receipts").glob("*.json")):
         try:
             receipt = read_receipt(file)
         except BadInput:
-            change_file(file, edit.unread)
+            change_file(file, removal.unread)
             continue
-        if (clean := edit.receipt(receipt)) != receipt:
+        if (clean := removal.receipt(receipt)) != receipt:
             write_private(file, clean.dumps())
-    change_files((folder / "damaged").glob("*"), edit.unread)
+    change_files((folder / "damaged").glob("*"), removal.unread)
 
 
 def change_file(file: Path, changed: Callable[[str], str | None]) -> None:
@@ -447,29 +447,29 @@ def change_files(files: Iterable[Path], changed: Callable[[str], str | None]) ->
         change_file(file, changed)
 
 
-def changed_turn(text: str, edit: Edit) -> str | None:
+def changed_turn(text: str, removal: Removal) -> str | None:
     try:
         turn = turn_from_json(text)
     except BadInput:
-        return edit.unread(text)
-    kept = tuple(clean for m in turn.messages if (clean := edit.message(m)) is not None)
-    left = replace(turn, messages=kept, sender=blanked(turn.sender, edit.trace.text))
+        return removal.unread(text)
+    kept = tuple(clean for m in turn.messages if (clean := removal.message(m)) is not None)
+    left = replace(turn, messages=kept, sender=blanked(turn.sender, removal.trace.text))
     if left == turn:
         return text
     return turn_to_json(left) if kept else None
 
 
-def changed_lines(text: str, edit: Edit) -> str:
-    changed = (changed_line(line, edit) for line in text.split("\n") if line)
+def changed_lines(text: str, removal: Removal) -> str:
+    changed = (changed_line(line, removal) for line in text.split("\n") if line)
     return "".join(f"{line}\n" for line in changed if line is not None)
 
 
-def changed_line(line: str, edit: Edit) -> str | None:
+def changed_line(line: str, removal: Removal) -> str | None:
     try:
         message, session = message_from_json(line)
     except BadInput:
-        return edit.torn(line)
-    clean = edit.message(message)
+        return removal.torn(line)
+    clean = removal.message(message)
     if clean == message:
         return line
     return None if clean is None else message_to_json(clean, session)
@@ -489,18 +489,18 @@ def raise_mark(home: Path) -> None:
     write_private(home / FORGOTTEN_MARK, json.dumps({"at": time.time_ns() // 1_000_000}))
 
 
-def change_home(home: Path, graph: Path, edit: Edit) -> None:
+def change_home(home: Path, graph: Path, removal: Removal) -> None:
     """Drops that cannot be read, temporary files, sessions that go whole, and logs."""
-    if edit.forgets:
-        change_files((home / "spool").glob(".*"), edit.unread)  # what a killed hook left half made
-    change_files((home / "spool" / "bad").glob("*"), edit.unread)
+    if removal.forgets:
+        change_files((home / "spool").glob(".*"), removal.unread)  # what a killed hook left half made
+    change_files((home / "spool" / "bad").glob("*"), removal.unread)
     for file in temporary_files(home, graph):
         # By what is in it, too: a process of today may have the number that the dead writer had.
         named = TEMPORARY.fullmatch(file.name)
-        if (named and not process_alive(int(named[1]))) or edit.trace.in_line(text_of(file)):
+        if (named and not process_alive(int(named[1]))) or removal.trace.in_line(text_of(file)):
             file.unlink(missing_ok=True)
-    remove_keys(home, edit.trace.keys)
-    change_logs(home, edit)
+    remove_keys(home, removal.trace.keys)
+    change_logs(home, removal)
 
 
 def temporary_files(home: Path, graph: Path) -> Iterable[Path]:
@@ -511,11 +511,11 @@ def temporary_files(home: Path, graph: Path) -> Iterable[Path]:
         yield from (f for f in hidden if f.is_file())
 
 
-def change_logs(home: Path, edit: Edit) -> None:
+def change_logs(home: Path, removal: Removal) -> None:
     """In place: a daemon goes on writing to the file it has open."""
     for file in sorted({*home.glob("omg.log*"), *home.glob("events*.jsonl"), *home.glob("writes.jsonl")}):
         text = text_of(file)
-        if (clean := edit.log(text)) != text:
+        if (clean := removal.log(text)) != text:
             with suppress(FileNotFoundError), file.open("r+", encoding="utf-8") as f:
                 f.write(clean)
                 f.truncate()
