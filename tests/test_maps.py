@@ -41,6 +41,7 @@ from omg.plan.pages import (
 from omg.reflect.maps import MAPS_TOKENS
 from omg.reflect.run import Cycle, reflect_graph
 from omg.text.tokens import count_tokens
+from omg.tools.reading import open_tool
 
 TODAY = date(2026, 3, 10)
 
@@ -451,6 +452,13 @@ def test_a_model_tells_what_a_topic_is_and_where_it_stands(boat: Graph) -> None:
     assert boat.vault.read(BOAT).description == REPAIR[0]
     again = night_of(boat, model, AT + timedelta(days=1))
     assert again.receipt is None and len(model.asked) == 1
+
+
+def test_a_sentence_links_a_note_where_it_names_it_and_is_opened_without_marks(boat: Graph) -> None:
+    night_of(boat, Telling({"Boat": {"sentences": [("The Boat is made of oak.", ["Boat"])]}}))
+    assert block(boat, BOAT).startswith("The [[nodes/project/boat|Boat]] is made of oak.\n")
+    opened = open_tool(boat, {"id": "moc-boat"})["text"]
+    assert "is made of oak.\n\n5 notes." in opened and "%%" not in opened and "omg:begin" not in opened
 
 
 def test_a_sentence_goes_when_its_note_changes_and_the_others_stay(boat: Graph) -> None:

@@ -47,7 +47,7 @@ from ..node.note import (
     parse_node,
     render_node,
 )
-from ..text.characters import with_labels
+from ..text.characters import without_citations
 from .edits import as_entry, trust_of
 from .mentions import MentionedNames, with_mentions
 
@@ -141,15 +141,10 @@ def mark_of(sentence: str, on_map: Mapping[str, Entry]) -> str:
     return hashlib.sha256(said.encode()).hexdigest()[:8]
 
 
-def plain_sentence(sentence: str) -> str:
-    """*sentence* of a map without the links to the notes that it rests on, which stand in brackets behind it."""
-    return with_labels(re.sub(r" \((?:\[\[[^\[\]]*\]\](?:, )?)+\)$", "", sentence))
-
-
 def standing_of(page: str) -> str:
     """Where the topic on *page* stands, as a model told it, without links; "" where none did."""
     found = TOLD.match(generated_block(page) or "")
-    return " ".join(map(plain_sentence, found[1].splitlines())) if found else ""
+    return " ".join(map(without_citations, found[1].splitlines())) if found else ""
 
 
 # --- the blocks
@@ -351,6 +346,13 @@ def session_title(session: str) -> str:
     return " ".join(parts[2:] if parts[0] == "agent" and len(parts) > 2 else parts)
 
 
+def as_opened(page: str) -> str:
+    """The text of a generated *page* as an agent reads it: without what is there for its owner and for OMG."""
+    return "\n".join(
+        line for line in page.splitlines() if line not in (YOURS, BEGIN, END) and line[:7] != "%% told"
+    )
+
+
 # --- whole pages
 
 
@@ -446,12 +448,14 @@ class MapPages:
         return entries
 
     def topics(self) -> dict[str, list[Entry]]:
-        """Map → the maps that were split off it: those that link to it before any other map."""
+        """Map → its topics: the maps that link to it before any other map, and those of projects that it lists."""
         pages = {e.path: e for e in self.graph.index.entries(type="moc") if e.path not in STANDARD}
         pages |= {path: as_entry(parse_node(text, path)) for path, text in self.new.items()}
+        projects = {e.path: e.map for e in self.graph.index.entries(type="project")}
         found: dict[str, list[Entry]] = {}
-        for _, page in sorted(pages.items()):
-            if (above := above_topic(page)) is not None:
+        for path, page in sorted(pages.items()):
+            above = projects.get(project_of_map(path)) or above_topic(page)
+            if above is not None:
                 found.setdefault(above, []).append(page)
         return found
 
@@ -531,17 +535,20 @@ class MapPages:
                 self.new[moc] = self.first_page(moc, entries)
         counts = {**self.counts(), **{moc: len(entries) for moc, entries in listed.items()}}
         told = {moc: self.still_told(moc, entries) for moc, entries in listed.items()}
-        pages = {
-            t.path: replace(t, description=self.about(t, told.get(t.path, ()), listed.get(t.path)))
-            for of in self.topics().values()
-            for t in of
-            if t.path not in gone and counts.get(t.path)
+        below = {
+            moc: [
+                replace(t, description=self.about(t, told.get(t.path, ()), listed.get(t.path)))
+                for t in of
+                if t.path not in gone and counts.get(t.path)
+            ]
+            for moc, of in self.topics().items()
         }
+        pages = {t.path: t for of in below.values() for t in of}
         changes = [self.removal(moc) for moc in sorted(gone)]
         for moc, entries in listed.items():
-            below = [with_size(p, counts[p.path]) for p in pages.values() if above_topic(p) == moc]
+            sized = [with_size(t, counts[t.path]) for t in below.get(moc, ())]
             said = told_block(told[moc], {e.path: e for e in entries})
-            inner = map_block(moc, [*below, *entries], said)
+            inner = map_block(moc, [*sized, *entries], said)
             whole = self.new[moc] if moc in self.new else new_page(moc, "")
             head: dict[str, object] = {"updated": newest_day(entries)}
             if moc in pages:
@@ -594,7 +601,7 @@ class MapPages:
         page = self.graph.vault.bytes(topic.path)
         if entries is None or (page is not None and "description" in self.graph.vault.theirs(page)):
             return topic.description
-        return plain_sentence(told[0]) if told else about_topic(topic.path, entries) or topic.description
+        return without_citations(told[0]) if told else about_topic(topic.path, entries) or topic.description
 
 
 def above_topic(page: Entry) -> str | None:

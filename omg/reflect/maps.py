@@ -24,6 +24,7 @@ from ..node.markdown import slugify, wikilink
 from ..node.note import MOCS, OPEN_LOOPS, TYPES, parse_node, render_node
 from ..plan.drafts import Plan
 from ..plan.edits import trust_of
+from ..plan.mentions import with_link_at
 from ..plan.pages import filed_day, is_topic, new_page, newest_day, newest_first, project_of_map
 from ..text.tokens import count_tokens
 from ..text.words import denies, told_words
@@ -78,11 +79,18 @@ class ToldMap:
 
     @property
     def lines(self) -> list[str]:
-        """The sentences as they stand on the map, each with links to its notes."""
-        return [
-            f"{text} ({', '.join(wikilink(n.path, n.title) for n in notes)})"
-            for text, notes in self.sentences
-        ]
+        """The sentences as they stand on the map."""
+        return [linked_sentence(text, notes) for text, notes in self.sentences]
+
+
+def linked_sentence(text: str, notes: Iterable[Entry]) -> str:
+    """*text* with links to *notes*: where it names them, else behind it."""
+    behind = []
+    for note in notes:
+        linked = with_link_at(text, note.title, note.path)
+        behind += [wikilink(note.path, note.title)] * (linked is None)
+        text = linked or text
+    return f"{text} ({', '.join(behind)})" if behind else text
 
 
 def map_to_tell(path: str, title: str, entries: Iterable[Entry], *, unnamed: bool) -> ShownMap | None:

@@ -43,7 +43,7 @@ from ..message.turn import Message
 from ..node.markdown import Section, sections_of
 from ..node.note import GENERATED, Node, text_below_head
 from ..plan.edits import split_history, told_text
-from ..plan.pages import filed_day
+from ..plan.pages import as_opened, filed_day
 from ..provenance import origin_mark
 from ..text.characters import visible, with_labels
 from ..text.tokens import clip_text, count_tokens
@@ -344,6 +344,7 @@ def note_marks(node: Node) -> str:
 
 def note_text(note: OpenNote) -> list[str]:
     main, before = split_history(note.node.body)
+    main = as_opened(main) if note.node.type in GENERATED else main
     if count_tokens(main) > LONG_TOKENS and (sections := sections_of(main)):
         main = outline(note.node.path, main, sections)
     return [part for part in (main.strip(), "\n".join(["Before:", *before]) if before else "") if part]
