@@ -25,7 +25,7 @@ export function homeOf(configured, api) {
 }
 
 /**
- * Changes whenever something is forgotten (omg/forget/homefiles.py): what was served before may quote it. The text is
+ * Changes whenever something is forgotten (omg/forget/removal.py): what was served before may quote it. The text is
  * compared, not its time, because clocks can be set back. NaN, which equals nothing, if it cannot be read.
  */
 export async function forgottenMark(home) {

@@ -111,6 +111,9 @@ Where to change what:
     what a call of a model costs         llm/replies.py (the ledger); the gateway's own model: llm/asker.py
     what the Observer is asked           observe/question.py and prompts/; what is believed: provenance.py, check.py
     the dates that are understood        dates/rules.py
+    which words of a message are quoted  inject/passages.py; whose they are: message/statements.py
+    what /omg and the tools answer       tools/tools.py, then its neighbours
+    the weeks and months                 reflect/periods.py
     what merges at night                 reflect/verdicts.py (by a model), reflect/similar.py (by rule)
     what a model is asked at night       reflect/verdicts.py and prompts/
     what becomes dormant                 reflect/similar.py
@@ -123,7 +126,9 @@ Where to change what:
     which old chats can be imported      importers/recognise.py; their forms: its neighbours
     what an export holds                 export.py
     the tables of many machines          fleet/schema.sql, fleet/store.py
-    how an assistant is connected        hosts/hook.py, then hosts/serve.py
+    retries of a fleet                   fleet/homes.py (another machine was quicker), fleet/serve.py (a job failed)
+    limits of the daemon                 daemon.py
+    how an assistant is connected        hosts/hook.py (its events), hosts/install.py, then hosts/serve.py
     what the doctor checks               openclaw/doctor.py, openclaw/graph_checks.py
 
 Outside the package: hooks/ (the plugin, in JavaScript), skills/, vault_template/.

@@ -173,6 +173,7 @@ def down_command() -> None:
         print("stopped" if was_up else "not running")
 
 
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")]
 HostArgument = Annotated[
     str | None,
     typer.Argument(metavar="[HOST]", help="claude-code, codex, opencode or gemini; nothing for OpenClaw."),
@@ -182,7 +183,7 @@ HostArgument = Annotated[
 @app.command("install")
 def install_command(
     host: HostArgument = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say each step; change nothing.")] = False,
+    dry_run: DryRunOption = False,
     nightly: Annotated[bool, typer.Option(help="Add the nightly job.")] = True,
     context_engine: Annotated[
         bool | None,
@@ -220,10 +221,7 @@ def print_steps(steps: Iterable[Step], dry_run: bool) -> None:
 
 
 @app.command("uninstall")
-def uninstall_command(
-    host: HostArgument = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say each step; change nothing.")] = False,
-) -> None:
+def uninstall_command(host: HostArgument = None, dry_run: DryRunOption = False) -> None:
     """Take OMG out of OpenClaw, or out of HOST. Your vaults stay."""
     home = load_config().home
     if host:
@@ -316,7 +314,6 @@ schedule_app = typer.Typer(
     no_args_is_help=True,
 )
 app.add_typer(schedule_app, name="schedule")
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")]
 
 
 @schedule_app.command("install")

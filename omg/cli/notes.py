@@ -380,11 +380,12 @@ def export_command(
             print(text)
 
 
+PortOption = Annotated[int, typer.Option(min=0, max=65535, help="Of 127.0.0.1. Default: any that is free.")]
+ShowOption = Annotated[bool, typer.Option("--open", help="Open it in this machine's browser.")]
+
+
 @app.command("ui")
-def ui_command(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Of 127.0.0.1. Default: any that is free.")] = 0,
-    show: Annotated[bool, typer.Option("--open", help="Open it in this machine's browser.")] = False,
-) -> None:
+def ui_command(port: PortOption = 0, show: ShowOption = False) -> None:
     """See and correct what is remembered, in a browser on this machine. Prints a link that works once; Ctrl-C ends it."""
     page_served(port, show)
 
@@ -392,8 +393,8 @@ def ui_command(
 @app.command("graph")
 def graph_command(
     id: Annotated[str | None, typer.Argument(help="A note. Default: the maps.")] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Of 127.0.0.1. Default: any that is free.")] = 0,
-    show: Annotated[bool, typer.Option("--open", help="Open it in this machine's browser.")] = False,
+    port: PortOption = 0,
+    show: ShowOption = False,
 ) -> None:
     """See a note and what is around it, in a browser: `omg ui`, begun at its graph."""
     from urllib.parse import urlencode
@@ -617,8 +618,7 @@ def unreached(what: Selection) -> list[str]:
 @app.command("reflect")
 def reflect_command(
     all_vaults: Annotated[
-        bool,
-        typer.Option("--all-vaults", help="Every graph; so it is without --identity."),
+        bool, typer.Option("--all-vaults", help="Every graph; so it is without --identity.")
     ] = False,
     since: Annotated[
         str | None,

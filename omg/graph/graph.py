@@ -39,6 +39,7 @@ from ..errors import BadInput, Locked, how_many
 from ..identity import Identity
 from ..index.index import Index
 from ..message.turn import Message, Turn, message_to_json, turn_from_json, turn_to_json
+from ..vault.files import read_if_changed
 from ..vault.vault import Vault
 from .state import (
     TEMPORARY,
@@ -70,7 +71,7 @@ class Tombstones:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self._size = -1
+        self._seen: tuple[int, int] | None = None  # inode and size of the file as it was read
         self._lines: list[tuple[str, str | None, frozenset[str]]] = []  # salt, node, sources
         self._salt = ""
 
@@ -134,23 +135,17 @@ class Tombstones:
         return hashlib.sha256(f"{self._salt if salt is None else salt}:{text}".encode()).hexdigest()[:24]
 
     def _read(self) -> None:
-        try:
-            size = self.file.stat().st_size
-        except FileNotFoundError:
-            return
-        if size == self._size:
+        if (read := read_if_changed(self.file, self._seen)) is None:
             return
         salt, lines = "", []  # type: str, list[tuple[str, str | None, frozenset[str]]]
-        for line in self.file.read_bytes().split(b"\n"):
-            value = tombstone_entry(line)
-            if value is None:
-                continue  # torn by a crash: the line was not yet a promise
+        # A line that a crash has torn was not yet a promise.
+        for value in filter(None, map(tombstone_entry, read[0].split(b"\n"))):
             if "salt" in value:
                 salt = value["salt"]
             else:
                 lines.append((salt, value.get("node"), frozenset(value["sources"])))
         # In this order: another thread never takes the half for the whole.
-        self._salt, self._lines, self._size = salt, lines, size
+        self._salt, self._lines, self._seen = salt, lines, read[1]
 
 
 def tombstone_entry(line: bytes) -> dict[str, Any] | None:
