@@ -217,6 +217,20 @@ def test_what_people_say_for_days_is_understood(said: date, expected: str, text:
     assert (" ".join(meant(text, said)) or "-") == expected
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I've got a webinar coming up on March 20, hosted by the council.",
+        "I'm worried about the policy, since it's gonna be reviewed on March 20.",
+        "I'm gonna call Linda on March 20 as Carla recommended.",
+        "I'm stressed about the launch on March 20 that Jeffrey invited me to.",
+        "I've got a flight to Toronto on March 20, and I secured a flat.",
+    ],
+)
+def test_what_another_clause_tells_says_nothing_of_a_day(text: str) -> None:
+    assert meant(text, date(2026, 3, 12)) == ["2026-03-20"]
+
+
 def test_the_ends_of_a_move_are_two_days() -> None:
     moved = resolve_dates(
         "The exam was moved from 3 December to 10 December.", date(2026, 11, 24), ahead=True

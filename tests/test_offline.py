@@ -382,6 +382,34 @@ def test_nothing_else_changes_a_note(said):
     assert all(e["op"] == "create" for e in edits(said, known=[COFFEE, DENTIST]))
 
 
+def test_a_wish_with_a_condition_takes_the_place_of_none():
+    old = note("preference", "Tags", "Always give HTML5 tag details when I ask about markup.", standing=True)
+    edit = only("Always provide detailed error messages when I ask about debugging.", known=[old])
+    assert edit["op"] == "create"
+
+
+def test_a_day_beside_a_word_for_a_correction_corrects_and_is_no_note():
+    edit = only("I'm going to Hamburg on Wednesday.", "Thursday, sorry!")
+    assert "Thursday" in edit["description"] and edit["event"]
+
+
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        ("Always provide detailed error messages when I ask about debugging issues.", "Always provide detailed error messages"),
+        ("I'll take the photos on Monday... no, Monday is a holiday and Tuesday is full.", "Take the photos"),
+    ],
+)  # fmt: skip
+def test_a_title_ends_where_a_clause_ends_and_with_no_small_word(said, title):
+    assert only(said)["title"] == title
+
+
+def test_a_sentence_that_points_back_is_quoted_with_the_one_before_it():
+    told = only("The gateway is finished. I decided to deploy it on port 5001.")
+    assert told["description"] == "The gateway is finished. I decided to deploy it on port 5001."
+    assert told["title"] == "Decided to deploy it on port 5001"
+
+
 def test_a_repeat_adds_its_source():
     assert only("I love sushi.", "As I said, I love sushi.")["sources"] == ["m1", "m2"]
 

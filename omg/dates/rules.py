@@ -134,7 +134,7 @@ INTENT = re.compile(
     re.I,
 )
 AHEAD = re.compile(
-    INTENT.pattern + r"|\b(?:must|should|ha(?:ve|s) to|gotta|let['’]s|remind|upcoming|see you"
+    INTENT.pattern + r"|\b(?:must|should|ha(?:ve|s) to|gotta|let['’]s|remind|(?:up)?coming(?: up)?|see you"
     r"|leaves|departs|arrives|starts|begins|expires|takes (?:place|off)"  # as timetables say it
     r"|excited|wait|(?:can|could) (?:we|you|i)|(?:i['’]m|we['’]re|is|are|am) \w+ing)\b",
     re.I,
@@ -163,6 +163,9 @@ PRESENT = re.compile(r"(?:\b(?:is|are)|['’](?:s|re))\s+(?P<from>from\s+)?(?:(?
 SINCE = re.compile(r"\bsince\b(?! then\b)[^,;:.?!]*$", re.I)
 FINITE = re.compile(r"was|were|did|didn['’]t|went|came|saw|took|gave|ate|wrote|knew|drove|flew", re.I)
 BORDER = re.compile(r"[,;:—–(]|\b(?:and|but|so|because|which|after|when|as)\b", re.I)
+# A verb that tells how things stand: what another clause tells says nothing of the day.
+NOW = re.compile(r"\b(?:i|we|you|they|he|she|it|there)(?:['’](?:m|re|ve got)| am| are| have got)\b", re.I)
+LATER_CLAUSE = re.compile(BORDER.pattern + r"|\b(?:that|where|since)\b", re.I)
 CLAUSE = re.compile(
     BORDER.pattern + r"|\b(?:i|we|he|she|they|who|has|have)\s+(?:\w+ly\s+)?\Z",
     re.I,
@@ -186,9 +189,18 @@ def sentence_around(text: str, start: int, end: int) -> tuple[str, str]:
 def tense_of(text: str, start: int, end: int) -> str:
     """Whether the sentence looks "ahead", "behind", or neither: "". Where it does both, the nearest verb decides."""
     before, after = sentence_around(text, start, end)
-    sentence, at = f"{before} {after}", len(before)
-    if SINCE.search(before):
+    if (since := SINCE.search(before)) and not AHEAD.search(since[0]):
         return "behind"
+    if border := LATER_CLAUSE.search(after):  # "gonna call her on May 5, as Carla recommended"
+        tense = tense_between(before, after[: border.start()])
+        if tense or NOW.search(before):
+            return tense
+    return tense_between(before, after)
+
+
+def tense_between(before: str, after: str) -> str:
+    """The tense of what stands before and after a date."""
+    sentence, at = f"{before} {after}", len(before)
     ahead = [m.span() for m in (*AHEAD.finditer(sentence), *ARRANGED.finditer(before))]
     # "Booked the van: 19 December" names the day of what was booked, not the day of the booking.
     since = max(before.rfind(": "), 0)
@@ -197,7 +209,7 @@ def tense_of(text: str, start: int, end: int) -> str:
         if any({m[0][:-1], m[0][:-2]} & bases() for m in PRESENT_VERB.finditer(before, clause)):
             since = max(since, clause)
     behind = [m.span() for m in BEHIND.finditer(sentence, since) if is_past_tense(sentence, m, ahead)]
-    if not ahead and (m := PRESENT.search(before)) and (not m["from"] or TO.search(text, start, end + 6)):
+    if not ahead and (m := PRESENT.search(before)) and (not m["from"] or re.match(r"\s+to\b", after)):
         return "ahead"
     if not ahead or not behind:
         return "ahead" if ahead else "behind" if behind else ""

@@ -134,7 +134,9 @@ def names_of_titles(notes: Iterable[Entry]) -> Iterator[Name]:
         title = tuple(singular_form(w.lower()) for w in WORD.findall(entry.title))
         whole = sum(len(w) >= NAME_LETTERS and w not in DULL for w in title) > 1
         phrases = {title} if whole and not DOING.match(entry.title) else set()
-        for phrase in phrases | set(phrases_in(entry.title)):
+        if not entry.standing:  # "Always include" names no thing
+            phrases |= set(phrases_in(entry.title))
+        for phrase in phrases:
             homes[phrase].append((len(title) - len(phrase), entry))
     for phrase, found in homes.items():
         found.sort(key=lambda f: (f[0], TYPES.index(f[1].type), str(f[1].created), f[1].path))

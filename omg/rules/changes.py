@@ -82,12 +82,10 @@ def correction_in(text: str, said: date) -> Correction | None:
         return made
     said_plainly = straight(text)
     days = named_days(said_plainly, said)
-    if (
-        len(days) == 1
-        and MOVED.search(said_plainly)
-        and not told_words(MOVED.sub("", without(said_plainly, days[0])))
-    ):
-        return Correction(days[0].phrase, day=days[0])  # "It was moved to 10 December"
+    says_so = re.compile(rf"{MOVED.pattern}|\b(?:{cue('right').pattern})\b", re.I)
+    rest = says_so.sub("", without(said_plainly, days[0])) if len(days) == 1 else said_plainly
+    if rest != said_plainly and says_so.search(said_plainly) and not told_words(rest):
+        return Correction(days[0].phrase, day=days[0])  # "It was moved to 10 December", "Thursday, sorry!"
     opened = re.compile(rf"(?:(?:{cue('right').pattern})[,.:;!\s—–-]+)+", re.I)
     opener = opened.match(said_plainly)
     if not opener:

@@ -29,7 +29,7 @@ TYPES = {  # kind → type of note
     "fact": "fact",  # what they ask to remember
 }
 SPACED = ("en", "de", "es", "fr")
-WHOLE_WORDS = frozenset(("me", "subject", "yearly", "length", "closing", "not"))
+WHOLE_WORDS = frozenset(("me", "subject", "yearly", "length", "closing", "not", "condition", "back"))
 LONGEST_SENTENCE = 400  # characters; what is longer is pasted or dictated, and no sentence
 # Beyond so many characters only a message's beginning and end may be its sender's own words.
 OWN_CHARS = 4_000

@@ -20,6 +20,7 @@ from ..message.turn import Message
 from ..text.words import denies, split_sentences, told_words
 from .changes import Correction, correction_in
 from .kinds import (
+    LONGEST_SENTENCE,
     TYPES,
     after_lead,
     cue,
@@ -120,6 +121,9 @@ OfflineReply = dict[str, Any]
 # Characters of a message that a person surely typed: more may be somebody else's text, and gives no traits. Notes that one
 # message gives at the most.
 TYPED_CHARS, MOST_OF_A_MESSAGE = 1_500, 20
+NAMED_BEFORE = (
+    2  # words of a sentence that may not yet have named what its pronoun stands for: "decided to deploy it"
+)
 GROUNDED = 0.6  # of a small model's words that must stand in the message
 # Of the words of the shorter in the longer (if they name one day), and how long it is beside it: both say the same.
 SAME, SAME_DAY, ALIKE = 0.8, 0.5, 0.5
@@ -219,14 +223,17 @@ class OfflineObserver:
         if takes_back(statements_in(m.text, m.material)):
             self.drafts = [d for d in self.drafts if not d.sources or d.sources[-1] not in self.last]
             return
-        here = len(self.drafts)
+        here, before = len(self.drafts), ""
         for statement in own_statements(m.text, m.material):
             if len(self.drafts) - here >= MOST_OF_A_MESSAGE:
                 break
-            self.read_statement(statement, m, handle)
+            noted = len(self.drafts)
+            self.read_statement(statement, m, handle, before)
+            before = statement.text if len(self.drafts) == noted else ""
         self.last = {handle}
 
-    def read_statement(self, statement: Statement, m: Message, handle: str) -> None:
+    def read_statement(self, statement: Statement, m: Message, handle: str, before: str) -> None:
+        """Add the note that *statement* earns; with the sentence *before* it, to which it may point back."""
         day = day_of_ms(m.timestamp, self.zone)
         text = " ".join(without_question(statement.text).split())
         if (made := correction_in(text, day)) and self.put_right(made, text, day, m, handle):
@@ -241,6 +248,9 @@ class OfflineObserver:
             return
         if not kind and tells(text):
             kind, at = "event", after_lead(straight(text))
+        if kind and points_back(text) and len(before) + len(text) < LONGEST_SENTENCE:
+            before = " ".join(without_question(before).split())
+            text, at = f"{before} {text}".strip(), at + len(before) + bool(before)
         if kind:
             self.add(text, (kind, at), m, handle)
 
@@ -334,6 +344,12 @@ def known_draft(e: Entry, handle: str) -> Draft:
     )
 
 
+def points_back(text: str) -> bool:
+    """Whether *text* speaks of somebody or something that it has not named."""
+    m = holds("back", straight(text))
+    return m is not None and len(told_words(text[: m.start()])) <= NAMED_BEFORE
+
+
 def takes_back(said: Sequence[Statement]) -> bool:
     """Whether a message does nothing but take back what was said before it: "I was just kidding." """
     return bool(said) and all(s.governed == "refused" and len(told_words(s.text)) <= 2 for s in said)
@@ -364,12 +380,17 @@ def numbers(draft: Draft) -> set[str]:
     return set(re.findall(r"\d+", without_days(draft)))
 
 
+def on_every_answer(wish: Draft) -> bool:
+    """Whether *wish* has no condition: "keep it short", but not "detailed error messages when I ask about debugging"."""
+    return not holds("condition", wish.description)
+
+
 def turns_round(new: Draft, old: Draft) -> bool:
     """Whether the standing wish *new* takes the place of *old*: both say how long answers are, or one denies the other."""
     if not new.standing or old.type != "preference" or new.who != old.who:
         return False
     one, two = told_words(new.description), told_words(old.description)
     if holds("length", new.description) and holds("length", old.description):
-        return old.standing or len(two) <= 2
+        return (old.standing or len(two) <= 2) and all(map(on_every_answer, (new, old)))
     opposed = denies(new.description) != denies(old.description)
     return old.standing and opposed and len(one & two) >= ALIKE * min(len(one), len(two)) > 0

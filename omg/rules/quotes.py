@@ -12,10 +12,11 @@ from datetime import date, timedelta
 
 from ..dates.days import span_text
 from ..dates.rules import ARRANGED, MOVED, When, resolve_dates, tense_of
-from ..text.words import cut_text
+from ..text.words import STOP, cut_text
 from .kinds import CLAUSE, cue, holds, straight
 
 TITLE_CHARS = 50  # what the name of a file holds
+SHORTEST = 10  # of the title of a clause that more than one day was taken from
 SMALL = 2  # letters of a word that a title does not end with
 LONGEST_EVENT = 366  # days
 # A day that the sentence says something else of: "not on Monday", "since May", and a name: "a boat called Friday"
@@ -106,6 +107,11 @@ def person_in(text: str, at: int) -> str:
     return name[:1].upper() + name[1:]
 
 
+def ends_badly(word: str) -> bool:
+    """Whether a title that was cut should not end with *word*."""
+    return word.lower() in STOP or (word.islower() and len(word) <= SMALL)
+
+
 def title_of(text: str, at: int, days: Sequence[When]) -> str:
     """A title of *text*'s own words: of the clause that begins at *at*, without "I" and without its days."""
     out, end = "", at
@@ -118,13 +124,14 @@ def title_of(text: str, at: int, days: Sequence[When]) -> str:
     if m := cue("subject").match(straight(said)):
         rest = said[m.end() :].lstrip()
         said = rest if len(rest.split()) > 1 or len(rest) > 3 else said
-    border = next(
-        (m.start() for m in CLAUSE.finditer(said) if len(said[: m.start()]) > TITLE_CHARS // 2), None
-    )
+    least = (
+        TITLE_CHARS // 2 if len(days) < 2 else SHORTEST
+    )  # what is told of the second day is another clause
+    border = next((m.start() for m in CLAUSE.finditer(said) if m.start() > least), None)
     said = said[:border] if border and border <= TITLE_CHARS else said
     cut = cut_text(said, TITLE_CHARS).rstrip("….") if len(said) > TITLE_CHARS else said
     kept = cut.strip(" .,;:!?-–—\"'“”„«»()*_。，！").split(" ")
-    while (days or cut != said) and len(kept) > 2 and kept[-1].islower() and len(kept[-1]) <= SMALL:
+    while (days or cut != said) and len(kept) > 2 and ends_badly(kept[-1]):
         kept.pop()
     title = " ".join(kept).strip(" ,;:-–—")
     return title[:1].upper() + title[1:]
