@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_window import SESSION, Talk, long_talk, remembered_talk
-from test_window import talk as talk
+from test_context import SESSION, Talk, long_talk, remembered_talk
+from test_context import talk as talk
 
 from omg.config import Context
 from omg.context import Cut, cut_context, tokens_of

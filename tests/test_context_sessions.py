@@ -6,8 +6,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from test_window import ASKED, PLUMBER, SESSION, Talk, long_talk, remembered_talk
-from test_window import talk as talk
+from test_context import ASKED, PLUMBER, SESSION, Talk, long_talk, remembered_talk
+from test_context import talk as talk
 
 from omg.config import Identities
 
