@@ -635,5 +635,7 @@ def test_a_note_that_rests_on_one_that_was_replaced_says_so(graph: Graph, links_
     assert (
         "commute — Takes the tram to the Acme office. (said 1 week ago, mentions job, no longer so)" in told
     )
-    put(graph, replace(job, status="active", superseded_by=None))
+    put(graph, replace(commute, links=(*commute.links, "nodes/fact/new-job")))  # it knows already
     assert "no longer so" not in preview(graph, "How do I get to the office?", OWN, NOW, config()).prompt
+    put(graph, node("fact", "new-job", "Works at Borealis, no longer at [[nodes/fact/job]]."))
+    assert "mentions" not in preview(graph, "Who is it that I work at, Borealis?", OWN, NOW, config()).prompt

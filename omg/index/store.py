@@ -579,7 +579,7 @@ def entries_where(db: sqlite3.Connection, where: str, values: Iterable[object]) 
     """The notes for which *where* holds, by row, in the order of their paths."""
     rows = db.execute(f"select {COLUMNS} from note {where} order by path", tuple(values)).fetchall()
     select = (
-        "select link.rowid, src, path, status = 'superseded' from link join note on note.id = dst"
+        "select link.rowid, src, path, superseded_by from link join note on note.id = dst"
         f" where kind in ({PROSE}, {LINK})"
     )
     found = (
@@ -587,9 +587,9 @@ def entries_where(db: sqlite3.Connection, where: str, values: Iterable[object]) 
         if len(rows) > MANY
         else rows_of(db, f"{select} and src in", [row[0] for row in rows])
     )
-    links: dict[int, dict[str, bool]] = {}
-    for _, src, path, replaced in sorted(found):
-        links.setdefault(src, {})[path] = bool(replaced)
+    links: dict[int, dict[str, str | None]] = {}
+    for _, src, path, successor in sorted(found):
+        links.setdefault(src, {})[path] = successor
     against = contradictions(db) if rows else {}
     none: tuple[tuple[str, ...], bool] = (), False
     short = short_names(db, [(row[0], row[1]) for row in rows]) if len(rows) <= MANY else {}
@@ -619,13 +619,14 @@ def contradictions(db: sqlite3.Connection) -> dict[int, tuple[tuple[str, ...], b
 
 
 def entry_of_row(
-    row: tuple[Any, ...], links: Mapping[str, bool], against: tuple[tuple[str, ...], bool], short: str
+    row: tuple[Any, ...], links: Mapping[str, str | None], against: tuple[tuple[str, ...], bool], short: str
 ) -> Entry:
-    """*row*: COLUMNS, which are in the order of Entry's fields. *links*: of each path whether another note has replaced it."""
+    """*row*: COLUMNS, which are in the order of Entry's fields. *links*: path → the note that replaced it."""
     _, *texts, pinned, loop, event, created, updated, origin, successor, tags, mtime, standing = row
     days = (day and dt.date.fromisoformat(day) for day in (created, updated))
     marks = () if tags == "[]" else tuple(json.loads(tags))
     first = (*texts, bool(pinned), loop, event, *days, origin, successor)
-    outdated = tuple(path for path, replaced in links.items() if replaced)
+    known = {None, row[1], *links}  # what it replaced itself it mentions as such
+    outdated = tuple(path for path, successor in links.items() if successor not in known)
     values: tuple[Any, ...] = (*first, tuple(links), marks, mtime, bool(standing), *against, outdated, short)
     return Entry(*values)
