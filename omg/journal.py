@@ -36,7 +36,7 @@ from typing import Any
 from .errors import BadInput, BadNode, NotFound, OutsideVault, Stale
 from .graph.graph import Graph
 from .graph.state import SessionState, State, set_aside_damaged, write_private
-from .node.markdown import with_generated_block
+from .node.markdown import told_in, with_generated_block
 from .node.note import amend_text, parse_node
 
 KEPT_DAYS = 30  # how far `omg undo` and `omg history` reach back
@@ -180,9 +180,14 @@ def close(file: Path, receipt: Receipt) -> None:
 
 
 def remade(change: Change) -> bool:
-    """Whether a map, the index or Now was only rewritten; a new or removed one counts as a change."""
+    """
+    Whether a map, the index or Now was only made anew. One that is new or removed counts as a change, and so does what a
+    model tells on it.
+    """
     page = change.path in ("index", "now") or change.path.startswith("mocs/")
-    return page and change.rebase.block is not None and None not in (change.before, change.after)
+    if not page or change.rebase.block is None or change.before is None or change.after is None:
+        return False
+    return told_in(change.before) == told_in(change.after)
 
 
 def expire(folder: Path) -> None:

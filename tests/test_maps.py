@@ -18,6 +18,7 @@ from planted import graph_of, note, put
 
 from omg import Memory
 from omg.config import Reflection, load_config
+from omg.curate import take_back
 from omg.graph.graph import Graph
 from omg.graph.state import SessionState
 from omg.index.store import Entry
@@ -470,6 +471,31 @@ def test_a_sentence_goes_when_its_note_changes_and_the_others_stay(boat: Graph) 
     night_of(boat)
     assert block(boat, BOAT).startswith("5 notes.")
     assert boat.vault.read(BOAT).description == "Ines sold the boat."
+
+
+def test_what_is_forgotten_leaves_the_sentences_of_maps_and_a_project_takes_its_map_along(home: Path) -> None:
+    with Memory(home, embed=None, clock=lambda: AT) as memory:
+        graph = graph_of(memory)
+        put(graph, *boat_notes())
+        night_of(graph, Telling({"Boat": {"sentences": [REPAIR, OAK]}}))
+        memory.refresh(graph)
+        memory.forget("nodes/decision/oak")
+        assert block(graph, BOAT).startswith("Ines is repairing") and "lasts" not in graph.vault.text(BOAT)
+        memory.forget("nodes/project/boat")
+        assert graph.vault.bytes(BOAT) is None
+        assert not [p for p in graph.vault.paths() if "old wooden boat" in graph.vault.text(p)]
+
+
+def test_an_undone_night_takes_its_sentences_back_and_they_are_not_told_again(boat: Graph) -> None:
+    night_of(boat)
+    before = boat.vault.text(BOAT)
+    model = Telling({"Boat": {"sentences": [REPAIR, OAK]}})
+    done = night_of(boat, model, AT + timedelta(days=1))
+    assert done.receipt is not None and boat.vault.text(BOAT) != before
+    take_back(boat, done.receipt.id, AT + timedelta(days=2))
+    assert boat.vault.text(BOAT) == before
+    night_of(boat, model, AT + timedelta(days=3))
+    assert boat.vault.text(BOAT) == before and len(model.asked) == 1
 
 
 @pytest.mark.parametrize("raw", ["no JSON", '{"maps": "none"}', '{"edits": []}'])

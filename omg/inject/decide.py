@@ -319,7 +319,7 @@ def topics_of(graph: Graph, hits: Sequence[Hit], named: Mapping[str, float]) -> 
     if lists := [moc for moc, share in named.items() if share >= SURE and not is_topic(moc)]:
         entries = [e for e in graph.index.entries(type="moc") if above_topic(e) in lists]
     else:
-        paths = dict.fromkeys([*filter(is_topic, named), *best])
+        paths = [*dict.fromkeys([*filter(is_topic, named), *best])][: 2 * MAPS_GIVEN]
         entries = [e for e in map(graph.index.entry, paths) if e]
     score = max((hit.score for hit in hits), default=1.0)
     most = MANY_NOTES if lists else MAPS_GIVEN

@@ -447,6 +447,16 @@ def sections_of(text: str) -> list[Section]:
     ]
 
 
+# What a model told of a map, at the top of its block: its sentences, and a mark for each (plan/pages.py).
+TOLD = re.compile(r"\A((?:.+\n)+)%% told ([\w ]+) %%(?:\n|\Z)")
+
+
+def told_in(text: str) -> str:
+    """What a model told on the page *text*; "" where none did."""
+    found = TOLD.match(generated_block(text) or "")
+    return found[0] if found else ""
+
+
 def generated_block(text: str) -> str | None:
     """The lines between the markers, joined by LF; None if there is not exactly one pair of them."""
     span = between_markers(text)

@@ -28,6 +28,7 @@ from ..journal import Change, Rebase
 from ..node.markdown import (
     BEGIN,
     END,
+    TOLD,
     generated_block,
     link_targets,
     slugify,
@@ -115,9 +116,6 @@ def about_topic(path: str, entries: Sequence[Entry]) -> str:
 # --- What a model told of a map at night: a sentence a line at the top of the block, and below them a mark for each, by
 # which it is known whether its notes still say what they said then. A sentence of which a note has changed or gone is
 # left out when the map is made anew.
-
-
-TOLD = re.compile(r"\A((?:.+\n)+)%% told ([\da-f ]+) %%(?:\n|\Z)")
 
 
 def told_block(sentences: Sequence[str], on_map: Mapping[str, Entry]) -> str:
@@ -483,12 +481,14 @@ class MapPages:
             return None
         else:
             after = with_generated_block(before, inner)
-        if after == before:
-            return None
+        if after == before:  # a day alone is no change
+            head = {key: value for key, value in (head or {}).items() if key == "description"}
         if head:
             with suppress(BadNode):  # a person's head that cannot be read stays as it is
                 theirs = self.graph.vault.theirs(now) if now else ()
                 after = with_properties(after, {key: head[key] for key in head if key not in theirs})
+        if after == before:
+            return None
         return Change(path, before, after, Rebase(block=inner))
 
     def text(self, path: str) -> str:
