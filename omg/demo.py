@@ -15,7 +15,6 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
@@ -50,7 +49,7 @@ PROMPTS = (
     ("Which paper do I take, and what does the shop ask for it?", DEMO_SESSION),
     ("When is the dinner, and who eats no meat?", GROUP_SESSION),
 )
-LINES = {"standing": 7, "prompt": 2, "night": 6, "history": 2}  # of each part that are shown at most
+LINES = {"standing": 4, "prompt": 3, "night": 6, "history": 2}  # of each part that are shown at most
 LABEL = 12  # columns of what a line is about
 PIPED_COLUMNS = 200
 
@@ -170,13 +169,6 @@ class Story:
         left = [f for f in files if SECRET.encode() in f.read_bytes()]
         return len(gone.paths), len(gone.messages), len(left)
 
-    def maps(self) -> list[str]:
-        """Each map with its number of notes."""
-        entries = self.graph.index.entries()
-        filed = Counter(link for e in entries if e.path.startswith("nodes/") for link in e.links)
-        pages = [e for e in entries if e.path.startswith("mocs/") and filed[e.path]]
-        return [f"{page.title} {filed[page.path]}" for page in pages]
-
     def given(self) -> Iterator[tuple[str, str, Given]]:
         """The prompts, who asks them, and what each is given."""
         self.now[0] = NIGHT + timedelta(hours=6)
@@ -184,10 +176,12 @@ class Story:
             piece = self.memory.inject(prompt, session=f"{session}:thread:demo", dry_run=True)
             standing = items_of(piece.system)
             # A line of `system` that `prompt` adds to stands there alone: what `prompt` gives comes first.
-            found = [hit.entry.short for hit in self.memory.search(prompt, session=session)]
-            lines = [line for line in (*standing, *items_of(piece.prompt)) if " — " in line or ": " in line]
+            hits = self.memory.search(prompt, session=session)
+            found = [hit.entry.short for hit in hits if hit.entry.type != "reflection"]
+            given = [line for line in items_of(piece.prompt) if " — " in line or ": " in line]
+            lines = [*standing, *given]
             named = [line for short in found for line in lines if line.startswith(f"{short} ")]
-            bearing = [*dict.fromkeys([*named, *items_of(piece.prompt)])]
+            bearing = [*dict.fromkeys([*named, *given])]
             yield (
                 prompt,
                 "the group" if session == GROUP_SESSION else "Nora",
@@ -244,26 +238,29 @@ def run_demo(folder: Path | None, *, offline: bool = False) -> None:
 
 
 def show(story: Story, console: Console, *, offline: bool) -> None:
-    how = "rules and no model" if offline else "a careful model's recorded replies, no key"
-    title = f"Three weeks of Nora, an illustrator, and her agent: {how}, no network"
+    how = "by rules and no model" if offline else "with the replies that a strong model once gave, replayed"
+    title = f"Three weeks of Nora, an illustrator, and her agent, {how}: no key, no network"
     console.print(Text(title, style="bold"), soft_wrap=True)
     show_days(story, console)
     show_notes(story, console)
     story.sleep()
-    heading(console, f"The night of {NIGHT:%d %B}: {story.night['headline']}")
+    heading(console, f"What the night of {NIGHT:%d %B} puts in order")
     for line in map(without_links, story.night["summary"][: LINES["night"]]):
         put(console, "", line)
-    put(console, "", f"Maps: {', '.join(story.maps())}")
     heading(console, "What you can take back")
     back, again = story.undo_twice()
     put(
         console,
         "undo",
-        f"the night is taken back ({how_many(back, 'file')}), then that is undone, too ({again})",
+        f"{how_many(back, 'file')} are again as before the night; undone itself, the night is there again ({again})",
     )
     notes, messages, left = story.forget()
-    gone = f"{how_many(notes, 'note')} and {how_many(messages, 'message')} go"
-    put(console, "forget", f"“{SECRET}”, told in confidence: {gone}; the name stands in {left} files now")
+    gone = f"{how_many(notes, 'note')} and {how_many(messages, 'message')} are removed"
+    put(
+        console,
+        "forget",
+        f"“{SECRET}”, told in confidence: {gone}; the name is left in {how_many(left, 'file')}",
+    )
     show_slices(story, console)
 
 
@@ -273,7 +270,7 @@ def show_days(story: Story, console: Console) -> None:
         said = f"{name:<14} {how_many(messages, 'message'):<12} {how_many(notes, 'note')} written or changed"
         put(console, f"{day:%a %d %b}", said)
     story.write_by_hand()
-    put(console, f"{story.now[0]:%a %d %b}", f"{'by hand':<14} Nora writes  {BY_HAND[2]}")
+    put(console, f"{story.now[0]:%a %d %b}", f"{'by hand':<14} Nora adds a note: {BY_HAND[2]}")
 
 
 def show_notes(story: Story, console: Console) -> None:
@@ -290,11 +287,14 @@ def show_notes(story: Story, console: Console) -> None:
     put(
         console,
         "page",
-        f"“{LIE}”, a web page tells her agent of Nora's orders: {how_many(len(lies), 'note')} of it",
+        f"A web page told her agent that Nora's orders are “{LIE}”: {how_many(len(lies), 'note')} say so",
     )
     for note in [n for n in notes if n.origin == "tool" and PAGE in n.description][:1]:
         put(
-            console, "", f"what it says of its wares is marked as the page's: {note.description}", style="dim"
+            console,
+            "",
+            f"what it says of its wares is kept as the page's word: {note.description}",
+            style="dim",
         )
 
 
@@ -303,13 +303,13 @@ def show_slices(story: Story, console: Console) -> None:
         pass
     for n, (prompt, whose, given) in enumerate(story.given()):
         if not n:
-            heading(console, "What every prompt of Nora's is given, the first lines of it")
+            heading(console, "What every prompt of Nora's is given: the first notes of it")
             for line in given.standing[: LINES["standing"]]:
-                put(console, "", line)
-            heading(console, "What bears on each of four prompts, of what it is given")
-        put(console, whose, f"“{prompt}”  {given.tokens} tokens", style="bold")
+                put(console, "", without_name(line))
+            heading(console, "Four prompts, and the first notes that each is given because of what it asks")
+        put(console, whose, f"“{prompt}”  {given.tokens} tokens of memory in all", style="bold")
         for line in given.bearing[: LINES["prompt"]]:
-            put(console, "", line)
+            put(console, "", without_name(line))
 
 
 def history_of(note: Node) -> list[str]:
@@ -320,6 +320,11 @@ def history_of(note: Node) -> list[str]:
 def items_of(text: str) -> list[str]:
     """The list items of a slice, without the headings and remarks around them."""
     return [without_links(line[2:]) for line in text.splitlines() if line.startswith("- ")]
+
+
+def without_name(line: str) -> str:
+    """*line* without the short name by which the agent opens the note."""
+    return re.sub(r"^\S+ — ", "", line)
 
 
 def without_links(line: str) -> str:
