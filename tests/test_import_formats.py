@@ -445,6 +445,24 @@ def test_markdown_memories_are_the_assistants_claims_dated_by_their_file(tmp_pat
     assert (days["Bought a boat."], days["Likes green tea #x"]) == (at("2025-03-01"), at("2025-02-03"))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- Has a boat.\n---\nLikes tea: green.\n---\n- Likes jam.\n",
+        "---\ntags: [a\n- Has a boat.\n- Likes tea.\n- Likes jam.\n",
+        "---\n- Has a boat.\n- Likes tea.\n---\n- Likes jam.\n",
+        "---\ntitle: x\n---\n- Has a boat.\n---\n- Likes tea.\n-----\n- Likes jam.\n",
+        f"---\na: {'[' * 100_000}\n---\n- Has a boat.\n- Likes tea.\n- Likes jam.\n",
+    ],
+    ids=["rules-without-a-head", "head-without-an-end", "list-for-a-head", "rules-below-a-head", "deep-head"],
+)
+def test_of_a_markdown_memory_no_line_is_taken_for_a_head_that_is_none(tmp_path, text):
+    (tmp_path / "MEMORY.md").write_text(text)
+    said, _, _ = read(tmp_path)
+    for words in ("Has a boat", "Likes tea", "Likes jam"):
+        assert any(text.startswith(words) for _, text in said)
+
+
 # --- traps of all
 
 

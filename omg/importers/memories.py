@@ -28,7 +28,12 @@ CATEGORY = re.compile(r"(\s*[-*]\s+)\[[\w -]{2,}\]\s+")
 
 
 class Head(frontmatter.YAMLHandler):  # type: ignore[misc]  # python-frontmatter has no types
-    """YAML as OMG's own notes have it: PyYAML's parser in C ends the process at a head of 100,000 brackets."""
+    """
+    YAML as OMG's own notes have it: a head is between two lines of three hyphens, and PyYAML's parser in C, which ends the
+    process at a head of 100,000 brackets, is not asked.
+    """
+
+    FM_BOUNDARY = re.compile(r"^---[ \t]*$", re.M)
 
     def load(self, fm: str, **kwargs: object) -> Any:
         return load_properties(fm)
@@ -41,9 +46,10 @@ def read_memory(path: Path, since: int, reading: ReadingProgress) -> Sessions:
     except UnicodeDecodeError:
         reading.skipped.append(f"{path}: is not UTF-8; convert the file, as with `iconv -f CP1252 -t UTF-8`")
         return
-    properties, body = dict[str, object](), text
+    properties, body, head = dict[str, object](), text, Head()
     with suppress(BadNode):  # properties that cannot be read count as text
-        properties, body = frontmatter.parse(text, handler=Head())
+        if head.detect(text):  # else two lines of hyphens further below would count as one
+            properties, body = frontmatter.parse(text, handler=head)
     noon = datetime.combine(day_of(path, properties), time(12), UTC)
     at_ms = round(noon.timestamp() * 1000)
     said: dict[str, int] = {}
