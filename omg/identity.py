@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
+from .text.characters import plain_form
+
 Scope = Literal["dm", "group", "global"]
 OWNER = "owner"  # the name in [identity.links] that means the main session
 DIRECT = frozenset(("direct", "dm"))
@@ -122,11 +124,12 @@ def person_label(people: dict[str, list[str]], group: str, name: str, sender_id:
     first, space, rest = " ".join(name.split()).partition(" ")
     if not first or not sender_id:
         return name
-    senders = people.setdefault(hashed(first.casefold()), [])
+    bare = re.sub(r"-\d+$", "", first)  # "Ann-2" may be nobody's own name
+    senders = people.setdefault(hashed(plain_form(bare).casefold()), [])
     if (sender := hashed(sender_id)) not in senders:
         senders.append(sender)
     number = senders.index(sender) + 1
-    return name if number == 1 else f"{first}-{number}{space}{rest}"
+    return name if number == 1 and first == bare else f"{bare}-{number}{space}{rest}"
 
 
 def speaker_decides(session_key: str) -> bool:

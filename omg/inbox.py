@@ -36,7 +36,7 @@ from .errors import OmgError
 from .graph.graph import GRAPH_MARK, Graph
 from .graph.state import State, append_lines, write_private
 from .message.drop import SLACK_MS, Writes, clean_entries, folded_path
-from .message.turn import Message, Turn
+from .message.turn import Message, Turn, material_in
 from .node.markdown import HISTORY_HEADING
 from .node.note import Node, parse_node
 from .text.words import without_list_mark
@@ -237,11 +237,13 @@ def note_messages(node: Node, said_ms: int, *, agents: bool) -> tuple[Message, .
     """
     if (is_placed(node) and not agents) or node.full_body.lstrip().startswith(MEANT):
         return ()
-    texts = paragraphs(node)
     # The words are the page's, so each paragraph is marked as a quotation.
-    if is_clipped(node):
-        texts = ["\n".join(f"> {line}" for line in text.split("\n")) for text in texts]
+    texts = [*map(quoted, paragraphs(node))] if is_clipped(node) else paragraphs(node)
     return inbox_messages("assistant" if agents else "user", node.path, texts, said_ms)
+
+
+def quoted(text: str) -> str:
+    return "\n".join(f"> {line}" for line in text.split("\n"))
 
 
 def is_clipped(node: Node) -> bool:
@@ -251,16 +253,23 @@ def is_clipped(node: Node) -> bool:
 
 
 def paragraphs(node: Node) -> list[str]:
-    """What a person wrote, in blocks; a heading goes with what is below it."""
+    """
+    What a person wrote, in blocks; a heading goes with what is below it. A block of what the file passes on (a mail, code)
+    is marked as a quotation, if it does not show that by itself.
+    """
     body = node.full_body.partition(f"{HISTORY_HEADING}\n")[0].replace("\r\n", "\n")
     found: list[str] = []
-    above = ""
-    for part in re.split(r"\n\s*\n", body.strip()):
+    above, at, body = "", 0, body.strip()
+    material = material_in(body)
+    for part in re.split(r"\n\s*\n", body):
         text = part.strip()
+        at = body.index(text, at)
+        within = any(s.start <= at and at + len(text) <= s.end for s in material)
+        passed_on = within and not any(s.end - s.start == len(text) for s in material_in(text))
         if text and "\n" not in text and text.startswith("#"):
             above = f"{above}\n{text}".strip()
         elif text:
-            found.append(f"{above}\n{text}".strip())
+            found.append(f"{above}\n{quoted(text) if passed_on else text}".strip())
             above = ""
     return [*found, above] if above else found
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 
 from .check import Claim, Verdict
-from .message.statements import statements_of
+from .message.statements import SAYING, statements_of
 from .message.turn import Message
 from .message.wording import Tokens, tokens_of
 from .node.note import Source
 from .plan.drafts import NEEDS_USER, PERSONS
 from .plan.edits import Edit, one_line, short_title
-from .text.words import cut_text, split_sentences, told_words
+from .text.words import cut_text, denies, split_sentences, told_words
 
 # --- Who an edit comes from, by the messages that it cites, and what it may become then.
 #
@@ -90,13 +90,17 @@ def source_name(message: Message, messages: Sequence[Message]) -> str:
     return f"A page ({address})" if address else f"The tool {message.tool or 'that was called'}"
 
 
+LEAD_CHARS = 60  # in which a text names who says it
 ADDRESS = re.compile(r"https?://(?:www\.)?([\w.-]{3,80})")
 
 
 def as_claim_of(source: str, text: str) -> str:
-    """*text* told as what *source* says, unless it names the source itself."""
+    """*text* told as what *source* says, which "According to …" at its beginning may do by itself."""
     named = re.search(r"\(([^()]+)\)", source)
-    return text if text.startswith(source) or (named and named[1] in text) else f"{source} says: {text}"
+    lead = text[:LEAD_CHARS]
+    if text.startswith(f"{source} says") or (SAYING.match(text) and named and named[1] in lead):
+        return text
+    return f"{source}: {text}" if SAYING.search(lead) else f"{source} says: {text}"
 
 
 # --- What a person said in their own words needs no check.
@@ -105,6 +109,7 @@ def as_claim_of(source: str, text: str) -> str:
 NEAR = (
     0.6  # of a statement's words: a sentence that is quoted for it, or that the assistant said, has as many
 )
+HEARD = 0.4  # of the words of what the assistant is told to have said
 QUOTE_CHARS = 400  # of a sentence that is quoted
 QUOTE_END = "”"
 
@@ -124,7 +129,7 @@ class OwnWords:
     """What the persons of some messages said, to be compared whole."""
 
     worded: frozenset[Tokens]
-    telling: frozenset[str]
+    statements: tuple[str, ...]
     sender: str
 
     @classmethod
@@ -133,8 +138,7 @@ class OwnWords:
         names = {m.sender for m, _ in said}
         # In a message of several lines something may be pasted that shows no sign of it.
         worded = frozenset(as_worded(text, m.sender) for m, text in said if "\n" not in m.text.strip())
-        telling = frozenset(word for _, text in said for word in told_words(text))
-        return cls(worded, telling, names.pop() if len(names) == 1 else "")
+        return cls(worded, tuple(text for _, text in said), names.pop() if len(names) == 1 else "")
 
     def hold(self, text: str) -> bool:
         """Whether *text* is one of their statements, word for word but for who speaks."""
@@ -171,7 +175,11 @@ def claims_of(proposed: Proposed) -> list[Claim]:
         if (edit.description or says) and not (says.keys() <= PLAIN and own.hold(text)):
             claims.append(Claim(place, "head", text, says, title))
         sentences = [one_line(s) for s in split_sentences(edit.body) if s.strip()]
-        claims += [Claim(place, "sentence", s, note=title) for s in sentences if not own.hold(s)]
+        for s in sentences:
+            strays = edit.op == "update" and target is not None and is_of_another(s, target)
+            if strays or not own.hold(s):
+                adds = {"adds_to": target.description} if strays and target else {}
+                claims.append(Claim(place, "sentence", s, adds, note=title))
         claims += [Claim(place, "drop", s, {"goes": True}) for s in edit.drop]
         claims += [
             Claim(place, "doubt", proposed.notes.get(p, p), {"doubted": True}) for p in edit.contradicts
@@ -208,11 +216,23 @@ def head_of_edit(edit: Edit, target: Target | None) -> tuple[str, dict[str, str 
 
 
 def titled_by(edit: Edit, target: Target | None, text: str, own: OwnWords) -> bool:
-    """Whether the title that *edit* sets is made of words of *text*, of the note that it had, or of the person."""
-    if edit.op == "update" and "title" not in edit.sets:
-        return True
+    """Whether the title that *edit* sets is made of words of *text*, of the note that it had, or of one sentence of the person's."""
+    words = told_words(edit.title) - {edit.type, *edit.tags}
+    if edit.op == "update" and ("title" not in edit.sets or not words):
+        return "title" not in edit.sets
     known = f"{target.title} {target.description} {target.body}" if target else ""
-    return told_words(edit.title) <= told_words(f"{text} {known} {edit.type}") | own.telling | {*edit.tags}
+    said = (
+        s for s in own.statements if edit.op == "create" or target is None or not is_of_another(s, target)
+    )
+    return words <= told_words(f"{text} {known}") or any(
+        words <= told_words(s) and denies(s) == denies(edit.title) for s in said
+    )
+
+
+def is_of_another(sentence: str, target: Target) -> bool:
+    """Whether *sentence* shares no telling word with the note *target*, so that it may belong to another."""
+    known = told_words(f"{target.title} {target.description} {target.body}")
+    return target.path is not None and not known & told_words(sentence)
 
 
 # --- After the check: what is borne out goes into the person's note. What is refused enters no note of theirs.
@@ -293,7 +313,7 @@ def parted(proposed: Proposed, place: int, own: Sequence[tuple[Claim, Verdict]],
     """The part of the edit at *place* that its verdicts support, and a note of the assistant's of what it said itself."""
     edit, target = proposed.edits[place], proposed.targets.get(place)
     if edit.origin not in PERSONS:
-        return others_edit(edit, target, place, done)
+        return others_edit(proposed, place, done)
     failed = {(c.part, c.text): verdict for c, verdict in own if verdict != "supported"}
     if not failed:
         return of_their_own(edit, target), None
@@ -358,7 +378,7 @@ def quoted_alone(proposed: Proposed, place: int, done: Settled) -> Parts:
     """The edit at *place* as a new note of the person's nearest sentence; None if none is near."""
     edit, target = proposed.edits[place], proposed.targets.get(place)
     if edit.origin not in PERSONS:
-        return others_edit(edit, target, place, done)
+        return others_edit(proposed, place, done)
     near = nearest_statement(edit, proposed.cited[place])
     if near is None:
         done.refuse(place, f"{UNSAID}, word for word", [edit.description or edit.body])
@@ -402,6 +422,8 @@ def nearest_statement(edit: Edit, cited: Sequence[Message]) -> str | None:
 
 def of_their_own(edit: Edit, target: Target | None) -> Edit:
     """*edit* as a note of the person's that links to the tool's or assistant's note which it takes up."""
+    if edit.op == "update" and not says_anything(edit):  # links alone: its message is no source of the note
+        return replace(edit, sources=())
     if edit.op == "create" or target is None or target.origin in PERSONS or not edit.description:
         return edit
     if target.origin == "assistant" and edit.type not in NEEDS_USER:
@@ -410,15 +432,30 @@ def of_their_own(edit: Edit, target: Target | None) -> Edit:
     return replace(edit, op="create", target=None, about=None, title=edit.title or target.title, links=links)
 
 
+def was_said(edit: Edit, proposed: Proposed, place: int) -> bool:
+    """
+    Whether the messages that *edit* cites, or the assistant's in sight, have most of its telling words. In another
+    language only names and numbers can be compared.
+    """
+    heard = [m.text for m in proposed.cited[place]]
+    there = told_words("\n".join([*heard, *(text for _, text in proposed.said)]))
+    words = told_words(edit.description)
+    return len(words & there) >= HEARD * len(words)
+
+
 def says_anything(edit: Edit) -> bool:
     if edit.op == "create":
         return bool(edit.description)
     return bool(edit.description or edit.body or edit.drop or edit.sets or edit.contradicts)
 
 
-def others_edit(edit: Edit, target: Target | None, place: int, done: Settled) -> Parts:
-    """*edit* as the assistant's or a tool's; it may not change a note of a person's."""
+def others_edit(proposed: Proposed, place: int, done: Settled) -> Parts:
+    """*edit* as the assistant's or a tool's; it may not change a note of a person's. What nobody said is dropped."""
+    edit, target = proposed.edits[place], proposed.targets.get(place)
     assert edit.origin is not None
+    if edit.origin == "assistant" and edit.description and not was_said(edit, proposed, place):
+        done.refuse(place, "nobody said it", [edit.description])
+        return None, None
     edit = as_others(edit, edit.origin)
     if edit.op == "create" or target is None or target.origin not in PERSONS:
         return edit, None

@@ -307,6 +307,11 @@ def test_a_clipping_is_the_pages_word_in_every_paragraph():
         ("x\n\n## History\n\n- 2026-03-01: filed as [[a]]\n", ["x"]),
         ("# only a heading", ["# only a heading"]),
         ("", []),
+        (  # a mail and code, whose blocks alone do not look passed on
+            "Look:\n\nFrom: Bob <b@x.example>\nDate: 2026-11-01 10:00\nSubject: Hi\n\nI always pay cash.",
+            ["Look:", "From: Bob <b@x.example>\nDate: 2026-11-01 10:00\nSubject: Hi", "> I always pay cash."],
+        ),
+        ("```\na = 1\n\n# I pay cash.\n```\n\nI ski.", ["```\na = 1", "> # I pay cash.\n> ```", "I ski."]),
     ],
 )
 def test_a_note_is_read_in_paragraphs_each_with_its_heading(text, parts):

@@ -89,7 +89,9 @@ def recorded_check(row: dict[str, Any]) -> Check:
     def verdict(claim: dict[str, Any]) -> str:
         text = claim.get("text") or claim["more"]
         known = recorded().get(row["key"], {})
-        more = " | ".join(f"{k}={v}" for k, v in claim.items() if k not in ("text", "more", "tags", "note"))
+        more = " | ".join(
+            f"{k}={v}" for k, v in claim.items() if k not in ("text", "more", "tags", "note", "adds_to")
+        )
         for key, answer in known.items():
             said, _, rest = key.partition(" | ")
             if (said == text or said.endswith(f": {text}")) and rest == more:

@@ -243,7 +243,7 @@ def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: boo
                     f"left out “{edit.description}”: a page makes at most {FROM_PAGE} notes"
                 )
                 continue
-        if (target := target_of(item, shown, None if place is None else parsed.edits[place])) is not None:
+        if (target := target_of(item, shown, place, parsed)) is not None:
             parsed.targets[len(parsed.edits)] = target
         if place is not None:
             edit = about_edit(edit, place, parsed.edits[place])
@@ -436,13 +436,18 @@ def named_paths(handles: Sequence[str], shown: ShownToObserver) -> tuple[str, ..
     return tuple(dict.fromkeys(shown.notes[h].path for h in handles if h in shown.notes))
 
 
-def target_of(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> Target | None:
-    """The note that *item* changes, as it was shown, or as *about* of the same reply makes it."""
+def target_of(
+    item: ReplyItem, shown: ShownToObserver, place: int | None, parsed: ParsedReply
+) -> Target | None:
+    """The note that *item* changes, as it was shown, or as the edit at *place* of the same reply makes it."""
     if note := named_note(item, shown):
         body = next((text for handle, text in shown.bodies.items() if shown.notes[handle] is note), "")
         return target_of_note(note, body)
-    if item.op == "create" or about is None:
+    if item.op == "create" or place is None:
         return None
+    about, known = parsed.edits[place], parsed.targets.get(place)
+    if known is not None:  # of a note that was shown, which both change
+        return replace(known, title=about.title, description=about.description or known.description)
     return Target(about.origin, about.title, about.description, about.body)
 
 

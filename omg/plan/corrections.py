@@ -22,11 +22,11 @@ from ..graph.graph import Graph
 from ..index.store import Entry
 from ..journal import Rebase
 from ..message.consent import is_yes
-from ..message.statements import FORGETTING, UNTRUE, asks
+from ..message.statements import FORGETTING, REMEMBERING, UNTRUE, asks, is_idle
 from ..message.turn import Message
 from ..node.markdown import HISTORY_HEADING, bare_target, load_properties, split_head, wikilink
 from ..node.note import TYPES, Node, Source, head_of
-from ..text.words import denies, sentence_spans, stems_of, told_words
+from ..text.words import ANY_LETTER, denies, sentence_spans, stems_of, told_words
 from .drafts import PERSONS, Plan
 from .edits import (
     Edit,
@@ -229,19 +229,23 @@ def accepted_proposals(graph: Graph, before: Sequence[Message], messages: Sequen
 
 def offers(reply: str, text: str) -> bool:
     """
-    Whether *reply* offers to note the *text* that it prints: beside it nothing is denied, dropped or called wrong, and if
-    the reply asks anything, its last question stands there.
+    Whether *reply* offers to note the *text* that it prints: beside it nothing is denied, dropped or called wrong, and what
+    the reply asks last is asked right before it, or is only whether that is right, or to be noted.
     """
     at, spans = place_of(text, reply), sentence_spans(reply)
     if at is None:
         return False
-    of = [n for n, span in enumerate(spans) if span.stop > at.start and span.start < at.stop]
-    near = spans[max(0, of[0] - 1) : of[-1] + 2]
-    beside = f"{reply[near[0].start : at.start]} {reply[at.stop : near[-1].stop]}"
+    first, *_, last = [n for n, s in enumerate(spans) if s.stop > at.start and s.start < at.stop] * 2
+    led = ANY_LETTER.search(reply[spans[first].start : at.start])
+    before, after = spans[first if led else max(0, first - 1)].start, spans[last : last + 2][-1].stop
+    beside = f"{reply[before : at.start]} {reply[at.stop : after]}"
     if denies(beside.replace("instead of", "")) or FORGETTING.search(beside) or UNTRUE.search(beside):
         return False
     asked = [n for n, span in enumerate(spans) if asks(reply[span])]
-    return not asked or of[0] - 1 <= asked[-1] <= of[-1] + 1
+    if asked and asked[-1] > last:
+        question = reply[spans[asked[-1]]]
+        return is_idle(question) or REMEMBERING.search(question) is not None
+    return not asked or asked[-1] >= first - 1
 
 
 def settle_proposals(plan: Plan, paths: Iterable[str]) -> None:

@@ -9,6 +9,7 @@ import pytest
 from harness import AT, Agent, entry, hand_over
 
 from omg.message.turn import Message
+from omg.text.characters import plain_form
 from omg.worker.intake import arrived
 
 GROUP = "agent:main:telegram:group:-100"
@@ -33,7 +34,15 @@ def speakers(agent: Agent) -> list[str]:
 
 @pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize(
-    "names", [("Ann", "Ann"), ("Ann", "ann"), ("Ann Lee", "Ann Kim"), ("Ann", "Ann Lee")]
+    "names",
+    [
+        ("Ann", "Ann"),
+        ("Ann", "ann"),
+        ("Ann Lee", "Ann Kim"),
+        ("Ann", "Ann Lee"),
+        ("Ann", "Ａnn"),
+        ("Ann", "Ann\u200b"),
+    ],
 )
 def test_two_anns_in_a_group_are_two_people(home: Path, names: tuple[str, str], together: bool) -> None:
     agent = Agent(home)
@@ -44,11 +53,18 @@ def test_two_anns_in_a_group_are_two_people(home: Path, names: tuple[str, str], 
     for turn in [said] if together else [[s] for s in said]:
         heard(agent, *turn)
     first, second = speakers(agent)
-    assert (first, second.split()[0].lower()) == (names[0], "ann-2")
+    assert (first, plain_form(second).split()[0].lower()) == (names[0], "ann-2")
     graph = agent.home.find(GROUP)
     notes = [graph.vault.read(e.path) for e in graph.index.entries() if e.path.startswith("nodes/")]
     assert all(n.status == "active" for n in notes)
     assert not [n for n in notes if "g1" in {s.id for s in n.sources} and "g2" in {s.id for s in n.sources}]
+
+
+@pytest.mark.parametrize("names", [("Ann", "Ann", "Ann-2"), ("Ann-2", "Ann", "Ann"), ("Ann", "Ann-2", "Ann")])
+def test_nobody_takes_the_label_of_another_as_their_name(home: Path, names: tuple[str, ...]) -> None:
+    agent = Agent(home)
+    heard(agent, *[(name, str(n), f"I own {n} boats.") for n, name in enumerate(names)])
+    assert len({speaker.casefold() for speaker in speakers(agent)}) == 3
 
 
 def test_one_person_keeps_their_label_and_others_keep_their_names(home: Path) -> None:
