@@ -45,45 +45,7 @@ from omg.node.note import Node, Source, render_node
 
 OWNER = "agent:main:main"
 TYPES = ("preference", "project", "decision", "fact", "episode")
-SYLLABLES = [
-    "ba",
-    "be",
-    "bi",
-    "bo",
-    "da",
-    "de",
-    "do",
-    "fa",
-    "fe",
-    "ga",
-    "ge",
-    "ka",
-    "ke",
-    "ko",
-    "la",
-    "le",
-    "li",
-    "lo",
-    "ma",
-    "me",
-    "mi",
-    "mo",
-    "na",
-    "ne",
-    "no",
-    "pa",
-    "pe",
-    "ra",
-    "re",
-    "ro",
-    "sa",
-    "se",
-    "ta",
-    "te",
-    "to",
-    "va",
-    "ve",
-]
+SYLLABLES = "ba be bi bo da de do fa fe ga ge ka ke ko la le li lo ma me mi mo na ne no pa pe ra re ro sa se ta te to va ve".split()
 
 
 def words(n: int, chance: random.Random) -> list[str]:
@@ -120,8 +82,9 @@ def plant(home: Memory, notes: int, messages: int, chance: random.Random) -> lis
         paths.append(path)
         if n % 7 == 0:
             asked.append(f"what about {' '.join(chance.sample(text[1].split(), 5))}?")
+    graph.index.archive(graph.folder / "archive")
     home.refresh(graph)
-    while graph.index.embed(512):
+    while graph.index.embed(4096):
         pass
     return asked
 
@@ -138,7 +101,7 @@ def plant_archive(
         )
         reply = n % 4 == 3
         text = " ".join(
-            chance.choices(vocabulary, weights, k=chance.randint(*((60, 200) if reply else (6, 40))))
+            chance.choices(vocabulary, weights, k=chance.randint(*((300, 1000) if reply else (20, 120))))
         )
         text = ". ".join(text[at : at + 80] for at in range(0, len(text), 80))
         message = Message(f"m{n}", "assistant" if reply else "user", f"{text}.", at_ms)

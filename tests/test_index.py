@@ -466,6 +466,33 @@ def test_another_model_finds_by_its_own_vectors_alone(vault, tmp_path):
     index.close()
 
 
+def test_vectors_of_statements_are_of_the_present_embedder_and_are_made_once(vault, tmp_path):
+    """A process whose first vectors are of notes took what it found for its own, or made all of them again."""
+    made: list[str] = []
+
+    def opened(n: int) -> Index:
+        def embed(texts):
+            made.extend(texts)
+            return np.full((len(texts), 64), 1 / n, np.float32)
+
+        embed.id = f"embedder {n}"
+        return Index(tmp_path / "v.db", embed)
+
+    save(vault, "pond", "The garden has a pond", type="fact")
+    folder = archive(tmp_path / "archive", said(1, "The kiln is behind the shed."))
+    for n, count in ((1, 1), (1, 0), (2, 1)):
+        index = opened(n)
+        index.sync(vault)
+        index.archive(folder)
+        made.clear()
+        while index.embed():
+            pass
+        assert made.count("The kiln is behind the shed.") == count
+        (data,) = index.ask(lambda db: db.execute("select data from statement_vector").fetchone())
+        assert np.frombuffer(data, np.int8)[0] == round(127 / n)
+        index.close()
+
+
 def test_a_note_that_changes_while_it_is_embedded_does_not_get_the_old_vector(vault, tmp_path):
     save(vault, "a", "alpha")
 

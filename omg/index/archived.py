@@ -12,7 +12,7 @@ read again from its start.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta, tzinfo
 from pathlib import Path
 from typing import NamedTuple
@@ -192,8 +192,10 @@ def day_start_ms(day: date, zone: tzinfo) -> int:
 class FoundStatement(NamedTuple):
     """A statement that answers. *words* and *cosine*: how much of the question it has, of about 1, and its nearness."""
 
-    message: Message
+    mid: str  # of its message
     session: str
+    at_ms: int
+    role: str
     row: int  # of the message
     place: int
     words: float
@@ -214,15 +216,17 @@ def find_said(
     """
     terms, whole = rarity.choose(db, asked.terms)
     found = find_statements(db, " OR ".join(term.match for term in terms), whole, assistants, near)
-    lines = dict(rows_of(db, "select id, line from message where id in", {f.row for f in found}))
-    said = {row: message_from_json(line) for row, line in lines.items()}
+    select = "select id, mid, session, timestamp, role from message where id in"
+    said = {row: of_it for row, *of_it in rows_of(db, select, {f.row for f in found})}
     between = [(day_start_ms(d.start, zone), day_start_ms(d.end + timedelta(1), zone)) for d in asked.days]
     raised = {
-        row: RAISED_FOR_DAY if any(since <= m.timestamp < until for since, until in between) else 1.0
-        for row, (m, _) in said.items()
+        row: RAISED_FOR_DAY if any(since <= at_ms < until for since, until in between) else 1.0
+        for row, (_, _, at_ms, _) in said.items()
     }
     return [
-        FoundStatement(*said[f.row], f.row, f.id & (1 << PLACES) - 1, f.words * raised[f.row], f.cosine)
+        FoundStatement._make(
+            (*said[f.row], f.row, f.id & (1 << PLACES) - 1, f.words * raised[f.row], f.cosine)
+        )
         for f in found
         if f.row in said
     ]
@@ -236,6 +240,13 @@ def said_within(
     between = [(day_start_ms(d.start, zone), day_start_ms(d.end + timedelta(1), zone)) for d in days]
     lines = [line for since, until in between for (line,) in db.execute(select, (since, until, k))]
     return [message_from_json(line) for line in lines[:k]]
+
+
+def read_rows(db: sqlite3.Connection, rows: Collection[int]) -> dict[int, tuple[Message, list[Span]]]:
+    """Message's row → the message, and its statements."""
+    spans = spans_by_row(db, rows)
+    lines = rows_of(db, "select id, line from message where id in", rows)
+    return {row: (message_from_json(line)[0], spans[row]) for row, line in lines}
 
 
 def statements_of(db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, list[Span]]:

@@ -143,13 +143,13 @@ class Index:
         if self.embedder is None:
             return 0
         try:
+            if not self._warm:
+                self._write(statements.drop_vectors_of_others, self.embedder.id)
             if rows := self.ask(missing_vectors, self.embedder.id, limit):
                 made = self.embedder([text for _, _, text in rows])
                 self._write(put_vectors, self.embedder.id, rows, made)
                 self._warm = True
                 return len(rows)
-            if not self._warm:
-                self._write(statements.drop_vectors_of_others, self.embedder.id)
             gone, ids, texts = self.ask(statements.missing_vectors, limit)
             made = self.embedder(texts or ["warm"])
         except ModelUnavailable as e:
@@ -157,7 +157,7 @@ class Index:
             return 0
         if ids:
             self._write(statements.put_vectors, gone, ids, made)
-        elif not self._warm:
+        else:
             assert self._matrix is not None
             self.ask(self._matrix.follow, self._generation)  # here, or the first search would
             self.ask(self._signs.follow, self._generation)
@@ -214,11 +214,12 @@ class Index:
         asked = parse_query(query, now.astimezone(self.zone).date()) if isinstance(query, str) else query
         if not asked.terms:
             return [(*said, 0.0) for said in self.ask(archived.said_within, asked.days, self.zone, k)]
-        found: dict[int, archived.FoundMessage] = {}
+        found: dict[int, archived.FoundStatement] = {}
         for f in sorted(self.find_said(asked, now=now), key=lambda f: -f.words):
-            if f.words and role in (None, f.message.role):
-                found.setdefault(f.row, (f.message, f.session, round(f.words, 4)))
-        return [*found.values()][:k]
+            if f.words and role in (None, f.role) and len(found) < k:
+                found.setdefault(f.row, f)
+        said = self.ask(archived.read_rows, found)
+        return [(said[row][0], f.session, round(f.words, 4)) for row, f in found.items() if row in said]
 
     @property
     def by_meaning(self) -> bool:

@@ -9,7 +9,7 @@ quoted, for the note speaks then; nor is a tool's text. Not here: how passages a
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,11 +22,13 @@ from ..errors import OmgError
 from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..index.archived import (
+    FoundStatement,
     MadeNote,
     day_start_ms,
     last_messages,
     latest_by_note,
     neighbours_by_id,
+    read_rows,
     said_within,
     statements_of,
 )
@@ -110,6 +112,7 @@ class Passage:
     changed: bool = False  # a note says something else by now
     message: str = ""  # its id
     start: int = 0  # in the message
+    score: float = 0.0  # of 1: how much of what was asked it answers to, as a note's
 
 
 @dataclass(slots=True)
@@ -135,16 +138,20 @@ class Said:
 
     @property
     def score(self) -> float:
-        share = self.own if self.waiting else min(self.share, 1.5)  # no index has what waits
-        meant = MEANING_SHARE * max(0.0, self.cosine - TYPICAL)
+        found = self.own if self.waiting else found_share(self.share, self.cosine)  # no index has what waits
         written = WRITTEN_SHARE * self.own + WITHIN_SHARE * self.words
-        return self.part * (share + written + meant + self.beside)
+        return self.part * (found + written + self.beside)
 
     @property
     def text(self) -> str:
         """The statement, with the headings above it."""
         spans = [*heads_of(self.spans, self.place), self.spans[self.place]]
         return "\n".join(self.message.text[span.start : span.end] for span in spans)
+
+
+def found_share(words: float, cosine: float) -> float:
+    """What it counts that the index found a statement by its *words* and its meaning."""
+    return min(words, 1.5) + MEANING_SHARE * max(0.0, cosine - TYPICAL)
 
 
 def find_said(
@@ -214,17 +221,14 @@ def with_what_followed(
             f
             for f in graph.index.find_said(query, now=now, assistants=0.0, quick=True)
             if f.words >= FOLLOWS
-            and f.message.timestamp > since_ms
-            and (f.message.id, f.place) not in seen
-            and not (f.session == session and in_window(own, f.message.timestamp))
+            and f.at_ms > since_ms
+            and (f.mid, f.place) not in seen
+            and not (f.session == session and in_window(own, f.at_ms))
         ]
-        later.sort(key=lambda f: (-f.words, -f.message.timestamp))
-        spans = graph.index.ask(statements_of, {f.message.id for f in later[:FOLLOWING]})
-        for f in later[:FOLLOWING]:
-            seen.add((f.message.id, f.place))
-            before.setdefault(id, []).append(
-                Said(f.message, f.session, spans[f.message.id], f.place, f.words)
-            )
+        later.sort(key=lambda f: (-f.words, -f.at_ms))
+        for said in read_found(graph, later[:FOLLOWING]):
+            seen.add((said.message.id, said.place))
+            before.setdefault(id, []).append(said)
     return [*before.pop("", ()), *(s for said in told for s in (*before.pop(said.message.id, ()), said))]
 
 
@@ -252,18 +256,23 @@ def written_share(text: str, words: Sequence[str]) -> float:
 def told_once(told: Iterable[Said]) -> list[Said]:
     """*told*, of near-repeats the person's and then the latest, in the best one's place."""
     kept: list[tuple[Said, frozenset[str]]] = []
+    having = defaultdict[str, list[int]](list)  # word → those of *kept* that have it
     for said in told:
         span = said.spans[said.place]
         words = told_words(said.message.text[span.start : span.end])
-        for n, (other, others) in enumerate(kept):
-            if repeats(words, others):
-                if precedence(said) > precedence(other):
-                    kept[n] = said, words
-                    said, other = other, said
-                other.repeated += (said.message, *said.repeated)
-                break
-        else:
+        shared = Counter(n for word in words for n in having[word])
+        same = [n for n, count in shared.items() if count >= REPEATED * len(words)]
+        at = min((n for n in same if repeats(words, kept[n][1])), default=len(kept))
+        if at == len(kept):
             kept.append((said, words))
+        else:
+            other = kept[at][0]
+            if precedence(said) > precedence(other):
+                kept[at] = said, words
+                said, other = other, said
+            other.repeated += (said.message, *said.repeated)
+        for word in kept[at][1]:
+            having[word].append(at)
     return [said for said, _ in kept]
 
 
@@ -310,13 +319,14 @@ def quoted_passages(
     asked = told_words(" ".join(term.shown.lower() for term in query.terms))
     read = cache(graph.vault.text)  # many passages ask for the same notes
     denied: list[tuple[str, str]] = []  # notes that a person changed, and what they were made from
-    near: set[str] = set()  # all notes made from what is told
+    near: set[str] = set()  # all notes made from what is told that once said something else
     quoted: dict[str, set[int]] = {}  # message → places of it that are quoted already
     for at in range(0, len(told), LOOKED_UP_AT_ONCE):  # most are never reached: the room is spent before
         some = told[at : at + LOOKED_UP_AT_ONCE]
         messages = {m.id: m for said in some for m in (said.message, *said.repeated)}
         made = graph.index.notes_by_source(messages)
-        near |= {note.path for notes in made.values() for note in notes}
+        paths = {note.path for notes in made.values() for note in notes}
+        near |= {path for path in paths if former_of(read, path)[1]}
         names = graph.index.ask(short_names, [(notes[0].row, notes[0].path) for notes in made.values()])
         gone = gone_of(graph, made, messages.values())
         denied += [
@@ -401,13 +411,22 @@ def speak_themselves(graph: Graph, notes: Sequence[MadeNote]) -> bool:
 
 def found_in_archive(graph: Graph, query: ParsedQuery, now: datetime, assistants: float) -> list[Said]:
     """Statements found by their words and meaning. *assistants*: the factor of the assistant's; 0: none of them."""
+
+    def worth(f: FoundStatement) -> float:
+        return found_share(f.words, f.cosine) * (assistants if f.role == "assistant" else 1.0)
+
     found = graph.index.find_said(query, now=now, assistants=assistants)
-    said = [Said(f.message, f.session, place=f.place, share=f.words, cosine=f.cosine) for f in found]
-    said.sort(key=lambda s: -s.score * (assistants if s.message.role == "assistant" else 1.0))
-    spans = graph.index.ask(statements_of, {s.message.id for s in said[:FOUND]})
-    for s in said[:FOUND]:
-        s.spans = spans[s.message.id]
-    return said[:FOUND]
+    return read_found(graph, sorted(found, key=worth, reverse=True)[:FOUND])
+
+
+def read_found(graph: Graph, found: Sequence[FoundStatement]) -> list[Said]:
+    """*found* with their messages, less those that are gone by now."""
+    rows = graph.index.ask(read_rows, {f.row for f in found})
+    return [
+        Said(rows[f.row][0], f.session, rows[f.row][1], f.place, f.words, f.cosine)
+        for f in found
+        if f.row in rows and f.place < len(rows[f.row][1])
+    ]
 
 
 def add_beside(
@@ -485,6 +504,7 @@ def passage_around(said: Said, places: Sequence[int], note: str) -> Passage:
         waiting=said.waiting,
         message=m.id,
         start=first,
+        score=min(1.0, said.score / (1 + WRITTEN_SHARE + WITHIN_SHARE)),
     )
 
 
@@ -598,11 +618,16 @@ def is_former(read: Callable[[str], str], path: str, text: str, at_ms: int, unci
     Whether *text*, said at *at_ms*, tells what the note at *path* says no more. *read*: a path's text. *uncited*: the note
     does not cite it, so it has to repeat what the note said.
     """
+    changed_ms, former = former_of(read, path)
+    told = (s.kept and s.is_repeated_by(text) if uncited else s.is_told_by(text) for s in former)
+    return at_ms < changed_ms and any(told)
+
+
+def former_of(read: Callable[[str], str], path: str) -> tuple[int, tuple[Former, ...]]:
+    """The former states of the note at *path*; none where it cannot be read."""
     with suppress(OmgError, OSError):
-        changed_ms, former = former_states(read(path), path)
-        told = (s.kept and s.is_repeated_by(text) if uncited else s.is_told_by(text) for s in former)
-        return at_ms < changed_ms and any(told)
-    return False
+        return former_states(read(path), path)
+    return 0, ()
 
 
 def is_denied(graph: Graph, path: str, was: str, text: str, at_ms: int) -> bool:
