@@ -129,6 +129,8 @@ def test_a_search_finds_what_was_said_and_became_no_note(tmp_path: Path) -> None
     found = run("search", "where is the spare fuse for the kiln").stdout
     assert "What was said:\n- 2026-03-02" in found and "behind the glaze buckets" in found
     assert "What was said" not in run("search", "capital of Mongolia").stdout
+    first, *_ = json.loads(run("search", "where is the spare fuse for the kiln", "--json").stdout)
+    assert first["at"] == "2026-03-02 10:00" and first["description"] in said[0][0]
 
 
 def test_what_ends_a_pipe_ends_the_command_quietly() -> None:

@@ -48,6 +48,7 @@ def remembered(home: Path, project: Path) -> Path:
     with Memory(embed=None) as memory:
         for who, text in (
             (MAIN, "Remember that my tea is Assam."),
+            (MAIN, "The spare fuse for the kiln lies behind the glaze buckets."),
             (key, "We decided that the harbour crane is painted green."),
             (OTHER, "Remember that my CANARY tea is Sencha."),
         ):
@@ -144,9 +145,12 @@ def test_over_stdio_a_client_reads_the_person_and_its_project(up: Path, project:
         assert client.instructions and len(client.instructions) < 2_048
         results = (await called(client, "search", query="tea crane painted"))["results"]
         assert {r["id"].partition(":")[0] for r in results} == {"person", "project"}
-        for result in results:
+        said, *_ = (await called(client, "search", query="where is the spare fuse for the kiln"))["results"]
+        assert "user: The spare fuse" in said["text"]  # became no note
+        for result in (*results, said):
             note = await called(client, "fetch", id=result["id"])
-            assert note["id"] == result["id"] and "It was said:" in note["text"]
+            assert note["id"] == result["id"] and ("It was said:" in note["text"] or result is said)
+            assert result is not said or "The spare fuse" in note["text"]
             read = await client.read_resource(result["url"])
             assert read.contents[0].text == note["text"]
         assert len((await called(client, "recent"))["results"]) >= 2

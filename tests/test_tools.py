@@ -166,6 +166,28 @@ def test_memory_search_is_given_notes_and_no_pages_that_lead_to_them(agent: Agen
         assert not kinds & {"index", "now", "moc", "log"}
 
 
+def test_memory_search_finds_what_was_said_and_became_no_note(agent: Agent) -> None:
+    """Its result names the day and time, by which memory_get opens the whole message; nobody else's."""
+    said = "The spare fuse for the kiln lies behind the glaze buckets."
+    agent.home.capture([{"role": "user", "content": said}], session=ALICE)
+    agent.home.work(force=True)
+
+    def corpus(session: str, op: str, **params: str) -> dict[str, Any]:
+        context = {"sessionKey": session}
+        return corpus_answer(agent.home.registry, {"op": op, "params": params, "context": context})
+
+    query = "where is the spare fuse for the kiln"
+    found = corpus(ALICE, "search", query=query)["results"]
+    hit = found[0]
+    assert said in hit["snippet"] and hit["path"] == f"omg/{hit['id']}" == hit["citation"]
+    scores = [f["score"] for f in found]
+    assert scores == sorted(scores, reverse=True) and 0.5 < scores[0] <= 1
+    assert said in corpus(ALICE, "get", lookup=hit["path"])["result"]["content"]
+    assert corpus(ALICE, "get", lookup="omg/2019-01-01 00:00") == {"result": None}
+    assert corpus(BOB, "search", query=query) == {"results": []}
+    assert corpus(BOB, "get", lookup=hit["path"]) == {"result": None}
+
+
 def test_an_opened_note_says_what_it_came_from(agent: Agent) -> None:
     (path,) = agent.notes(ALICE)
     for name in (path, f"[[{path}]]", f"[[{path}|tea]]", path.replace("nodes/", "omg/")):

@@ -313,7 +313,7 @@ def search_command(
     identity: IdentityOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Find notes and what was said about it. --raw shows whole messages; --json has the notes alone."""
+    """Find notes and what was said about it. --raw shows whole messages. With --json what was said has an `at`."""
     from ..client import ask_daemon
     from ..tools.tools import search_answer
 
@@ -343,11 +343,12 @@ def search_command(
             answer = search_answer(memory.registry, asked)
         hits, said = answer["hits"], answer.get("said") or []  # a daemon of an older version gives no `said`
         notes = hits_text(hits, weak) or f"nothing found{' in the notes' if said else ''}"
-        lines = [notes, *["What was said:"] * bool(said), *said]
+        lines = [notes, *["What was said:"] * bool(said), *(s["line"] for s in said)]
         if all(h["weak"] for h in hits):
             lines.append(elsewhere(memory.find(identity)))
         text = "\n".join(lines)
-        print_value(hits, as_json, text)
+        ranked = sorted([*hits, *said], key=lambda f: -f["score"])
+        print_value(ranked[:k], as_json, text)
 
 
 def elsewhere(graph: Graph) -> str:

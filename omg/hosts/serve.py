@@ -47,13 +47,25 @@ from ..importers.transcripts import (
     read_gemini,
     read_opencode,
 )
+from ..index.store import Hit
 from ..inject.decide import Slice, slice_for
+from ..inject.passages import Passage
 from ..memory import Memory
 from ..message.drop import to_epoch_ms
 from ..message.envelope import strip_wrapper, wrap_memory
 from ..plan.pages import filed_day
 from ..tools.changing import days_asked
-from ..tools.reading import hit_limit, hit_line, link_target, mapping_in, named_section, open_tool
+from ..tools.reading import (
+    SAID_AT,
+    found_about,
+    found_line,
+    hit_limit,
+    link_target,
+    mapping_in,
+    named_section,
+    open_tool,
+    said_at,
+)
 from ..tools.removing import choice_text, notes_about
 from ..tools.tools import status_line
 from .hook import CLAUDE_CODE, CODEX, GEMINI, HOSTS, MARKS, OPENCODE, Host
@@ -331,24 +343,27 @@ class McpAnswers:
             label, name = "", str(id or "")
         name = link_target(name)
         for found, graph in self._graphs(body):
-            if label in ("", found) and graph.index.resolve(name):
+            if label in ("", found) and (SAID_AT.fullmatch(name) or graph.index.resolve(name)):
                 return found, graph, name
         raise NotFound(f"no note {id!r}; `search` gives the ids")
 
     def _search(self, body: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
         query, limit = str(given.get("query") or ""), hit_limit(given.get("limit"), 8)
         found = [
-            (hit.score, item_of(label, hit.entry.path, hit.entry.title, hit_line(hit)))
+            (f.score, found_item(label, graph, f))
             for label, graph in self._graphs(body)
-            for hit in graph.index.search(query, limit, now=self.memory.clock())
+            for f in found_about(graph, query, limit, self.memory.clock())
         ]
         found.sort(key=lambda pair: -pair[0])
         return {"results": [item for _, item in found[:limit]]}
 
     def _fetch(self, body: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
         label, graph, name = self._meant(body, given.get("id"))
-        note = open_note(graph, named_section(graph, name)[0]).node
         text = str(open_tool(graph, {"id": name})["text"])
+        if SAID_AT.fullmatch(name):
+            about = {"memory": label, "type": "messages", "origin": ""}
+            return {**said_item(label, name.replace("T", " "), text), "metadata": about}
+        note = open_note(graph, named_section(graph, name)[0]).node
         about = {"memory": label, "type": note.type, "origin": note.origin or ""}
         return {**item_of(label, note.path, note.title, text), "metadata": about}
 
@@ -410,6 +425,18 @@ class McpAnswers:
 
 def text_of(lines: Iterable[str]) -> dict[str, Any]:
     return {"text": "\n".join(lines) or "Nothing is remembered yet."}
+
+
+def found_item(label: str, graph: Graph, found: Hit | Passage) -> dict[str, Any]:
+    if isinstance(found, Passage):
+        return said_item(label, said_at(graph, found), found_line(graph, found))
+    return item_of(label, found.entry.path, found.entry.title, found_line(graph, found))
+
+
+def said_item(label: str, at: str, text: str) -> dict[str, Any]:
+    """What was said *at* a day and time, with a URL without a space."""
+    item = item_of(label, at, f"What was said at {at}", text)
+    return {**item, "url": item["url"].replace(" ", "T")}
 
 
 def item_of(label: str, path: str, title: str, text: str) -> dict[str, Any]:

@@ -87,7 +87,7 @@ WORDS_SHARE = 0.5  # of the words of the query: such a quotation has at least as
 LINKED = 20  # notes that are named as linked
 LONG_TOKENS = 1_500  # a longer text is opened as its outline first
 LEAD_CHARS = 600  # of what stands before its first heading
-SAID_AT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d")  # as said_line writes it
+SAID_AT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d")  # as said_at writes it, or within a URL
 MESSAGES_A_DAY = 100_000  # looked through for those of a minute: all
 WHOLE_TOKENS = 3_000  # of the messages of one minute
 
@@ -170,16 +170,36 @@ def found_text(
 
 def said_line(graph: Graph, passage: Passage) -> str:
     """A quotation with its day and time."""
-    at = datetime.fromtimestamp(passage.at_ms / 1000, graph.zone)
-    return f"- {at:%Y-%m-%d %H:%M} {passage_line(passage).removeprefix('- ')}"
+    return f"- {said_at(graph, passage)} {passage_line(passage).removeprefix('- ')}"
+
+
+def said_at(graph: Graph, passage: Passage) -> str:
+    """The day and time of a quotation, by which it is opened."""
+    return f"{datetime.fromtimestamp(passage.at_ms / 1000, graph.zone):%Y-%m-%d %H:%M}"
+
+
+def found_about(graph: Graph, words: str, limit: int, now: datetime) -> list[Hit | Passage]:
+    """The notes and quotations that answer *words*, in one ranking."""
+    hits = graph.index.search(words, limit, now=now)
+    found: list[Hit | Passage] = [*hits, *said_about(graph, words, hits, now, most=limit)]
+    return sorted(found, key=lambda f: -f.score)[:limit]
+
+
+def found_line(graph: Graph, found: Hit | Passage) -> str:
+    return said_line(graph, found) if isinstance(found, Passage) else hit_line(found)
 
 
 def said_about(
-    graph: Graph, words: str, hits: Sequence[Hit], now: datetime, asked_in: str = ""
+    graph: Graph,
+    words: str,
+    hits: Sequence[Hit],
+    now: datetime,
+    asked_in: str = "",
+    most: int = BESIDE,
 ) -> list[Passage]:
     """
-    A few quotations about *words*, each with at least half of them, in the order they were said. Left out is what *hits*
-    tell, and the message *asked_in*.
+    Up to *most* quotations about *words*, each with at least half of them, in the order they were said. Left out is what
+    *hits* tell, and the message *asked_in*.
     """
     query = parse_query(words, now.astimezone(graph.zone).date())
     found = [
@@ -189,7 +209,7 @@ def said_about(
     ]
     quoted = quoted_passages(graph, query, persons_first(query, found), room=BESIDE_TOKENS)
     known = [written_words(hit.entry.description) for hit in hits]
-    return sorted(islice((p for p in quoted if not is_told(p, known)), BESIDE), key=lambda p: p.at_ms)
+    return sorted(islice((p for p in quoted if not is_told(p, known)), most), key=lambda p: p.at_ms)
 
 
 def sentences_for(graph: Graph, entry: Entry, query: ParsedQuery) -> str:
@@ -231,6 +251,20 @@ def day_marks(event: str | None, said: date | None) -> list[str]:
         *([f"{'happens' if ahead else 'happened'} {event}"] if event else []),
         *([f"said {said}"] if said else []),
     ]
+
+
+def said_value(graph: Graph, passage: Passage) -> dict[str, Any]:
+    """A quotation in the form of `hit_value`; `at` opens it."""
+    return {
+        "path": passage.note,
+        "at": said_at(graph, passage),
+        "description": passage.text,
+        "score": round(passage.score, 3),
+        "weak": False,
+        "why": "was said",
+        "origin": passage.speaker,
+        "line": said_line(graph, passage),
+    }
 
 
 def hit_value(hit: Hit) -> dict[str, Any]:

@@ -8,26 +8,32 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from datetime import datetime
+from contextlib import suppress
 from typing import Any
 
 from ..errors import BadInput, OmgError
 from ..graph.graph import Graph
-from ..index.store import Entry, Hit
+from ..index.store import Hit
+from ..inject.passages import Passage
+from ..inject.prompt import passage_line
 from ..provenance import origin_mark
 from ..worker.intake import Intake
 from ..worker.registry import Registry
 from .changing import correct_tool, remember_tool
 from .reading import (
     HITS,
+    SAID_AT,
+    found_about,
+    found_line,
     hit_limit,
-    hit_line,
     hit_value,
     mapping_in,
     open_tool,
     said_about,
-    said_line,
+    said_at,
+    said_value,
     search_tool,
+    whole_messages,
 )
 from .removing import ASK_USER, Codes, forget_tool
 from .today import decide_text, today_text, why_text
@@ -76,16 +82,13 @@ def call_tool(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict[str
 
 def search_answer(registry: Registry, body: Mapping[str, Any]) -> dict[str, Any]:
     """
-    What `omg search` prints: `hits`, and in `said` lines with what was said about it. *body*: query, k, and identity,
-    None for the owner's.
+    What `omg search` prints: `hits`, and in `said` what was said about it. *body*: query, k, and identity, None for the
+    owner's.
     """
     graph, query, now = registry.find(body.get("identity")), str(body["query"]), registry.clock()
     hits = graph.index.search(query, int(body["k"]), now=now)
-    return {"hits": [*map(hit_value, hits)], "said": said_lines(graph, query, hits, now)}
-
-
-def said_lines(graph: Graph, words: str, hits: list[Hit], now: datetime) -> list[str]:
-    return [said_line(graph, passage) for passage in said_about(graph, words, hits, now)]
+    said = said_about(graph, query, hits, now)
+    return {"hits": [*map(hit_value, hits)], "said": [said_value(graph, passage) for passage in said]}
 
 
 def slash_command(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict[str, Any]:
@@ -105,10 +108,8 @@ def slash_command(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict
         if verb == "why":
             return {"text": why_text(graph, str(context.get("sessionKey") or ""))}
         if verb == "search" and rest.strip():
-            now = intake.registry.clock()
-            hits = graph.index.search(rest, HITS, now=now)
-            lines = [*map(hit_line, hits), *said_lines(graph, rest, hits, now)]
-            return {"text": "\n".join(lines) or "Nothing found."}
+            found = found_about(graph, rest, HITS, intake.registry.clock())
+            return {"text": "\n".join(found_line(graph, f) for f in found) or "Nothing found."}
         if verb == "forget" and rest.strip():
             code = rest.rpartition(":")[2].strip()  # the answer shows each with its label before it
             params = {"code": code} if code in codes.issued else {"query": rest}
@@ -142,12 +143,15 @@ def status_line(graph: Graph) -> str:
 def corpus_answer(registry: Registry, body: Mapping[str, Any]) -> dict[str, Any]:
     """What `memory_search` and `memory_get` of this session may see of the graph, in their form."""
     params, graph = mapping_in(body, "params"), graph_of(registry, mapping_in(body, "context"))
+    if graph is None:
+        return {"result": None} if body.get("op") == "get" else {"results": []}
     if body.get("op") == "get":
-        name = str(params.get("lookup") or params.get("path") or "")
-        return {"result": corpus_note(graph, name.removeprefix("omg/")) if graph else None}
+        name = str(params.get("lookup") or params.get("path") or "").removeprefix("omg/")
+        find = corpus_said if SAID_AT.fullmatch(name) else corpus_note
+        return {"result": find(graph, name)}
     query, limit = str(params.get("query") or ""), hit_limit(params.get("maxResults"), 6)
-    hits = graph.index.search(query, limit, now=registry.clock()) if graph else []
-    return {"results": [*map(corpus_hit, hits)]}
+    found = found_about(graph, query, limit, registry.clock())
+    return {"results": [corpus_hit(graph, f) for f in found]}
 
 
 def corpus_note(graph: Graph, name: str) -> dict[str, Any] | None:
@@ -155,22 +159,38 @@ def corpus_note(graph: Graph, name: str) -> dict[str, Any] | None:
     entry = graph.index.entry(path) if path else None
     if entry is None:
         return None
-    text = graph.vault.text(entry.path)
-    return {**corpus_entry(entry), "content": text, "fromLine": 1, "lineCount": text.count("\n") + 1}
+    return corpus_text(corpus_entry(entry.path, entry.title, entry.type), graph.vault.text(entry.path))
 
 
-def corpus_hit(hit: Hit) -> dict[str, Any]:
-    entry, mark = hit.entry, origin_mark(hit.entry.origin)
+def corpus_said(graph: Graph, at: str) -> dict[str, Any] | None:
+    with suppress(BadInput):  # nothing was said then
+        return corpus_text(corpus_entry(at, f"What was said at {at}", "messages"), whole_messages(graph, at))
+    return None
+
+
+def corpus_text(entry: dict[str, Any], text: str) -> dict[str, Any]:
+    return {**entry, "content": text, "fromLine": 1, "lineCount": text.count("\n") + 1}
+
+
+def corpus_hit(graph: Graph, found: Hit | Passage) -> dict[str, Any]:
+    if isinstance(found, Passage):
+        id = path = said_at(graph, found)
+        entry = corpus_entry(path, f"{found.speaker}, {path}", "messages")
+        snippet = passage_line(found).removeprefix("- ")
+    else:
+        id, path, mark = found.entry.id, found.entry.path, origin_mark(found.entry.origin)
+        entry = corpus_entry(path, found.entry.title, found.entry.type)
+        snippet = f"{found.entry.description} ({mark})" if mark else found.entry.description
     return {
-        **corpus_entry(entry),
-        "score": round(min(hit.score, 1.0), 3),
-        "snippet": f"{entry.description} ({mark})" if mark else entry.description,
-        "id": entry.id,
+        **entry,
+        "score": round(min(found.score, 1.0), 3),
+        "snippet": snippet,
+        "id": id,
         "startLine": 1,
         "endLine": 1,
-        "citation": f"omg/{entry.path}",
+        "citation": f"omg/{path}",
     }
 
 
-def corpus_entry(entry: Entry) -> dict[str, Any]:
-    return {"corpus": "omg", "path": f"omg/{entry.path}", "title": entry.title, "kind": entry.type}
+def corpus_entry(path: str, title: str, kind: str) -> dict[str, Any]:
+    return {"corpus": "omg", "path": f"omg/{path}", "title": title, "kind": kind}
