@@ -533,6 +533,9 @@ class MapPages:
         for moc, entries in listed.items():
             if is_topic(moc) and moc not in self.new and self.graph.vault.bytes(moc) is None:
                 self.new[moc] = self.first_page(moc, entries)
+                page = as_entry(parse_node(self.new[moc], moc))
+                above = next((e.map for e in entries if e.path == project_of_map(moc)), "")
+                topics.setdefault(above, []).append(page)
         counts = {**self.counts(), **{moc: len(entries) for moc, entries in listed.items()}}
         told = {moc: self.still_told(moc, entries) for moc, entries in listed.items()}
         below = {
@@ -541,7 +544,7 @@ class MapPages:
                 for t in of
                 if t.path not in gone and counts.get(t.path)
             ]
-            for moc, of in self.topics().items()
+            for moc, of in topics.items()
         }
         pages = {t.path: t for of in below.values() for t in of}
         changes = [self.removal(moc) for moc in sorted(gone)]
@@ -597,8 +600,11 @@ class MapPages:
         return told_sentences(generated_block(self.text(moc)) or "", {e.path: e for e in entries})
 
     def about(self, topic: Entry, told: Sequence[str], entries: Sequence[Entry] | None) -> str:
-        """The line on *topic*: a person's, else the first sentence that a model *told*, else one by rule."""
-        page = self.graph.vault.bytes(topic.path)
+        """
+        The line on *topic*: a person's, else the first sentence that a model *told*, else one by rule; as it is where the
+        page is not made anew (no *entries*).
+        """
+        page = self.graph.vault.bytes(topic.path) if entries is not None else None
         if entries is None or (page is not None and "description" in self.graph.vault.theirs(page)):
             return topic.description
         return without_citations(told[0]) if told else about_topic(topic.path, entries) or topic.description
