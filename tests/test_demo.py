@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from omg.demo import SAMPLE_FOLDER, Replay, recorded_replies, run_demo, story_in
+from omg.demo import DEMO_SESSION, SAMPLE_FOLDER, Replay, recorded_replies, run_demo, story_in
+from omg.importers import read_drops
 from omg.llm.replies import ModelQuestion
+from omg.message.drop import clean_entries
 
 STALE = (
     "the demo's recorded replies belong to other questions than are asked now. Look at `python bench/record_demo.py --stale`:"
@@ -194,3 +196,27 @@ def test_an_independent_reader_finds_no_isolated_note_and_no_dangling_link(shown
     alone = [n for n in vault.isolated_notes if not n.startswith(("templates/", "inbox/"))]
     linked = {t for targets in vault.wikilinks_index.values() for t in targets}
     assert [n for n in alone if (folder / "vault" / f"{n}.md").exists() and n not in linked] == []
+
+
+def test_a_topic_and_where_it_stands_come_with_what_is_said_of_it(tmp_path):
+    """Of the talk's own messages, said once more after the night; and of questions about a whole."""
+    story = story_in(tmp_path, Replay(recorded_replies()))
+    with story.memory as memory:
+        for _ in story.sessions():
+            pass
+        story.write_by_hand()
+        story.sleep()
+        drops = read_drops(sorted(SAMPLE_FOLDER.glob("*.jsonl")), None)
+        said = [
+            (d["sessionKey"], m.text) for d in drops for m in clean_entries(d["entries"]) if m.role == "user"
+        ]
+        given = [memory.inject(text, session=f"{key}:thread:x", dry_run=True).prompt for key, text in said]
+        assert len(said) == 25 and sum("\n- moc-" in prompt for prompt in given) >= 12
+        projects, decisions, stands = (
+            memory.inject(question, session=f"{DEMO_SESSION}:thread:x", dry_run=True).prompt
+            for question in ("List my projects", "Which decisions have I made?", "How is Tidepool going?")
+        )
+        assert "\n- moc-portfolio" in projects and "\n- moc-tidepool" in projects
+        assert all(word in decisions for word in ("Eleventy", "Saunders Waterford", "English version"))
+        assert re.search(r"\n- moc-tidepool[^\n]*\n  \w", stands), "where it stands"
+        assert stands.index("\n- moc-tidepool") < stands.index("\n- nodes/project/tidepool")
