@@ -498,6 +498,23 @@ def test_an_undone_night_takes_its_sentences_back_and_they_are_not_told_again(bo
     assert boat.vault.text(BOAT) == before and len(model.asked) == 1
 
 
+def test_no_sentence_can_hide_or_change_what_stands_below_it(boat: Graph) -> None:
+    said = [("# Oak %% lasts <!-- omg:end -->", ["Oak"]), ("[[x]] - Oak lasts.", ["Oak"])]
+    night_of(boat, Telling({"Boat": {"sentences": said}}))
+    text = block(boat, BOAT)
+    assert text.startswith("[[nodes/decision/oak|Oak]] % % lasts <! -- omg:end -->\n")
+    assert "5 notes." in text and "[[x]]" not in text and text.count("%%") == 2
+
+
+def test_a_map_whose_owner_took_the_markers_out_is_not_asked_about(boat: Graph) -> None:
+    night_of(boat)
+    file = boat.vault.file(BOAT)
+    file.write_text("Mine.\n")
+    model = Telling({"Boat": {"sentences": [OAK]}})
+    assert night_of(boat, model, AT + timedelta(days=1)).counts["told"] == 0
+    assert file.read_text() == "Mine.\n" and model.asked == []
+
+
 @pytest.mark.parametrize("raw", ["no JSON", '{"maps": "none"}', '{"edits": []}'])
 def test_a_reply_on_maps_that_cannot_be_read_changes_nothing_and_is_logged(boat: Graph, raw: str) -> None:
     night_of(boat)

@@ -25,7 +25,15 @@ from ..node.note import MOCS, OPEN_LOOPS, TYPES, parse_node, render_node
 from ..plan.drafts import Plan
 from ..plan.edits import trust_of
 from ..plan.mentions import with_link_at
-from ..plan.pages import filed_day, is_topic, new_page, newest_day, newest_first, project_of_map
+from ..plan.pages import (
+    filed_day,
+    is_topic,
+    new_page,
+    newest_day,
+    newest_first,
+    project_of_map,
+    safe_line,
+)
 from ..text.tokens import count_tokens
 from ..text.words import denies, told_words
 from .periods import cleaned_claim
@@ -189,7 +197,7 @@ def read_maps(text: str, maps: Sequence[ShownMap]) -> list[ToldMap]:
 def sentence_of(item: Any, on_map: Mapping[str, Entry]) -> tuple[str, tuple[Entry, ...]] | None:
     if not isinstance(item, Mapping):
         return None
-    text, named = cleaned_claim(item.get("text"), on_map), item.get("notes")
+    text, named = safe_line(cleaned_claim(item.get("text"), on_map)).lstrip("#>-*+ "), item.get("notes")
     notes = dict.fromkeys(str(h).strip() for h in (named if isinstance(named, list) else ()))
     rests_on = tuple(on_map[h] for h in notes if h in on_map)[:NOTES_NAMED]
     return (text, rests_on) if rests_on and 0 < len(text) <= SENTENCE_CHARS else None

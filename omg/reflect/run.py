@@ -506,6 +506,8 @@ class CycleWork:
         new = maps.new.keys() - {*self.graph.index.homes().values()}
         for path, entries in maps.lists(maps.paths - self.snapshot.frozen).items():
             exists = not is_topic(path) or path in maps.new or maps.stays(path, entries)
+            if (page := maps.text(path)) and generated_block(page) is None:
+                continue  # its owner took the markers out
             shown = map_to_tell(path, self.title_of(path), entries, unnamed=path in new)
             if exists and shown:
                 yield shown
