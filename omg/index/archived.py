@@ -209,12 +209,14 @@ def find_said(
     rarity: Rarity,
     assistants: float = 1.0,
     near: Callable[[Iterable[int]], Mapping[int, float]] | None = None,
+    quick: bool = False,
 ) -> list[FoundStatement]:
     """
     The statements that answer *asked*, in no order, each with its bm25 as a share of what one has that holds each word
     once, raised for what was said on the days asked for. *assistants*: the factor of the assistant's; 0: none of them.
+    *quick*: by its rarest words alone.
     """
-    terms, whole = rarity.choose(db, asked.terms)
+    terms, whole = rarity.choose(db, asked.terms, POSTINGS_RARE if quick else POSTINGS_SAID)
     found = find_statements(db, " OR ".join(term.match for term in terms), whole, assistants, near)
     select = "select id, mid, session, timestamp, role from message where id in"
     said = {row: of_it for row, *of_it in rows_of(db, select, {f.row for f in found})}

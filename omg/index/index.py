@@ -85,8 +85,7 @@ class Index:
         # The archive, from which a new file is filled before it is asked anything.
         self.said_in: Path | None = None
         self._filling = threading.RLock()
-        self._rarity, self._said = Rarity(), Rarity("statement_fts", archived.POSTINGS_SAID)
-        self._rarely_said = Rarity("statement_fts", archived.POSTINGS_RARE)
+        self._rarity, self._said = Rarity(), Rarity("statement_fts")
         self._matrix = Matrix(embedder.id) if embedder else None
         self._signs = SignMatrix()
         self._warm = False  # whether the embedder answers at once; a search never loads a model
@@ -204,8 +203,7 @@ class Index:
         by_meaning = self._warm and bool(asked.terms) and not quick
         with self._store.read() as db:
             near = functools.partial(self._near_said, db, asked.text) if by_meaning else None
-            rarity = self._rarely_said if quick else self._said
-            return archived.find_said(db, asked, self.zone, rarity, assistants, near)
+            return archived.find_said(db, asked, self.zone, self._said, assistants, near, quick)
 
     def search_raw(
         self, query: str | ParsedQuery, k: int = 10, *, now: datetime, role: str | None = None

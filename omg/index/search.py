@@ -95,8 +95,8 @@ COUNTS = {
 class Rarity:
     """How many rows of *table* a term matches, cached, since questions repeat names and topics."""
 
-    def __init__(self, table: str = "note_fts", postings: int = POSTINGS) -> None:
-        self._table, self._postings = table, postings
+    def __init__(self, table: str = "note_fts") -> None:
+        self._table = table
         self._rows = -1
         self._fits: dict[str, int] = {}
 
@@ -104,9 +104,11 @@ class Rarity:
         """Whether any row has *word*, as far as it was looked up."""
         return bool(self._fits.get(f'"{word}"'))
 
-    def choose(self, db: sqlite3.Connection, found: Sequence[Term]) -> tuple[tuple[Term, ...], float]:
+    def choose(
+        self, db: sqlite3.Connection, found: Sequence[Term], postings: int = POSTINGS
+    ) -> tuple[tuple[Term, ...], float]:
         """
-        The terms to ask for, rarest first, within so many postings; and what a row that has all of them once scores.
+        The terms to ask for, rarest first, within *postings*; and what a row that has all of them once scores.
         """
         all_rows = int(db.execute(COUNTS[self._table]).fetchone()[0] or 0)
         if abs(all_rows - self._rows) > 0.05 * all_rows or len(self._fits) > 20_000:
@@ -125,7 +127,7 @@ class Rarity:
             # A cached count may exceed the rows that are left after a forgetting.
             fits = min(known[term.match], all_rows)
             rows += fits
-            if kept and (rows > self._postings or fits > max(1_000, all_rows / 2)):
+            if kept and (rows > postings or fits > max(1_000, all_rows / 2)):
                 break  # fts5 weighs a word that more than half of the rows have as good as nothing
             if fits:
                 kept.append(term)
