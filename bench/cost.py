@@ -29,7 +29,7 @@ from questions.vaults import NIGHTS, Observing, observe
 
 from omg.text.tokens import count_tokens
 
-KINDS = ("observe", "material", "check", "notes", "period")
+KINDS = ("observe", "material", "twins", "check", "notes", "period")
 LINE = "{:>8} {:>9} {:>8} {:>9} {:>9} {:>9} {:>6} {:>7}"
 
 
@@ -76,6 +76,8 @@ def asked_about(chat: Conversation, recorded: Path, folder: Path, nights: str) -
 def kind_of(user: str, system: str) -> str:
     if user.startswith("{"):
         return "check"
+    if user.startswith("# New notes\n"):
+        return "twins"
     if messages_in(user):
         return "material" if "tools returned" in system.partition("\n")[0] else "observe"
     return "notes" if groups_in(user) else "period"

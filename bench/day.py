@@ -2,7 +2,7 @@
 """
 What a day costs: tokens that models are asked for, per token of what was said, on four days and with vaults of three sizes.
 
-    python bench/day.py [--days bursts coding long quiet] [--notes 0 200 5000] [--every 40] [--json]
+    python bench/day.py [--days bursts coding long quiet] [--notes 0 200 5000] [--effort full] [--every 40] [--json]
                         [--recorded FILE.jsonl.gz --data FOLDER] [--model MODEL [--api-base URL]]
 
     bursts   24 bursts of 250 tokens, --every so many minutes from 07:00 on     long    a talk of 60,000 tokens
@@ -11,7 +11,7 @@ What a day costs: tokens that models are asked for, per token of what was said, 
 The clock is made: what is said is captured at its time, each message of a person's gets its slice, the daemon's look at what
 is due comes every five minutes, and the night at 04:10. A vault's notes are of the same subjects as the talk, and have had
 their first night. No model answers: recorded replies do, of a talk that --data names; without it, of a talk made here. So the
-figures hold for as many edits as those replies have. With --model a live model is asked instead. Tokens are o200k's; a schema counts as `gateway` is told it.
+figures hold for as many edits as those replies have. A model is examined for the check once, not on each day: that is told apart. With --model a live model is asked instead. Tokens are o200k's; a schema counts as `gateway` is told it.
 
 "Cached" is what a provider may have in its cache: the beginning of a request, of 1,024 tokens or more, that an earlier one of
 the last hour had. It is counted in full in `x said`, which is of input and output together. Prices: LiteLLM's list.
@@ -36,11 +36,12 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-from cost import kind_of
+from cost import KINDS, kind_of
 from questions.data import Said, read_all
 from questions.recorded import Replies, Row, Seen, one_line, read_recorded
 
 from omg import Memory
+from omg.check import is_able
 from omg.config import Config
 from omg.graph.graph import Graph
 from omg.identity import identity_of_session
@@ -257,12 +258,12 @@ class Asked:
         return ModelReply(reply, "recorded", told, said)
 
 
-def opened(home: Path, now: list[datetime], asked: Asked) -> Memory:
+def opened(home: Path, now: list[datetime], asked: Asked, effort: str = "full") -> Memory:
     made = Config.model_validate(
         {
             "home": home,
             "time": {"zone": "UTC"},
-            "observation": {"model": "gateway", "daily_budget_tokens": 100_000_000},
+            "observation": {"model": "gateway", "daily_budget_tokens": 100_000_000, "effort": effort},
             "llm": {"context_window": 200_000},
         }
     )
@@ -284,9 +285,16 @@ def know(graph: Graph, sentences: Sequence[str], notes: int) -> None:
             commit_receipt(graph, new_receipt("observation", DAY, plan.changes(), name=f"known-{first}"))
 
 
-def settled(home: Path, sentences: Sequence[str], notes: int) -> None:
-    """A home with so many notes that has had its night, so that the day's night sees only what is new."""
+def settled(home: Path, sentences: Sequence[str], notes: int) -> int:
+    """
+    A home with so many notes that has had its night, so that the day's night sees only what is new, and whose model is
+    examined. Returns the tokens of the examination.
+    """
     now = [DAY - timedelta(hours=3)]
+    examined = Asked(Replies([]), now)
+    home.mkdir()
+    if not is_able(home, "recorded", examined, DAY):
+        raise SystemExit("the model is not able to check")
     with opened(home, now, Asked(Replies([]), now)) as memory:
         who = identity_of_session(MAIN)
         assert who is not None
@@ -295,15 +303,16 @@ def settled(home: Path, sentences: Sequence[str], notes: int) -> None:
             for night in memory.reflect():
                 if error := night.get("error"):
                     raise SystemExit(f"the night of {notes} notes: {error}")
+    return sum(row["in"] + row["out"] for row in examined.rows)
 
 
-def lived(home: Path, day: Day, live: Asker | None) -> list[dict[str, Any]]:
+def lived(home: Path, day: Day, live: Asker | None, effort: str) -> list[dict[str, Any]]:
     """The requests of one day and its night."""
     now = [DAY]
     asked = Asked(Replies(day.rows), now, live)
     told = iter(sorted(due(day), key=lambda event: event[0]))
     event = next(told, None)
-    with opened(home, now, asked) as memory:
+    with opened(home, now, asked, effort) as memory:
         look = DAY
         while look <= DAY + NIGHT:
             while event and event[0] <= look:
@@ -387,7 +396,9 @@ def usd(model: str, row: dict[str, int]) -> float:
 def show(day: str, notes: int, found: dict[str, Any]) -> None:
     print(f"\n{day}, a vault of {notes:,} notes: {found['said']:,} tokens said, {found['ratio']:g} x")
     print(LINE.format("", "requests", "in", "cached", "out", "x said"))
-    for kind, row in found["by_purpose"].items():
+    for kind, row in (
+        (kind, found["by_purpose"][kind]) for kind in (*KINDS, "all") if kind in found["by_purpose"]
+    ):
         times = f"{(row['in'] + row['out']) / found['said']:.2f}" if found["said"] else ""
         print(LINE.format(kind, row["requests"], row["in"], row["cached"], row["out"], times))
     print("  " + ", ".join(f"{model} ${price:.4f}" for model, price in found["usd"].items()), flush=True)
@@ -415,14 +426,15 @@ def main() -> None:
         live = Asker(config, args.model, Ledger(Path(made) / "live.jsonl", config)) if args.model else None
         for notes in args.notes:
             home = Path(made) / f"known-{notes}"
-            settled(home, sentences, notes)
+            report["examination"] = settled(home, sentences, notes)
             for name in args.days:
                 day = day_of(name, talk, args.every)
                 shutil.copytree(home, own := Path(made) / f"{name}-{notes}")
-                found = sums(lived(own, day, live), day.said)
+                found = sums(lived(own, day, live, args.effort), day.said)
                 report["ratios"][name][str(notes)] = found["ratio"]
                 report["days"][name][str(notes)] = found
                 show(name, notes, found)
+    print(f"\nthe examination of a model, once: {report['examination']:,} tokens")
     if args.json:
         print(json.dumps(report))
 
@@ -439,6 +451,7 @@ def arguments() -> Any:
         default=["bursts", "coding", "long", "quiet"],
     )
     add("--notes", type=int, nargs="+", default=[0, 200, 5_000], help="sizes of the vault")
+    add("--effort", choices=("full", "low"), default="full")
     add("--every", type=int, default=40, help="minutes from one burst to the next")
     add(
         "--tokens", type=int, default=TALK, help="of the talk that is made, at most so many are said on a day"

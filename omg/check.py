@@ -101,7 +101,9 @@ def verdicts_on(
     if known:
         asked["known"] = {cut_middle(t, 200): cut_middle(n, KNOWN_CHARS) for t, n in known.items()}
     asked["claims"] = dict(numbered(claims))
-    text = json.dumps(asked, ensure_ascii=False, indent=0)
+    text = json.dumps(
+        asked, ensure_ascii=False, separators=(",", ":")
+    )  # a tenth fewer tokens than with spaces
     reply = ask(ModelQuestion(instructions("check", ""), text, SCHEMA, "check", agent))
     if not able(reply.model):
         return None

@@ -169,8 +169,8 @@ class Observation(Section):
             lambda v: is_number(v) and v >= 0 and v == int(v), "write a whole number, or 0 for any rest"
         ),
     ] = Field(
-        1_500,
-        description="pending tokens from which a rest starts observing, because each observation costs its instructions; fewer wait for more, for longest_wait or for the night. Until then prompts and search find what was said. Rules do not wait for more",
+        3_000,  # as many as the instructions of an observation and its check; measured in bench/LOG.md
+        description="pending tokens from which a rest, or the end of a coding agent's session, starts observing, because each observation costs its instructions; fewer wait for more, for longest_wait or for the night. Until then prompts and search find what was said. Rules do not wait for more",
     )
     longest_wait: Pause = Field(
         3_600,

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from omg.config import Config
+from omg.config import Config, Observation
 from omg.hosts.hook import DEADLINE_S, HOSTS, MARKS
 from omg.hosts.install import our_command, plugin_folder, trusted_hash, unreviewed_hooks
 from omg.hosts.serve import READERS, Capture, HostAnswers, whole_turns
@@ -315,6 +315,29 @@ def test_a_line_written_after_the_hook_is_kept_and_a_row_that_is_read_twice_is_k
 
         assert stop() == ["one", "first"]
         assert stop() == ["one", "first"]  # the same row once more is the same message
+
+
+@pytest.mark.parametrize(("enough", "at_once"), [(3, True), (3_000, False)])
+def test_a_session_that_ended_is_observed_at_once_only_if_enough_is_pending(
+    home: Path, tmp_path: Path, enough: int, at_once: bool
+) -> None:
+    installed(home)
+    file = tmp_path / "t.jsonl"
+    file.write_text("".join(json.dumps(r) + "\n" for r in (*CLAUDE_ROWS[:3], CLAUDE_ROWS[5])))
+    observation = Observation(model="openai/none", quiet_tokens=enough)
+    with Memory(Config(home=home, observation=observation), embed=None) as memory:
+        capture = Capture(home, HostSessions(home))
+
+        def pressed_after(event: str) -> bool:
+            about = {**PAYLOAD, "cwd": str(tmp_path), "transcript_path": str(file)}
+            run_hook(home, "claude-code", event, about)
+            time.sleep(1.05)
+            assert capture.take_in() is None
+            memory.take_in()
+            return bool(memory.find(MAIN).state().urgent_ms)
+
+        assert not pressed_after("Stop")
+        assert pressed_after("SessionEnd") == at_once  # nothing more was said meanwhile
 
 
 def codex(kind: str, ordinal: int, **payload: Any) -> dict[str, Any]:

@@ -239,7 +239,7 @@ def test_little_waits_for_more_or_for_an_hour_of_rest(make, model, clock):
     assert omg.worker.due(graph) is None
     clock.pass_(seconds=1)
     assert omg.worker.due(graph) == "quiet"
-    say(omg, words(400))  # 1,600 by now
+    say(omg, words(1_900))  # 3,100 by now
     clock.pass_(seconds=240)
     assert len(omg.work()) == 1 and len(model.asked) == 1
 

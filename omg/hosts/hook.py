@@ -12,7 +12,7 @@ started, a hook ends without an answer.
     prompt    the person said something: give memory
     turn      the assistant has answered: read the transcript
     compact   the context is about to be compacted: read the transcript and observe at once
-    end       the session is over: read the transcript
+    end       the session is over: read the transcript, and observe at once if `quiet_tokens` are pending
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ BEATS_EVERY_S = 60
 READ_AFTER_S = 1.0  # in 32 turns of Claude Code the last line came at most 0.7 s after the hook
 IDLE_S = 600  # a transcript that was not written for so long belongs to a session that is over
 DROP_ENTRIES = 50
-REASONS = {"turn": "turn", "compact": "compaction", "end": "turn", "start": "catchup"}
+REASONS = {"turn": "turn", "compact": "compaction", "end": "end", "start": "catchup"}
 
 
 class HostAnswers:
@@ -258,7 +258,7 @@ class Capture:
                 rows = rows[:last]
         since = int(installed_hosts(self.home).get(session.host, {}).get("at") or 0)
         said = [row.entry for row in rows if row.entry is not None and said_since(row.entry, since)]
-        if session.writes and (said or reason == "compaction"):
+        if session.writes and (said or reason in ("compaction", "end")):
             whose = Session(session.writes, session.session, "", session.cwd)
             for n in range(0, max(len(said), 1), DROP_ENTRIES):
                 drop = make_drop(whose, said[n : n + DROP_ENTRIES])

@@ -275,8 +275,9 @@ def check_able(memory: Memory) -> Iterator[Finding]:
         yield Finding("warn", what, mend=mend)
 
 
-ASKED_TOKENS = 2_000  # of instructions, whatever is observed (bench/LOG.md, "What a day costs")
-WORTH_TOKENS = 1_500  # from which a rest observes by default
+ASKED_TOKENS = (
+    3_000  # of instructions, with the check, whatever is observed (bench/LOG.md, "What a day costs")
+)
 
 
 def check_costs(memory: Memory) -> Iterator[Finding]:
@@ -288,10 +289,10 @@ def check_costs(memory: Memory) -> Iterator[Finding]:
     if options.quiet_after is not False and options.buffer_tokens not in (False, "turn"):
         small["quiet_tokens"] = options.quiet_tokens
     for name, tokens in small.items():
-        if tokens < WORTH_TOKENS:
+        if tokens < ASKED_TOKENS:
             when = "after each turn" if options.buffer_tokens == "turn" else f"from {tokens:,.0f} tokens on"
             what = f"a model is asked {when}, and each time for {ASKED_TOKENS:,} tokens of instructions"
-            yield Finding("note", what, f"[observation] {name}", f"{WORTH_TOKENS:,} tokens or more cost less")
+            yield Finding("note", what, f"[observation] {name}", f"{ASKED_TOKENS:,} tokens or more cost less")
 
 
 def check_refused(memory: Memory) -> Iterator[Finding]:

@@ -33,7 +33,7 @@ from .schedule import names_near_day, note_heard, note_urgent
 
 log = logging.getLogger(__name__)
 
-ENDED_ERRORS = ("turn", "catchup")  # reasons of a drop that comes after its run has ended
+ENDED_ERRORS = ("turn", "catchup", "end")  # reasons of a drop that comes after its run has ended
 URGENT = ("compaction", "reset", "remember")  # reasons of a drop that is observed at once
 
 # a drop that is being written
@@ -156,10 +156,14 @@ class Intake:
             redacted, count = sum(m.redacted for m in messages), len(messages)
             whose = {"graph": who.key, "session": turn.session}
             self.registry.tell("taken_in", **whose, messages=count, tokens=kept.tokens, redacted=redacted)
-        if turn.reason in URGENT:
+        if turn.reason in URGENT or (turn.reason == "end" and self._is_enough(graph)):
             pressed = partial(note_urgent, session=turn.session, reason=turn.reason)
             graph.update(partial(pressed, at_ms=self.registry.now_ms(), waiting=bool(graph.pending())))
         return len(messages)
+
+    def _is_enough(self, graph: Graph) -> bool:
+        """Whether so much is pending that a rest would start observing: then the end of a session does."""
+        return sum(p.tokens for p in graph.pending()) >= self.registry.config.observation.quiet_tokens
 
     def _set_aside(self, file: Path, why: str, text: str | None) -> None:
         """Set an unreadable drop aside, as *text* or unchanged, with the reason beside it, so that it does not
