@@ -14,7 +14,7 @@ from test_maps import AT, TODAY, entry, session
 
 from omg.graph.state import SessionState
 from omg.index.store import Entry, Hit
-from omg.inject.prompt import render_prompt, render_system_slice
+from omg.inject.prompt import Found, Standing, render_prompt, render_system_slice
 from omg.message.envelope import strip_memory
 from omg.node.note import map_of_type
 from omg.text.tokens import count_tokens
@@ -25,17 +25,9 @@ FACTS, EPISODES = map_of_type("fact"), map_of_type("episode")
 
 
 def system(**over: Any) -> str:
-    given: dict[str, Any] = {
-        "entries": [],
-        "counts": {FACTS: 3},
-        "sessions": {},
-        "own": OWN,
-        "written": {},
-        "today": TODAY,
-        "zone": UTC,
-        "budget": 3000,
-    }
-    return render_system_slice(**given | over)
+    rest = {"own": OWN, "today": TODAY, "zone": UTC, "budget": 3000}
+    rest |= {key: over.pop(key) for key in rest.keys() & over.keys()}
+    return render_system_slice(Standing(**{"counts": {FACTS: 3}, **over}), **rest)
 
 
 def hits(*entries: Entry) -> list[Hit]:
@@ -43,7 +35,7 @@ def hits(*entries: Entry) -> list[Hit]:
 
 
 def prompt(*entries: Entry, shown: str = "", budget: int = 1000, limit: int = 10) -> str:
-    return render_prompt(hits(*entries), shown, TODAY, budget, limit)
+    return render_prompt(Found(hits(*entries), limit), shown, TODAY, UTC, budget)
 
 
 def section(text: str, heading: str) -> list[str]:

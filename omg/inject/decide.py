@@ -48,7 +48,7 @@ from ..text.tokens import clip_text, count_tokens
 from ..text.words import STOP, cut_text, is_english, singular_form, split_sentences, words_in, written_words
 from ..vault.vault import SAYING
 from .passages import Passage, Said, assistants_share, find_said, quoted_passages, with_what_followed
-from .prompt import render_prompt, render_system_slice
+from .prompt import Found, Standing, render_prompt, render_system_slice
 
 # --- Whether a message asks for the course of something: an order, a count, a summary.
 #
@@ -526,18 +526,10 @@ def decide_slice(
         text = render_system(graph, state, session, mocs, today=today, budget=round(budget * SYSTEM_SHARE))
         cost = count_tokens(text)
     silence = pause_text(now.timestamp() - own.last_ms / 1000) if own.last_ms else None
-    fresh = render_prompt(
-        found.hits,
-        text,
-        today,
-        budget - cost,
-        found.limit,
-        silence,
-        more=partial(more_of, graph, found.course, found.pages),
-        said=noted_in(said, quoted_passages(graph, found.topic, found.said, room=budget - cost)),
-        zone=graph.zone,
-        course=found.course,
-    )
+    passages = noted_in(said, quoted_passages(graph, found.topic, found.said, room=budget - cost))
+    more = partial(more_of, graph, found.course, found.pages)
+    told = Found(found.hits, found.limit, found.course, more, passages, silence)
+    fresh = render_prompt(told, text, today, graph.zone, budget - cost)
     recalled = [h.entry.id for h in found.hits if is_named(h.entry, text + fresh)]
     given = Slice(text, fresh, reason)
     return Decision(given, recalled, state.epoch, found.hits, said)
@@ -725,18 +717,15 @@ def render_system(
         e for e in index.entries(type="moc") if is_topic(e.path) and e.description != page_title(e.path)[1]
     ]
     pages = {path: written_by_hand(graph, path, budget // 8) for path in ("index", "now", *mocs)}
-    return render_system_slice(
+    given = Standing(
         entries=list(without_agents_notes(entries, state.by_hand)),
         others=list(without_agents_notes(index.entries() if few else (), state.by_hand)),
-        counts=counts | {OPEN_LOOPS: len(loops)},
         topics=topics,
+        counts=counts | {OPEN_LOOPS: len(loops)},
         sessions=state.sessions,
-        own=session,
         written=pages,
-        today=today,
-        zone=graph.zone,
-        budget=budget,
     )
+    return render_system_slice(given, session, today, graph.zone, budget)
 
 
 def without_agents_notes(entries: Iterable[Entry], by_hand: Mapping[str, int]) -> Iterator[Entry]:

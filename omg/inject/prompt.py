@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, tzinfo
+from datetime import date, tzinfo
 from enum import IntEnum
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -97,37 +97,37 @@ class Line:
     short: str = ""  # the same in fewer words
 
 
-def render_system_slice(
-    *,
-    entries: Sequence[Entry],
-    others: Sequence[Entry] = (),
-    topics: Sequence[Entry] = (),
-    counts: Mapping[str, int],
-    sessions: Mapping[str, SessionState],
-    own: str,
-    written: Mapping[str, str],
-    today: date,
-    zone: tzinfo,
-    budget: int,
-) -> str:
+@dataclass(frozen=True, slots=True)
+class Standing:
     """
-    The stable part for the conversation *own*; "" where there is nothing to say, or no room to say it.
+    What `system` may hold. *entries* are the candidates: standing instructions, who the user is, what they like, pinned notes,
+    open loops and projects. *others* come last, if they cost no more than FEW_SHARE. *topics* are maps, which have a line each;
+    *counts* says how many notes each map lists, *written* what a person wrote on a page, by its path.
+    """
 
-    *entries* are the candidates: standing instructions, who the user is, what they like, pinned notes, open loops and
-    projects. *others* come last, if they cost no more than FEW_SHARE. *topics* are maps, which have a line each; *counts*
-    says how many notes each map lists, *written* what a person wrote on a page, by its path. *today* decides which hints and loops still stand; it is never
-    said.
+    entries: Sequence[Entry] = ()
+    others: Sequence[Entry] = ()
+    topics: Sequence[Entry] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    sessions: Mapping[str, SessionState] = field(default_factory=dict)
+    written: Mapping[str, str] = field(default_factory=dict)
+
+
+def render_system_slice(given: Standing, own: str, today: date, zone: tzinfo, budget: int) -> str:
     """
-    largest = sorted(topics, key=lambda t: (-(t.updated or date.min).toordinal(), t.path))[:TOPICS_SHOWN]
-    notes = note_lines(entries, others, today, largest)
+    The stable part for the conversation *own*; "" where there is nothing to say, or no room to say it. *today* decides which
+    hints and loops still stand; it is never said.
+    """
+    largest = sorted(given.topics, key=lambda t: (-day_number(t.updated), t.path))[:TOPICS_SHOWN]
+    notes = note_lines(given.entries, given.others, today, largest)
     if sum(count_tokens(line.text) for line in notes if line.rank == Rank.OTHERS) > budget * FEW_SHARE:
-        notes = note_lines(entries, (), today, largest)
+        notes = note_lines(given.entries, (), today, largest)
     lines = [
-        *map_lines(counts),
-        *hint_lines(sessions, own, today, zone),
+        *map_lines(given.counts),
+        *hint_lines(given.sessions, own, today, zone),
         *(
             Line(text, f"Written by the user on the page {path}", Rank.HERE)
-            for path, text in written.items()
+            for path, text in given.written.items()
             if text
         ),
         *notes,
@@ -138,6 +138,11 @@ def render_system_slice(
             line if line.rank > Rank.PINNED else replace(line, text=line.short or line.text) for line in lines
         ]
     return pack_lines(LEAD, lines, budget) if lines else ""
+
+
+def day_number(day: date | None) -> int:
+    """For the order of days; what has none comes before all."""
+    return (day or date.min).toordinal()
 
 
 def map_lines(counts: Mapping[str, int]) -> list[Line]:
@@ -198,48 +203,42 @@ def note_lines(
     """
     rest = {e.path: e for e in others}
     mapped = {project_of_map(t.path) for t in topics}
-    candidates = rest | {e.path: e for e in entries if e.path not in mapped or e.pinned or e.standing}
-    candidates = {path: e for path, e in candidates.items() if path not in mapped or e.pinned or e.standing}
-    allowed = [e for _, e in sorted(candidates.items()) if enters_system(e)]
-    section, rank = SECTIONS["project"]
-    lines = [
-        Line(
-            note_statement(t),
-            section,
-            rank,
-            -1,
-            (t.updated or date.min).toordinal(),
-            note_statement(t, SHORT_LINE_CHARS),
-        )
-        for t in topics
+    candidates = rest | {e.path: e for e in entries}
+    allowed = [
+        e
+        for path, e in sorted(candidates.items())
+        if enters_system(e) and (path not in mapped or e.pinned or e.standing)
     ]
     loops = [e.path for e in standing_loops((e for e in allowed if e.loop == "open"), today)]
     who, liked = first_of(allowed, "identity", WHO), first_of(allowed, "preference", LIKED_SHOWN)
     projects = first_of(allowed, "project", max(0, PROJECTS_SHOWN - len(topics)))
+    places: tuple[tuple[Callable[[Entry], object], Callable[[Entry], tuple[str, Rank]]], ...] = (
+        (lambda e: e.standing, lambda _: (STANDING, Rank.STANDING)),
+        (lambda e: e.path in who, lambda _: SECTIONS["identity"]),
+        (lambda e: e.pinned, lambda _: ("Pinned", Rank.PINNED)),
+        (lambda e: e.path in loops[:SYSTEM_LOOPS], lambda _: SECTIONS["open-loop"]),
+        (lambda e: e.path in liked or e.path in projects, lambda e: SECTIONS[e.type]),
+        (lambda e: e.path in rest, lambda e: (page_title(e.map)[0], Rank.OTHERS)),
+    )
+    lines = [topic_line(topic) for topic in topics]
     for entry in allowed:
-        if entry.standing:
-            section, rank = STANDING, Rank.STANDING
-        elif entry.path in who:
-            section, rank = SECTIONS["identity"]
-        elif entry.pinned:
-            section, rank = "Pinned", Rank.PINNED
-        elif entry.path in loops[:SYSTEM_LOOPS]:
-            section, rank = SECTIONS["open-loop"]
-        elif entry.path in liked or entry.path in projects:
-            section, rank = SECTIONS[entry.type]
-        elif entry.path in rest:
-            section, rank = page_title(entry.map)[0], Rank.OTHERS
-        else:
-            if of := SECTIONS.get("open-loop" if entry.path in loops else entry.type):
-                lines.append(Line("", *of))
+        of = next((place(entry) for belongs, place in places if belongs(entry)), None)
+        if of is None:
+            if left := SECTIONS.get("open-loop" if entry.path in loops else entry.type):
+                lines.append(Line("", *left))
             continue
-        day = due_day(entry) if entry.path in loops else filed_day(entry)
         priority = entry.rank
-        if rank <= Rank.PINNED:
-            priority = who.index(entry.path) if rank == Rank.WHO else 0 if entry.pinned else 1
-        line, short = system_line(entry), system_line(entry, SHORT_LINE_CHARS)
-        lines.append(Line(line, section, rank, priority, (day or date.min).toordinal(), short))
+        if of[1] <= Rank.PINNED:
+            priority = who.index(entry.path) if of[1] == Rank.WHO else int(not entry.pinned)
+        day = day_number(due_day(entry) if entry.path in loops else filed_day(entry))
+        lines.append(Line(system_line(entry), *of, priority, day, system_line(entry, SHORT_LINE_CHARS)))
     return lines
+
+
+def topic_line(topic: Entry) -> Line:
+    """A map's line, before the projects that have none."""
+    short = note_statement(topic, SHORT_LINE_CHARS)
+    return Line(note_statement(topic), *SECTIONS["project"], -1, day_number(topic.updated), short)
 
 
 def first_of(entries: Iterable[Entry], type: str, most: int) -> list[str]:
@@ -438,41 +437,48 @@ def is_told(passage: Passage, known: Iterable[frozenset[str]]) -> bool:
     return any(len(words & of_one) >= TOLD * len(words) for of_one in known)
 
 
-def render_prompt(
-    hits: Sequence[Hit],
-    shown: str,
-    today: date,
-    budget: int,
-    limit: int = 10,
-    silence: str | None = None,
-    *,
-    more: Callable[[Entry], str] = lambda _: "",
-    said: Iterable[Passage] = (),
-    zone: tzinfo = UTC,
-    course: bool = False,
-) -> str:
+@dataclass(frozen=True, slots=True)
+class Found:
     """
-    At most *limit* of *hits* (best first), less what *shown* says already, with *more* of them, then of *said*
-    (best first) what fits; in at most *budget* tokens.
+    What was found for a prompt, best first: at most *limit* of *hits*, with *more* of them, and passages of what was *said*.
+    *course*: how it came about is asked for. *silence*: how long this conversation has rested.
+    """
 
-    A former statement comes only where the one that took its place does not. *silence*: how long this
-    conversation has rested.
+    hits: Sequence[Hit]
+    limit: int = 10
+    course: bool = False
+    more: Callable[[Entry], str] = lambda _: ""
+    said: Iterable[Passage] = ()
+    silence: str | None = None
+
+
+def render_prompt(found: Found, shown: str, today: date, zone: tzinfo, budget: int) -> str:
     """
-    found = {h.entry.path for h in hits}
-    entries = [h.entry for h in hits if h.entry.superseded_by not in found]
-    above = {e.path: e for e in entries if note_statement(e) in shown}
+    Of what was *found*, less what *shown* says already, what fits in at most *budget* tokens: notes, more of them, then what
+    was said. A former statement comes only where the one that took its place does not.
+    """
+    paths = {h.entry.path for h in found.hits}
+    entries = [h.entry for h in found.hits if h.entry.superseded_by not in paths]
+    head = f"Today is {WEEKDAYS[today.weekday()]}, {today}."
+    head += f"\n[{found.silence} since the last message of this conversation]" * bool(found.silence)
+    text = Fresh(today, zone, head, {e.path: e for e in entries if note_statement(e) in shown})
+    room = budget - count_tokens(wrap_memory(f"{head}\n\n{FRESH_LEAD}\n"))
+    spent = tell_notes(text, entries, found, room)
+    tell_said(text, found.said, room - spent)
+    return within(text, budget)
+
+
+def tell_notes(text: Fresh, entries: Sequence[Entry], found: Found, room: int) -> int:
+    """Take up to SHARES of *room* for the notes' lines and for more of the best; the tokens that they cost."""
     # Of what stands in `system`, which knows no today, it is told how far its day is.
     fresh = [
-        e for e in entries if e.path not in above or due_text(e.event, today, e.loop, e.updated or e.created)
-    ][:limit]
-    head = f"Today is {WEEKDAYS[today.weekday()]}, {today}."
-    head += f"\n[{silence} since the last message of this conversation]" * bool(silence)
-    text = Fresh(today, zone, head, above)
-    room = budget - count_tokens(wrap_memory(f"{head}\n\n{FRESH_LEAD}\n"))
-    spent, (lines_share, more_share) = 0, SHARES[course]
-    topics = {
-        e.path: more(e) for e in entries[:limit] if e.type == "moc"
-    }  # where they stand, as part of the line
+        e
+        for e in entries
+        if e.path not in text.above or due_text(e.event, text.today, e.loop, e.updated or e.created)
+    ][: found.limit]
+    spent, (lines_share, more_share) = 0, SHARES[found.course]
+    # Of a topic it is told where it stands, as part of its line.
+    topics = {e.path: found.more(e) for e in entries[: found.limit] if e.type == "moc"}
     for entry in [e for e in entries if topics.get(e.path)] + [e for e in fresh if e.path not in topics]:
         told = topics.get(entry.path, "")
         cost = count_tokens(f"{text.note_line(entry)}\n" + f"  {told}\n" * bool(told))
@@ -480,8 +486,8 @@ def render_prompt(
             text.entries.append(entry)
             text.more |= {entry.path: told} if told else {}
             spent += cost
-    for entry in entries[:limit]:
-        if entry.type == "moc" or not (words := more(entry)):
+    for entry in entries[: found.limit]:
+        if entry.type == "moc" or not (words := found.more(entry)):
             continue
         line = "" if entry in text.entries else f"{text.note_line(entry)}\n"
         cost = count_tokens(f"{line}  {words}\n")
@@ -490,7 +496,12 @@ def render_prompt(
         text.more[entry.path] = words
         text.entries += [] if entry in text.entries else [entry]
         spent += cost
-    misfits = 0
+    return spent
+
+
+def tell_said(text: Fresh, said: Iterable[Passage], room: int) -> None:
+    """Take the passages that fit in *room* and that no note tells."""
+    spent = misfits = 0
     for passage in said:
         left = room - SEAMS - spent
         if left < SHORTEST_TOKENS or misfits == MISFITS:
@@ -502,7 +513,6 @@ def render_prompt(
             spent, misfits = spent + cost, 0
         else:
             misfits += 1
-    return within(text, budget)
 
 
 SHORTEST_TOKENS = 20  # of a passage with what stands above it: where less is left, none is looked for
