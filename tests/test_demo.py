@@ -117,7 +117,7 @@ def test_the_night_writes_weeks_and_settles_what_two_notes_say_otherwise(shown):
     night = shown.part("What the night of 23 March puts in order")
     assert "replaced Price of prints" in night
     assert [f"Week {n} of 2026" in night for n in (10, 11, 12)] == [True] * 3
-    assert "Tidepool, Decisions" in night  # maps
+    assert re.search(r"where things stand on \d maps: .*Tidepool", night)  # maps
     old, new = (
         (shown.folder / f"vault/nodes/fact/price-of-prints{n}.md").read_text("utf-8") for n in ("", "-2")
     )

@@ -12,7 +12,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta, tzinfo
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
@@ -317,24 +317,12 @@ def quoted_passages(
     """The passages around *told* that answer *query*, in that order; the longer, the fewer share *room* (tokens)."""
     chars = min(MOST_QUOTED, room * CHARS_A_TOKEN // max(1, len(told)))
     asked = told_words(" ".join(term.shown.lower() for term in query.terms))
-    read = cache(graph.vault.text)  # many passages ask for the same notes
-    denied: list[tuple[str, str]] = []  # notes that a person changed, and what they were made from
-    near: set[str] = set()  # all notes made from what is told that once said something else
+    speaking = NotesOfWords(graph)
     quoted: dict[str, set[int]] = {}  # message → places of it that are quoted already
     for at in range(0, len(told), LOOKED_UP_AT_ONCE):  # most are never reached: the room is spent before
         some = told[at : at + LOOKED_UP_AT_ONCE]
-        messages = {m.id: m for said in some for m in (said.message, *said.repeated)}
-        made = graph.index.notes_by_source(messages)
-        paths = {note.path for notes in made.values() for note in notes}
-        near |= {path for path in paths if former_of(read, path)[1]}
+        made, gone = speaking.look_up(some)
         names = graph.index.ask(short_names, [(notes[0].row, notes[0].path) for notes in made.values()])
-        gone = gone_of(graph, made, messages.values())
-        denied += [
-            (note.path, message.text)
-            for message in messages.values()
-            for note in made.get(message.id, ())
-            if graph.vault.restated(note.path, note.hash)
-        ]
         for said in some:
             notes = made.get(said.message.id, [])
             places = quoted.setdefault(said.message.id, set())
@@ -347,13 +335,48 @@ def quoted_passages(
                 passage = replace(passage, handle=names.get(notes[0].row) or notes[0].path)
             made_before = notes_made_before(graph, said)
             if not repeats_withheld(graph, made_before, passage, asked):
-                paths = {note.path for note in [*notes, *(n for told in made_before for n in told[1])]}
-                text, at_ms = passage.text, passage.at_ms
-                former = any(is_former(read, path, text, at_ms) for path in sorted(paths))
-                former = former or any(is_denied(graph, path, was, text, at_ms) for path, was in denied)
-                if not notes:  # it may repeat what another message said first
-                    former = former or any(is_former(read, path, text, at_ms, True) for path in near)
-                yield replace(passage, changed=True) if former else passage
+                heard = [note for _, those in made_before for note in those]
+                yield replace(passage, changed=speaking.say_otherwise(passage, notes, heard))
+
+
+@dataclass(slots=True)
+class NotesOfWords:
+    """The notes that were made from what is quoted, as far as they may say something else by now."""
+
+    graph: Graph
+    read: Callable[[str], str] = field(init=False)  # many passages ask for the same notes
+    denied: list[tuple[str, str]] = field(
+        default_factory=list
+    )  # a note that a person changed, and its message
+    near: set[str] = field(default_factory=set)  # all that once said something else
+
+    def __post_init__(self) -> None:
+        self.read = cache(self.graph.vault.text)
+
+    def look_up(self, some: Iterable[Said]) -> tuple[dict[str, list[MadeNote]], set[str]]:
+        """Message → the notes made from it, for the messages of *some* and what repeats them; and which were forgotten."""
+        messages = {m.id: m for said in some for m in (said.message, *said.repeated)}
+        made: dict[str, list[MadeNote]] = self.graph.index.notes_by_source(messages)
+        paths = {note.path for notes in made.values() for note in notes}
+        self.near |= {path for path in paths if former_of(self.read, path)[1]}
+        self.denied += [
+            (note.path, message.text)
+            for message in messages.values()
+            for note in made.get(message.id, ())
+            if self.graph.vault.restated(note.path, note.hash)
+        ]
+        return made, gone_of(self.graph, made, messages.values())
+
+    def say_otherwise(self, passage: Passage, notes: Sequence[MadeNote], heard: Sequence[MadeNote]) -> bool:
+        """Whether a note says something else than *passage*: of its own *notes*, of those of what it answers, or of others."""
+        text, at_ms = passage.text, passage.at_ms
+        paths = sorted({note.path for note in (*notes, *heard)})
+        return (
+            any(is_former(self.read, path, text, at_ms) for path in paths)
+            or any(is_denied(self.graph, path, was, text, at_ms) for path, was in self.denied)
+            # it may repeat what another message said first
+            or (not notes and any(is_former(self.read, path, text, at_ms, True) for path in self.near))
+        )
 
 
 def places_around(said: Said, quoted: Collection[int], chars: int) -> list[int]:

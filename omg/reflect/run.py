@@ -498,7 +498,9 @@ class CycleWork:
         self.seen.maps |= {moved.get(m.shown.path, m.shown.path): m.shown.digest for m in told}
         links = [wikilink(p, self.title_of(p)) for p in self.plan.maps.told]
         rest = f" {how_many(left, 'map')} more wait for the next night." if left else ""
-        return [f"Told where {', '.join(links)} stand.{rest}"] * bool(links), moved
+        return [
+            f"Wrote where things stand on {how_many(len(links), 'map')}: {', '.join(links)}.{rest}"
+        ] * bool(links), moved
 
     def maps_to_tell(self) -> Iterator[ShownMap]:
         """The maps with enough to tell, as this cycle leaves them; not those that an undo put back."""
