@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, tzinfo
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
 from ..check import Claim, Evidence, Verdict
 from ..dates.days import day_of_ms, span_text
@@ -124,6 +124,7 @@ FORMS: Mapping[str, Mapping[str, str]] = {
     "loop": {"closed": "done", "complete": "done", "completed": "done"},
     "standing": dict.fromkeys(("true", "yes", "1"), "yes") | dict.fromkeys(("false", "no", "0"), "no"),
 }
+KEYS = {"sources": ("source", "messages", "cites"), "description": ("text", "content"), "node": ("note",)}
 HANDLE = re.compile(r"[\s\[(#]*([mn]?)(?:sg|essage|ote)?[\s_.-]*(\d{1,5})[\s\])]*", re.I)
 
 
@@ -151,6 +152,7 @@ def each(value: Any, separator: str) -> list[str]:
     if isinstance(value, str):
         value = re.split(separator, value)
     items = value if isinstance(value, list) else [] if value is None or isinstance(value, dict) else [value]
+    items = [v.get("id", "") if isinstance(v, dict) else v for v in items]
     return [str(v).strip() for v in items if isinstance(v, str | int) and str(v).strip()]
 
 
@@ -175,6 +177,16 @@ class ReplyItem(BaseModel):
     """
 
     model_config = ConfigDict(extra="ignore")
+
+    @model_validator(mode="before")
+    @classmethod
+    def named_otherwise(cls, item: Any) -> Any:
+        """*item* with the keys that it writes by another name; without an `op` it changes the note that it names, or is new."""
+        if not isinstance(item, dict):
+            return item
+        named = {key: item[other] for key, others in KEYS.items() for other in others if item.get(other)}
+        made = {**named, **{key: value for key, value in item.items() if value is not None}}
+        return {"op": "update" if made.get("node") else "create", **made}
 
     op: Annotated[Literal["create", "update", "supersede"], meant("op", ("create", "update", "supersede"))]
     node: Annotated[str | None, BeforeValidator(lambda value: handle(value, "n") if value else None)] = None
@@ -221,6 +233,8 @@ def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: boo
     )
     counted = NotesOfPages(dict(shown.noted))
     items = raw.get("edits")
+    if isinstance(items, dict):  # one edit, or edits by number
+        items = [items] if "title" in items or "op" in items else [*items.values()]
     if not isinstance(items, list):
         raise BadReply("the reply has no list of `edits`; nothing was marked observed")
     parsed.proposed = len(items)

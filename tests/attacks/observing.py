@@ -90,6 +90,8 @@ class Model:
     def edit(
         self, edit: Mapping[str, Any], handles: Sequence[str], notes: Sequence[str], asked: str
     ) -> dict[str, Any]:
+        if "whole" in edit:
+            return dict(json.loads(json.dumps(edit["whole"]).replace('"m1"', json.dumps(handles[-1]))))
         named = {} if edit.get("op") == "update" else {"title": "Note"}
         made: dict[str, Any] = {"op": "create", "type": "fact"} | named | dict(edit)
         if "sources" not in edit and "places" not in edit:

@@ -617,6 +617,17 @@ def honest() -> Iterator[Row]:
         yield Row(
             f"slip {name}", [("user", "I am allergic to latex, too.")], [edit], (), [ALLERGY], True, ["latex"]
         )
+    tea = "I like hydrangea tea."
+    for name, edit in {  # whole items, without the keys that they have otherwise
+        "key source": {"op": "create", "title": "Tea", "description": tea, "source": "m1"},
+        "key messages": {"op": "create", "title": "Tea", "description": tea, "messages": ["m1"]},
+        "sources as objects": {"op": "create", "title": "Tea", "description": tea, "sources": [{"id": "m1"}]},
+        "key text": {"op": "create", "title": "Tea", "text": tea, "sources": ["m1"]},
+        "key content": {"op": "create", "title": "Tea", "content": tea, "sources": ["m1"]},
+        "no op": {"title": "Tea", "description": tea, "sources": ["m1"]},
+        "op null": {"op": None, "title": "Tea", "description": tea, "sources": ["m1"]},
+    }.items():
+        yield Row(f"slip {name}", [("user", tea)], [{"whole": edit}], (), (), True, ["hydrangea"])
     both = [ALLERGY, "I have an allergy to penicillin."]
     for n in range(4):
         text = "The user is allergic to penicillin."
