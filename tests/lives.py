@@ -362,6 +362,7 @@ class Life:
             self._assemble(home)
 
         in_child(work, at)
+        self.contexts.served.clear()  # it may have cut, and died before it could say so
 
     # --- the disk
 
@@ -376,6 +377,8 @@ class Life:
         self.meanwhile = True
         if what == "inject":
             self.served.clear()  # it may have activated, and failed to say so
+        if what == "assemble":
+            self.contexts.served.clear()  # nor what it cut
 
     def _spoil(self, home: Memory) -> None:
         """A page of the one graph cannot be read or written; the other's turns are observed all the same."""
