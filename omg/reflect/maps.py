@@ -131,7 +131,7 @@ def maps_question(maps: Sequence[ShownMap]) -> str:
     handles, parts = handles_of(maps), []
     told: set[str] = set()
     for n, shown in enumerate(maps, 1):
-        mark = ", to be named" if shown.unnamed else ""
+        mark = ", to be named" if shown.unnamed else "" if is_topic(shown.path) else ", a kind of notes"
         lines = [f"# m{n}: {shown.title}{mark}"]
         lines += [f"{handles[e.path]} {note_line(e)}" for e in shown.notes if e.path not in told]
         if again := [handles[e.path] for e in shown.notes if e.path in told]:
