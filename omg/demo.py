@@ -238,8 +238,8 @@ def run_demo(folder: Path | None, *, offline: bool = False) -> None:
 
 
 def show(story: Story, console: Console, *, offline: bool) -> None:
-    how = "by rules and no model" if offline else "with the replies that a strong model once gave, replayed"
-    title = f"Three weeks of Nora, an illustrator, and her agent, {how}: no key, no network"
+    how = "by rules and no model" if offline else "by a strong model, replayed from a recording"
+    title = f"Three weeks of Nora, an illustrator, remembered {how}: no key, no network"
     console.print(Text(title, style="bold"), soft_wrap=True)
     show_days(story, console)
     show_notes(story, console)
@@ -252,14 +252,14 @@ def show(story: Story, console: Console, *, offline: bool) -> None:
     put(
         console,
         "undo",
-        f"{how_many(back, 'file')} are again as before the night; undone itself, the night is there again ({again})",
+        f"{how_many(back, 'file')} are again as before the night; undoing that brings the night back ({again})",
     )
     notes, messages, left = story.forget()
     gone = f"{how_many(notes, 'note')} and {how_many(messages, 'message')} are removed"
     put(
         console,
         "forget",
-        f"“{SECRET}”, told in confidence: {gone}; the name is left in {how_many(left, 'file')}",
+        f"“{SECRET}”, told in confidence: {gone}; {how_many(left, 'file')} of OMG's still hold the name",
     )
     show_slices(story, console)
 
@@ -293,7 +293,7 @@ def show_notes(story: Story, console: Console) -> None:
         put(
             console,
             "",
-            f"what it says of its wares is kept as the page's word: {note.description}",
+            f"what it says of its paper is kept as the page's word: {note.description}",
             style="dim",
         )
 
@@ -303,7 +303,7 @@ def show_slices(story: Story, console: Console) -> None:
         pass
     for n, (prompt, whose, given) in enumerate(story.given()):
         if not n:
-            heading(console, "What every prompt of Nora's is given: the first notes of it")
+            heading(console, "The first notes that every prompt of Nora's is given")
             for line in given.standing[: LINES["standing"]]:
                 put(console, "", without_name(line))
             heading(console, "Four prompts, and the first notes that each is given because of what it asks")

@@ -126,8 +126,8 @@ def test_the_night_writes_weeks_and_settles_what_two_notes_say_otherwise(shown):
 
 def test_what_it_forgets_is_in_no_file(shown):
     part = shown.part("What you can take back")
-    assert re.search(r"(\d+) files are again as before .* there again \(\1\)", part)
-    assert "is left in 0 files" in part
+    assert re.search(r"(\d+) files are again as before .* brings the night back \(\1\)", part)
+    assert "0 files of OMG's still hold the name" in part
     left = [f for f in shown.folder.rglob("*") if f.is_file() and b"Lindqvist" in f.read_bytes()]
     assert left == []
 
