@@ -62,6 +62,7 @@ def omg(home: Path) -> Iterator[Memory]:
 
 @pytest.fixture
 def page(omg: Memory, chromium: Browser) -> Iterator[Page]:
+    chromium.open("about:blank")  # the page before may still ask for its icon
     chromium.requests.clear()
     chromium.errors.clear()
     chromium.size(1000)
