@@ -362,7 +362,7 @@ class Context(Section):
         return round(threshold * value if value <= 1 else value)
 
     def blocked_from(self, threshold: int) -> float:
-        """The number of raw tokens above which a turn waits until turns that could be cut are observed."""
+        """From how many raw tokens on a turn waits. It waits for pending turns that could be cut once they are observed."""
         if self.block_after is False:
             return math.inf
         return self.block_after * threshold if self.block_after < 100 else max(self.block_after, threshold)

@@ -56,7 +56,7 @@ def exported_notes(graph: Graph) -> Iterator[dict[str, Any]]:
 
 
 def archived_lines(graph: Graph) -> Iterator[tuple[str, str]]:
-    """Name of the file and line, for each message of the archive."""
+    """For each message of the archive: the name of its file, and its line."""
     for file in sorted((graph.folder / "archive").glob("*.jsonl")):
         with file.open(encoding="utf-8", errors="replace") as lines:
             yield from ((file.name, line.rstrip("\n")) for line in lines if parsed_object(line))
@@ -160,7 +160,7 @@ def take_export(registry: Registry, into: Graph, path: Path) -> Taken:
 
 
 def place(value: dict[str, Any], source: Graph, into: Graph, taken: Taken) -> None:
-    """Put one *value* of an export into *source*, unless it was forgotten in *into* or cannot be used."""
+    """Put *value*, a note or message of an export, into *source*; not if it was forgotten in *into* or cannot be used."""
     try:
         if isinstance(value.get("note"), str):
             path, text = value["note"], str(value.get("text") or "")

@@ -410,7 +410,7 @@ def quoted_alone(proposed: Proposed, place: int, done: Settled) -> Parts:
 
 
 def nearest_statement(edit: Edit, cited: Sequence[Message]) -> str | None:
-    """The person's own statement that is most like *edit*, as a quotation; None if none is."""
+    """The person's own statement that is most like *edit*, as a quotation. None if no statement is like it."""
     words, said = told_words(edit.description or edit.body), own_statements(cited)
     if not words or not said:
         return None

@@ -115,10 +115,10 @@ def span_text(first: date, last: date) -> str:
 @lru_cache(maxsize=2048)  # 0.1 ms each, and a slice counts each line several times
 def mark_past_plans(text: str, today: date, said: date | None = None) -> str:
     """
-    Add "(2 weeks ago, has probably happened)" after each past date of *text* whose sentence looks forward to it, but for the
-    day on which it was *said*.
+    Add "(2 weeks ago, has probably happened)" after each past date in *text* that its sentence looks forward to. The day
+    on which *text* was *said* gets no such mark.
 
-    Dates without a year, and dates in links and names, stay as they are. Doing it twice changes nothing.
+    Dates without a year, and dates in links and names, stay as they are. Marking a text again changes nothing.
     """
     out, at = "", 0
     for start, end, (_, last) in full_dates(text):

@@ -427,8 +427,9 @@ class Homes:
     @contextmanager
     def hold(self, row: GraphRow, *, drops: bool = False) -> Iterator[Home]:
         """
-        The home of *row*, up to its rows, for one user in this process at a time; with *drops* the waiting drops are in its
-        spool. After any error the next use checks it out anew. Raises NotFound if the graph no longer exists.
+        The home of *row*, as new as the rows of the database, for one user in this process at a time. With *drops*, the
+        spool of the home holds the waiting drops. After any error, the next use checks the home out anew. Raises NotFound
+        if the graph no longer exists.
         """
         with self._free:
             self._free.wait_for(lambda: row.id not in self._busy)
@@ -454,7 +455,10 @@ class Homes:
                 self._free.notify_all()
 
     def change(self, row: GraphRow, what: str, do: Callable[[Home], T], *, night: bool = False) -> T:
-        """What *do* returns, committed. Repeated if another machine was quicker; raises Stale after TRIES."""
+        """
+        Call *do* with the home of *row*, commit the home, and return what *do* returned. If another machine was quicker,
+        all is done again; after TRIES times, raises Stale.
+        """
         for tries in count(1):
             began = time.monotonic()
             try:

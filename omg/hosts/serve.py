@@ -388,7 +388,7 @@ class McpAnswers:
         return {"results": [item for _, item in found[: hit_limit(given.get("limit"), 20)]]}
 
     def _remember(self, body: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-        """Into the project's memory, where there is one."""
+        """Propose a note in the project's memory, or in the person's if there is no project."""
         for label, graph in self._graphs(body, write=True):
             text, title, when = (str(given.get(key) or "") for key in ("text", "title", "when"))
             path = propose_note(graph, text, title, days_asked(when), self.memory.clock())

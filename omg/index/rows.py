@@ -129,7 +129,7 @@ class RowWriter:
     # --- what depends on others
 
     def settle(self, fresh: bool) -> None:
-        """Let links find their notes, then what depends on that; the full text last."""
+        """Find the notes that links lead to, then set what depends on the links; update the full text last."""
         if fresh:
             relink_rows(self.db)
         else:

@@ -449,7 +449,7 @@ def full_text(db: sqlite3.Connection) -> None:
 
 
 def rows_of(db: sqlite3.Connection, statement: str, keys: Iterable[int | str]) -> list[tuple[Any, ...]]:
-    """The rows of `statement (keys)`; of several such statements, since sqlite takes 999 keys at once on any build."""
+    """The rows of `statement (keys)`, asked for 900 keys at a time: some builds of sqlite take only 999 at once."""
     listed, found = list(keys), []
     for at in range(0, len(listed), 900):
         part = listed[at : at + 900]

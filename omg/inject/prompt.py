@@ -71,7 +71,7 @@ HINT_CHARS = 400
 
 
 class Rank(IntEnum):
-    """The sections, in their order. What comes up to PINNED is always there."""
+    """The sections, in their order. Those from the first to PINNED are always there."""
 
     STANDING = 0
     MAPS = 1

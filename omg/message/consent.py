@@ -20,8 +20,8 @@ CHANGING = frozenset("correct fix change update don't forget vergiss vergeet".sp
 
 def is_yes(message: Message) -> bool:
     """
-    Whether *message* as a whole accepts what was proposed, in one of several languages: it begins with a yes, and has
-    nothing beside but another, thanks, or a request to keep it ("yes, note that").
+    Whether *message* as a whole accepts what was proposed, in one of several languages: it begins with a yes, and
+    the rest is only another yes, thanks, or a request to keep what was proposed ("yes, note that").
     """
     if NOT_PLAIN.search(message.text):
         return False

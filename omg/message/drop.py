@@ -412,7 +412,7 @@ def writes_of(entries: Iterable[Any]) -> list[Writes]:
 
 
 def runs_of(entries: Iterable[Any]) -> Iterator[list[DropEntry]]:
-    """The readable entries, cut before each message of a person or of the gateway in a person's place."""
+    """The readable entries in runs. Each message of a person, or of the gateway in a person's place, begins a run."""
     run: list[DropEntry] = []
     for raw in entries:
         try:

@@ -41,7 +41,7 @@ ELISION = regex.compile(r"\b(j|n|l|d|c|m|t|s|qu)'(?=\p{L}{2})")
 
 
 def tokens_of(text: str, day: date | None = None) -> Tokens:
-    """The tokens of *text*, said on *day*; without it, days stay as they are written."""
+    """The tokens of *text*, said on *day*. Without *day*, the days that *text* names stay as they are written."""
     found: list[str] = []
     text = without_unseen(text).replace("’", "'")
     plain = ELISION.sub(r"\1e ", (dated(text, day) if day else text).lower())
@@ -80,7 +80,7 @@ def without_s(word: str) -> str:
 
 
 def dated(text: str, day: date) -> str:
-    """*text* with each day that it names in eight digits."""
+    """*text* with each day that it names written as eight digits."""
     done, at = "", 0
     for when in resolve_dates(text, day, ahead=True):
         start = text.find(when.phrase, at)

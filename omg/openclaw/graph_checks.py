@@ -115,7 +115,7 @@ def check_heads(graph: Graph) -> Iterator[Finding]:
 
 
 def check_other_forms(node: Node) -> Iterator[Finding]:
-    """Links and sources in another form than OMG's, which would be of more use in OMG's."""
+    """Links and sources of *node* that OMG could use better if they were written in OMG's own form."""
     if nameless := sum(not source.id for source in node.sources):
         what = f"{nameless} of its sources name no message: they date the note, and lead to nothing that was said"
         yield Finding("warn", what, node.path, "add the message's `id` to each, where it is known")

@@ -306,9 +306,9 @@ def corrected_by(node: Node) -> tuple[str, Correction] | None:
 
 def take_up(plan: Plan, path: str) -> str | None:
     """
-    Draft what the proposal at *path* proposes, as the user's. Returns the path of the note that says it now, or None for
-    a correction of a sentence that its note no longer has: then the proposal only yields to the note. Raises BadInput
-    where it proposes nothing, NotFound where the note that it corrects is gone.
+    Draft what the proposal at *path* proposes, as the user's. Returns the path of the note that says so now. If the
+    proposal corrects a sentence that the note no longer has, the note only supersedes the proposal; returns None. Raises
+    BadInput if *path* proposes nothing, NotFound if the note to be corrected is gone.
     """
     node = plan.draft(path).node
     if not node.proposes:

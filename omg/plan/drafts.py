@@ -618,7 +618,7 @@ class Plan:
     # --- what comes of them
 
     def drafted(self) -> dict[str, Entry]:
-        """The drafts that change their file, as the index will have them."""
+        """Path → what the index will hold there once the drafts are written; only of drafts that change their file."""
         left = {d.was: d.node for d in self.drafts.values() if d.was}
         gone = {was: replace(as_entry(node), path=was, status="superseded") for was, node in left.items()}
         return gone | {p: as_entry(d.node) for p, d in self.drafts.items() if d.text != d.before}

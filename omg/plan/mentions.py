@@ -127,8 +127,8 @@ def people_told_of(notes: Iterable[Entry]) -> dict[str, str]:
 
 
 def names_of_titles(notes: Iterable[Entry]) -> Iterator[Name]:
-    """Titles and parts of titles with at least two meaningful words. If several notes share one, the note with the
-    shortest rest of a title comes first."""
+    """Titles and parts of titles with at least two meaningful words. If several notes share such a name, the note whose
+    title has the fewest other words comes first."""
     homes: dict[tuple[str, ...], list[tuple[int, Entry]]] = defaultdict(list)
     for entry in notes:
         title = tuple(singular_form(w.lower()) for w in WORD.findall(entry.title))

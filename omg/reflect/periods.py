@@ -449,7 +449,7 @@ def as_shown(nodes: Sequence[Node]) -> tuple[str, ...]:
 
 
 def parse_reflection(text: str, shown: Mapping[str, Node]) -> ReflectionDraft:
-    """The claims of a reply that name notes shown. Raises BadReply if there are none."""
+    """The claims of a reply that name notes which the model was shown. Raises BadReply if no claim does."""
     value = cut_out(text, "claims", "text")
     claims: dict[str, Claim] = {}
     for item in value["claims"] if isinstance(value["claims"], list) else ():

@@ -191,8 +191,8 @@ def derive_edit(
     fact: Mapping[str, Any], handle: str, message: Message, *, notes: Mapping[str, Entry], zone: tzinfo
 ) -> OfflineReply:
     """
-    The edit for a fact (`type`, `text`) that a small model found in *message*: it quotes the statement that says it. {} if
-    none does, or it is known.
+    The edit for a fact (`type`, `text`) that a small model found in *message*. The edit quotes the statement that says the
+    fact. {} if no statement says the fact, or the fact is known.
     """
     words = told_words(str(fact.get("text") or "")) - told_words(speaker(message))
     said = [s for s in own_statements(message.text, message.material) if s.own]

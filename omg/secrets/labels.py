@@ -223,7 +223,7 @@ def _assigned(text: str, start: int, end: int, kind: str, m: re.Match[str], valu
 
 
 def _told(text: str, start: int, end: int, kind: str, chars: int) -> Iterator[Span]:
-    """The first word behind the label, or the last one before it, that looks like what the label says."""
+    """The first word after the label that looks like its value; for a password, else the last such word before the label."""
     if (m := BELOW.match(text, end)) and (
         is_typed(m["value"]) if kind == "password" else is_key(m["value"], shortest=20)
     ):

@@ -59,7 +59,7 @@ def _redact(text: str) -> tuple[str, int]:
 
 
 def unmasked(text: str) -> tuple[str, Sequence[int]]:
-    """Return *text* in plain letters, and the place in *text* of each of its characters and of its end."""
+    """Return *text* in plain letters, and where each plain character, and the end of them all, stands in *text*."""
     if text.isascii() or not MASKED.search(text):
         return text, range(len(text) + 1)
     plain: list[str] = []

@@ -3,8 +3,8 @@ Vault: reads, writes and removes notes, and keeps what a person wrote. The only 
 
     write, remove   the bytes are compared with those the caller read, then replaced in one step
     settle          somebody saved into a file that we had just replaced: their bytes win
-    ours            whether OMG wrote its words, even if the file was moved or its head reformatted
-    theirs          which parts of it a person wrote: single properties, or everything
+    ours            whether OMG wrote a note's words, even if the file was moved or its head reformatted
+    theirs          which parts of a note a person wrote: single properties, or everything
 
 No person's bytes are lost, not even in a race. The caller holds the vault's lock for every change (graph/graph.py).
 """
@@ -421,8 +421,8 @@ class Vault:
             self._written.note(path, self._record(data, None))
 
     def keep_persons_parts(self, path: str, data: Bytes) -> None:
-        """Record, before a note moves, which parts of it a person wrote. OMG wrote the words of *data*, which is at
-        *path*."""
+        """Record, before the note at *path* moves, which parts of the note a person wrote. *data* is the note as the
+        file has it; OMG wrote its words."""
         self._written.note(path, self._record(data, data))
 
     def mark_not_ours(self, path: str) -> None:

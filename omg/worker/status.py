@@ -80,7 +80,7 @@ def cost_of(days: Iterable[Mapping[str, Spent]]) -> dict[str, Any]:
 
 
 def cost_lines(costs: Mapping[str, Any], *, capped: bool = True) -> list[str]:
-    """The answer of `costs_of` for a person. *capped*: whether a model is asked, so that a cap may hold."""
+    """The lines that tell a person the answer of `costs_of`. *capped*: whether they name the caps, which only models have."""
     lines = []
     for label, key in (("today  ", "today"), ("30 days", "last_30_days")):
         if cost := costs.get(key):  # a daemon of an older version tells today's alone
