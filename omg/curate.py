@@ -164,7 +164,9 @@ def new_note(graph: Graph, type: str, title: str, text: str, now: datetime) -> C
         path, same = plan.free_path(edit)
         there = as_read(plan.draft(path).node.body) if same else ""
         if same and as_read(text) not in there:  # `apply` would add the rest to it
-            raise BadInput(f"{path} begins with the same sentence; add the rest to it, or begin otherwise")
+            raise BadInput(
+                f"{path} begins with the same sentence; add the rest there, or begin with another sentence"
+            )
         return applied(plan, [edit], now, "wrote {path}")
 
 
@@ -202,7 +204,7 @@ def refuse_pages(graph: Graph, *paths: str) -> None:
     for path in paths:
         entry = graph.index.entry(path)
         if entry is not None and entry.type in PAGES:
-            raise BadInput(f"{path} is a page that OMG writes; only notes can be changed so")
+            raise BadInput(f"{path} is a page that OMG writes; only notes can be changed like that")
 
 
 def supersede_by(graph: Graph, old: str, successor: str, now: datetime) -> CurationResult:
@@ -507,7 +509,9 @@ def move_identity(registry: Registry, old: str, new: str) -> str:
         new, links=registry.config.identity.links, asked=registry.config.identity.members
     )
     if to is None or to.key == old:
-        raise BadInput(f"{new!r} is nobody else's; give a session key such as agent:main:telegram:direct:111")
+        raise BadInput(
+            f"{new!r} is not the key of somebody else; give a session key such as agent:main:telegram:direct:111"
+        )
     mark, who = marks[old]
     if to.key in marks:
         source = registry.graph(who)

@@ -252,7 +252,7 @@ def test_an_import_with_another_model_than_the_daemons_says_what_to_do_before_an
         code=1,
         OMG_OBSERVATION_MODEL="offline",
     )
-    assert "the daemon observes with gateway" in told and "run `omg down` before it" in told
+    assert "the daemon observes with gateway" in told and "run `omg down` first" in told
     assert "0 messages observed" in installed.omg("observe") and installed.noted() == before
 
 

@@ -365,7 +365,7 @@ def test_a_sentence_corrected_in_a_notes_text_alone_is_what_is_listed_searched_a
     assert file.read_text() == changed
 
 
-def test_omg_alone_says_what_is_there_and_what_to_do_next(home):
+def test_omg_without_a_command_says_what_is_there_and_what_to_do_next(home):
     assert "omg init" in omg_here().stdout  # nothing is made by looking
     assert not (home / "graphs").exists()
     talk = home.parent / "talk.jsonl"

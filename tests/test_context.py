@@ -400,7 +400,7 @@ def test_a_slice_that_came_too_late_for_its_request_is_not_served_again(talk: Ta
     assert talk.asked().served == {}
 
 
-def test_once_the_engine_is_gone_nothing_of_what_is_served_is_kept(talk: Talk) -> None:
+def test_once_the_engine_is_gone_no_record_of_served_notes_is_kept(talk: Talk) -> None:
     remembered_talk(talk)
     talk.asked()
     for n in range(3, 7):

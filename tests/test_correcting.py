@@ -110,7 +110,7 @@ def test_a_sentence_with_a_link_in_it_is_corrected_in_the_text_as_well(agent: Ag
     rewrite(agent, path, linked, ours=True)
     new = "Astrid is coming to Svalbard."
     done = correct(agent, f"{new} Please correct that.", "Astrid is not coming to Svalbard after all.", new)
-    assert "It also says" not in done["text"]
+    assert "It also says this" not in done["text"]
     made = note(agent, path)
     assert (made.description, made.body.partition("\n\n## History\n")[0].strip()) == (new, new)
     assert made.body.endswith("- 2026-02-19: Astrid is not coming to Svalbard after all.")

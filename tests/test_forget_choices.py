@@ -288,7 +288,7 @@ def test_the_command_says_what_each_choice_takes_and_does_the_one_that_was_made(
     assert notes(home.find(MAIN)) == before
     assert "--redact takes out a text" in command(home, "--redact", "--session", MAIN)[2]
     (path,) = (p for p, d in before.items() if SECRET in d)
-    assert "or only, and the messages stay:" in command(home, path)[1]
+    assert "or only these notes; the messages stay:" in command(home, path)[1]
     code, out, err = command(home, "--matching", SECRET, "--redact", "--yes")
     assert (code, err) == (0, "")
     assert out.startswith(f"replaced by {BLANK} in:")
@@ -302,8 +302,10 @@ def test_the_command_says_what_was_said_again_and_stays(home: Memory) -> None:
     say(home, "As I said, my locker code is Q4471.")
     (path,) = notes(home.find(MAIN))
     out = command(home, path)[1]
-    assert "said again, and stays; --matching takes it: As I said, my locker code is Q4471.\n" in out
-    assert "said again" not in command(home, "--matching", "Q4471")[1]
+    assert (
+        "this says the same, and stays; --matching forgets it: As I said, my locker code is Q4471.\n" in out
+    )
+    assert "says the same" not in command(home, "--matching", "Q4471")[1]
 
 
 def test_a_session_of_another_graph_is_forgotten_without_naming_its_identity(home: Memory) -> None:

@@ -133,7 +133,7 @@ def test_what_the_assistant_did_say_and_the_user_did_not_is_the_assistants():
     assert made.description == "The assistant said: Checklists are kept short, as noted."
 
 
-def test_a_message_that_only_passes_something_on_is_a_tools():
+def test_what_a_message_only_passes_on_counts_as_said_by_a_tool():
     said = "> I prefer fixed invoices and hate tea"
     shown = ShownToObserver({"m1": ("s", Message("u1", "user", said, AT))}, {}, UTC)
     (made,) = parsed(

@@ -704,10 +704,10 @@ def test_a_page_where_the_user_wrote_the_words_is_named_as_theirs_to_mend(agent:
     assert "[[now]] has it too, in what the user wrote there" in told["text"]
 
 
-def test_a_request_that_says_more_is_said_to_go_where_it_holds_the_words(agent: Agent) -> None:
+def test_the_user_is_told_that_a_request_which_says_more_goes_if_it_holds_the_words(agent: Agent) -> None:
     asks = f"I moved to Porto. Forget my {SECRET}."
     told = agent.use("omg_forget", ALICE, said=("m8", asks), query=SECRET)
-    assert "says more, and goes whole with everything that holds the words" in told["text"]
+    assert "says more, and goes as a whole if the user chooses to forget everything" in told["text"]
 
 
 def test_words_that_no_note_says_are_forgotten_without_offering_other_notes(agent: Agent) -> None:

@@ -627,7 +627,7 @@ stored = st.builds(
 
 
 @given(stored, st.text(st.characters(codec="utf-8")))
-def test_a_line_of_the_archive_gives_the_message_back(message, session):
+def test_a_message_is_read_from_its_line_of_the_archive_as_it_was_written(message, session):
     line = message_to_json(message, session)
     assert "\n" not in line
     assert message_from_json(line) == (message, session)

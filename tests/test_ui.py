@@ -215,7 +215,7 @@ def test_what_is_not_so_is_gone_stays_gone_and_can_be_undone(page: Page, graph: 
     assert path.rpartition("/")[2] in graph.vault.text("mocs/moc-identity")
 
 
-def test_right_makes_a_proposal_the_persons_own(page: Page, graph: Graph, omg: Memory) -> None:
+def test_the_button_right_makes_a_proposal_the_persons_own(page: Page, graph: Graph, omg: Memory) -> None:
     path = propose_note(graph, "Nora likes tea.", "Tea", None, omg.clock())
     page.post("confirm", path=path, back="note")
     assert graph.vault.read(path_of(graph, "likes tea")).origin == "human"
@@ -377,7 +377,7 @@ def test_every_view_is_there_and_says_what_it_is(page: Page) -> None:
             assert f'aria-current="page">{name}<' in page.get(view) and page.status == 200
 
 
-def test_the_command_tells_today_what_is_unsure_and_why_in_five_lines(
+def test_omg_today_decide_and_why_each_answer_in_at_most_five_lines(
     page: Page, graph: Graph, omg: Memory
 ) -> None:
     session = graph.identity.key

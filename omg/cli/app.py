@@ -43,7 +43,7 @@ def every_command(
 
 
 def print_overview() -> None:
-    """What `omg` alone prints."""
+    """Print what `omg` shows without a command."""
     from ..hosts.overview import overview_lines
 
     home = default_home()

@@ -65,7 +65,7 @@ def import_command(
     since: Annotated[str | None, typer.Option(help="Only what was said on or after this day.")] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Go on after the look without asking.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only the look, and how much of it is new; write nothing.")
+        bool, typer.Option("--dry-run", help="Only show what was found, and how much is new; write nothing.")
     ] = False,
     observe: Annotated[bool, typer.Option(help="Observe what came in at once.")] = True,
     as_json: JsonFlag = False,
@@ -86,14 +86,14 @@ def import_command(
             f"{'two things' if openclaw else 'nothing'} to import: give files, or --openclaw; --found lists what lies here"
         )
     if agent is not None and not openclaw:
-        raise BadInput("--agent is one of OpenClaw's: give it with --openclaw, without files")
+        raise BadInput("--agent names an agent of OpenClaw: give it with --openclaw, without files")
     if files and any(map(is_own_export, files)):
         return take_own_exports(files, as_json)
     with opened_memory() as memory, stopped_halfway():
         if observe and not dry_run and (theirs := other_model_of_daemon(memory.worker)):
             raise BadInput(
-                f"the daemon observes with {theirs}, not with this command's model, and would take in the import first;"
-                " run `omg down` before it"
+                f"the daemon observes with {theirs}, not with this command's model, and would take in the import before"
+                " this command does; run `omg down` first"
             )
         start = time_argument(since, "--since", memory.registry.zone)
 
@@ -435,7 +435,7 @@ def events_command(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on with what happens from now on.")
     ] = False,
-    last: Annotated[int, typer.Option("-n", min=0, help="How many of those so far.")] = 20,
+    last: Annotated[int, typer.Option("-n", min=0, help="How many past events to show first.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """Show what happened: turns taken in, observations, activations, reflections; and what today and 30 days cost."""

@@ -198,7 +198,7 @@ def join_command(
     url: Annotated[str, typer.Argument(help="The server's address, such as https://memory.example.org.")],
     token: Annotated[str, typer.Argument(help="The tenant's token.")],
 ) -> None:
-    """Have this home's plugin and `omg` ask a fleet in place of a daemon."""
+    """Let this home's plugin and `omg` ask a fleet instead of a daemon."""
     import json
 
     from ..client import FLEET, fleet_of

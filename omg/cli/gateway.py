@@ -138,9 +138,7 @@ def place_vault(config: Config, who: Identity, vault: Path) -> None:
 def serve_command(
     with_parent: Annotated[
         bool,
-        typer.Option(
-            "--with-parent", help="Stop when standard input ends, as the gateway's plugin needs it."
-        ),
+        typer.Option("--with-parent", help="Stop when standard input ends; the gateway's plugin uses this."),
     ] = False,
 ) -> None:
     """Run the daemon in the foreground."""
@@ -310,7 +308,7 @@ def move_command(
 
 
 schedule_app = typer.Typer(
-    help="Nights, and the daemon at login, by the operating system where no gateway runs them.",
+    help="Let the operating system run the night, and the daemon from login on, where no gateway does.",
     no_args_is_help=True,
 )
 app.add_typer(schedule_app, name="schedule")
@@ -390,7 +388,9 @@ def install_into(host: str, home: Path, *, identity: str, only: str, yes: bool, 
     if only not in ("", "project"):
         raise BadInput(f"--only {only!r}: write `project`, or leave it out")
     private = "nothing of the person's notes" if only else f"the notes of {identity}"
-    asked = f"{client.title} will be given {private}, and each project's to those who work in it. Go on?"
+    asked = (
+        f"{client.title} will be given {private}, and in a project's folder the notes of that project. Go on?"
+    )
     if not (yes or dry_run or typer.confirm(asked)):
         raise typer.Exit(1)
     print_steps(install_host(client, home, identity=identity, only=only, dry_run=dry_run), dry_run)
@@ -398,7 +398,7 @@ def install_into(host: str, home: Path, *, identity: str, only: str, yes: bool, 
         print(f"✓ the daemon is up, pid {start_daemon(home)}")
 
 
-project_app = typer.Typer(help="The memory of a project, which is its own.", no_args_is_help=True)
+project_app = typer.Typer(help="The memory that a project has of its own.", no_args_is_help=True)
 app.add_typer(project_app, name="project")
 
 FolderOption = Annotated[Path, typer.Option("--in", help="A folder of the project; default: this one.")]
@@ -457,7 +457,9 @@ def mcp_command(
 
 @app.command("confirm")
 def confirm_command(
-    note: Annotated[str | None, typer.Argument(help="What an assistant proposed; nothing: list all.")] = None,
+    note: Annotated[
+        str | None, typer.Argument(help="A note that an assistant proposed. Default: list all such notes.")
+    ] = None,
     identity: IdentityOption = None,
 ) -> None:
     """Accept what an assistant proposed, as your own word."""

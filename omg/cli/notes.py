@@ -119,7 +119,7 @@ def show_command(
 
 
 def note_page(note: OpenNote, said: str, file: Path) -> str:
-    """The note as printed: title, what it *said* in a line, its marks in words, its file, and its text."""
+    """The note as it is printed: its title, its one line *said*, its marks in words, its *file*, and its text."""
     from ..tools.reading import note_marks
 
     node = note.node
@@ -132,9 +132,10 @@ def note_page(note: OpenNote, said: str, file: Path) -> str:
 
 @app.command("open")
 def open_command(
-    id: Annotated[str | None, typer.Argument(help="A note; nothing: the whole vault.")] = None,
+    id: Annotated[str | None, typer.Argument(help="A note. Default: the whole vault.")] = None,
     editor: Annotated[
-        bool, typer.Option("--editor", help="In $VISUAL or $EDITOR, though Obsidian knows the vault.")
+        bool,
+        typer.Option("--editor", help="Open it in $VISUAL or $EDITOR, even if Obsidian knows the vault."),
     ] = False,
     identity: IdentityOption = None,
 ) -> None:
@@ -380,7 +381,9 @@ def export_command(
             print(text)
 
 
-PortOption = Annotated[int, typer.Option(min=0, max=65535, help="Of 127.0.0.1. Default: any that is free.")]
+PortOption = Annotated[
+    int, typer.Option(min=0, max=65535, help="A port of 127.0.0.1. Default: any free port.")
+]
 ShowOption = Annotated[bool, typer.Option("--open", help="Open it in this machine's browser.")]
 
 
@@ -403,7 +406,7 @@ def graph_command(
 
 
 def page_served(port: int, show: bool, start: str = "") -> None:
-    """Serve the page until Ctrl-C. The browser gets the link by a private file: other users see a command's arguments."""
+    """Serve the page until Ctrl-C. The browser reads the link in a private file: other users see a command's arguments."""
     from ..client import fleet_of
     from ..ui.serve import serve_page
 
@@ -572,7 +575,7 @@ def choice_lines(graph: Graph, shown: dict[str, Selection], again: Sequence[str]
             "--redact --yes for the text alone",
         ),
         "only": (
-            "or only, and the messages stay:",
+            "or only these notes; the messages stay:",
             "forgotten, and the messages stay:",
             "--only --yes for the notes alone",
         ),
@@ -591,11 +594,11 @@ def choice_lines(graph: Graph, shown: dict[str, Selection], again: Sequence[str]
             lines.append(f"  {how_many(len(what.messages), 'message')}")
         if what.again:
             lines.append(
-                f"{how_many(len(what.again), 'other message')} of these notes stay, to be observed anew"
+                f"{how_many(len(what.again), 'other message')} of these notes stay, and will be observed again"
             )
         if what.linking:
-            lines.append("without their links to it: " + ", ".join(what.linking))
-    lines += [f"said again, and stays; --matching takes it: {text}" for text in again]
+            lines.append("these stay, without their links to what goes: " + ", ".join(what.linking))
+    lines += [f"this says the same, and stays; --matching forgets it: {text}" for text in again]
     if not done:
         how = ", ".join(choices[name][2] for name in shown)
         lines.append(f"Nothing was changed. It cannot be undone; {how}.")
@@ -608,7 +611,7 @@ def choice_lines(graph: Graph, shown: dict[str, Selection], again: Sequence[str]
 
 def unreached(what: Selection) -> list[str]:
     """What OMG does not forget itself, with its path."""
-    left = [f"{path} has it too, in what you wrote there: mend it yourself" for path in what.left]
+    left = [f"{path} has it too, in what you wrote there: take it out yourself" for path in what.left]
     return [*left, *(f"not reached: {place}" for place in what.beyond)]
 
 
@@ -618,7 +621,7 @@ def unreached(what: Selection) -> list[str]:
 @app.command("reflect")
 def reflect_command(
     all_vaults: Annotated[
-        bool, typer.Option("--all-vaults", help="Every graph; so it is without --identity.")
+        bool, typer.Option("--all-vaults", help="Every graph, as without --identity.")
     ] = False,
     since: Annotated[
         str | None,

@@ -339,7 +339,9 @@ def beyond_reach(graph: Graph, trace: Trace, skip: Collection[str]) -> tuple[str
     for folder in sorted({git for place in (root, home) if (git := history_of(place))}):
         found.append(f"{folder}: the history of git keeps what was committed")
     for place in sorted({sync for place in (root, home) if (sync := synced_by(place))}):
-        found.append(f"{place}: copies on other devices, and older versions there, are the sync service's")
+        found.append(
+            f"{place}: copies on other devices, and older versions there, belong to the sync service"
+        )
     found += gateway_files(graph, home, trace)
     if in_file(trace, home / "omg.toml"):
         found.append(f"{home / 'omg.toml'}: your configuration names it")
@@ -392,7 +394,7 @@ def gateway_files(graph: Graph, home: Path, trace: Trace) -> Iterator[str]:
     config, state = configured(home) or ({}, home.parent)
     agent = graph.identity.agent or "main"
     if (folder := state / "agents" / agent).is_dir():
-        yield f"{folder}: the gateway's own transcripts; it deletes a session with its own commands"
+        yield f"{folder}: the gateway's own transcripts; the gateway's own commands delete a session"
     if agent not in configured_agents(config):
         return
     workspace, vault = workspace_of(config, agent, state), graph.vault.root

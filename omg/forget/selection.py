@@ -425,7 +425,7 @@ def select_words(graph: Graph, words: str) -> Selection:
         trash=trash,
         beyond=(
             *sessions_holding(graph, words),
-            *(f"{file}: it is no UTF-8 text; take them out yourself" for file in unread),
+            *(f"{file}: the file is no UTF-8 text; take the words out yourself" for file in unread),
             *beyond_reach(graph, trace, skip=trash),
         ),
         text=words,
@@ -438,7 +438,7 @@ def sessions_holding(graph: Graph, words: str) -> Iterable[str]:
     sessions = {session for session, _ in archived_messages(graph.folder / "archive")}
     sessions |= {p.turn().session for p in graph.intact()} | {graph.identity.key}
     for session in sorted(s for s in sessions if holds_words(s, words)):
-        yield f"{graph.folder}: the key of a session has it; `omg forget --session {session}` takes what was said there"
+        yield f"{graph.folder}: a session's key has the words; `omg forget --session {session}` forgets what was said there"
 
 
 def is_text(data: bytes) -> bool:

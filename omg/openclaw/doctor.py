@@ -132,7 +132,7 @@ def check_entry(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Itera
         what = f"the plugin starts {program!r}, which does not exist any more"
         yield Finding("fail", what, f"{place}.config.command", INSTALL_AGAIN)
     if len(configured_agents(config)) > 1 and value_at(entry, "llm.allowAgentIdOverride") is not True:
-        what = "there are several agents now, and the plugin may ask none of their models yet: turns wait"
+        what = "there are several agents now, and the plugin has no permission yet to ask their models: turns wait"
         yield Finding("fail", what, f"{place}.llm.allowAgentIdOverride", INSTALL_AGAIN)
 
 
@@ -149,7 +149,7 @@ def check_running(memory: Memory, claw: OpenClaw) -> Iterator[Finding]:
     try:
         jobs = [job for job in claw.jobs() if job.get("declarationKey") == JOB_KEY]
     except (GatewayError, ValueError) as e:
-        yield Finding("warn", f"its scheduler could not be asked for the nightly job: {e}")
+        yield Finding("warn", f"OpenClaw's scheduler could not be asked for the nightly job: {e}")
         return
     if not jobs:
         mend = f"{INSTALL_AGAIN}, unless your crontab has it"
@@ -171,8 +171,8 @@ def check_sharing(config: dict[str, Any]) -> Iterator[Finding]:
     elif scope == "main":
         what = f"everyone who writes over {', '.join(others)} shares one session with the owner, and so one memory"
         mend = (
-            'openclaw config set session.dmScope "per-channel-peer" gives each person their own, and'
-            " `omg identity join owner CHANNEL:YOU` keeps yours on your own account there (or keep it, if all of them are you)"
+            'openclaw config set session.dmScope "per-channel-peer" gives each person their own memory, and'
+            " `omg identity join owner CHANNEL:YOU` lets your own account there use yours (keep the setting if all of them are you)"
         )
         yield Finding("warn", what, "session.dmScope = main", mend)
     else:
@@ -184,8 +184,8 @@ def check_apart(memory: Memory) -> Iterator[Finding]:
     for who in memory.registry.identities():
         if why := memory.registry.why_apart(who):
             mend = (
-                f"if it was you, `omg identity move {shlex.quote(who.key)} agent:{who.agent}:main`; and for `openclaw"
-                " gateway call chat.send`, `omg identity join owner webchat:cli` makes it yours from now on"
+                f"if it was you, `omg identity move {shlex.quote(who.key)} agent:{who.agent}:main`; and `omg identity join"
+                " owner webchat:cli` makes what `openclaw gateway call chat.send` says yours from now on"
             )
             yield Finding("warn", f"has a memory of its own: {why}", who.key, mend)
 
@@ -227,9 +227,7 @@ def check_engine(claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
     slot, folder = value_at(config, ENGINE_SLOT, "legacy"), engine_folder(claw)
     if not folder.is_dir():
         if slot == ENGINE:
-            what = (
-                f"{ENGINE} is to put contexts together, and is not installed: the gateway's own engine does"
-            )
+            what = f"{ENGINE} is set to put contexts together, but is not installed: the gateway's own engine does it"
             mend = f"{AGAIN}, or `openclaw config set {ENGINE_SLOT} legacy`"
             yield Finding("fail", what, ENGINE_SLOT, mend)
         return
@@ -279,7 +277,7 @@ def check_turns(graph: Graph, since_ms: int) -> Iterator[Finding]:
     """Sessions whose turns come in, but whose contexts the engine is not asked for. *since_ms*: when it was installed."""
     for session, own in graph.state().sessions.items():
         if (turns := unasked_turns(graph, session, own, since_ms)) >= MISSED_TURNS:
-            what = f"{turns} turns went by without {ENGINE}: it was not asked what leaves their context"
+            what = f"{turns} turns went by without {ENGINE}: the gateway did not ask the engine what leaves their context"
             mend = "start the gateway again; but command-line backends (`claude-cli`) put contexts together themselves"
             yield Finding("warn", what, session, mend)
 
@@ -310,7 +308,7 @@ def check_hosts(memory: Memory) -> Iterator[Finding]:
         elif not same_files(home / "plugins" / host.name, plugin_folder(host, our_command(), home)):
             yield Finding("warn", f"{host.title} has the plugin of another version", mend=again)
         elif waiting := unreviewed_hooks(host, home):
-            what = f"{host.title} runs none of our hooks that you have not reviewed: {', '.join(waiting)}"
+            what = f"{host.title} skips hooks of OMG's that you have not reviewed: {', '.join(waiting)}"
             yield Finding("fail", what, mend=f"start `{host.program}` and trust them when it asks")
         elif beat.silent:
             what = f"{host.title} is used, and nothing of it has been kept lately"

@@ -59,9 +59,9 @@ from .sentences import is_fragment, put_in_place, says_correction, says_plainly
 
 ABOUT_THEM = re.compile(r"^(?:The user(?:['’]s)?|My) (?=.)")
 AS_PROPOSAL = (
-    ", as your proposal: the user did not say it in just these words. Ask them, with its words as they are and no other"
-    " proposal: it becomes theirs if their whole answer is a yes, once what they said bears it out, or if they run"
-    " `omg confirm {}`."
+    ", as your proposal: the user did not say it in just these words. Ask them, quoting the proposal as it is and no other"
+    " proposal. The note becomes the user's if their whole answer is a yes, if their own words are found to say it, or if"
+    " they run `omg confirm {}`."
 )
 LEFT_OUT = " What looked like a password, a code or a key in it was not kept."
 
@@ -201,15 +201,15 @@ ANSWERED = 6  # messages before a yes, among which is what it answers
 # Notes that are looked into for the words, and that are named where none or several fit.
 LOOKED_AT, NAMED = 20, 5
 CHANGE_PROPOSED = (
-    "[[{}]], which stays as it is: the user's message does not say just that. Ask them, with the new sentence as it is and"
-    " no other proposal: the note changes if their whole answer is a yes, once what they said bears it out, or if they run"
-    " `omg confirm {}`."
+    "[[{}]], which stays as it is: the user's message does not say just that. Ask them, quoting the new sentence as it is"
+    " and no other proposal. The note changes if their whole answer is a yes, if their own words are found to say it, or if"
+    " they run `omg confirm {}`."
 )
 FRAGMENT = (
-    "`new` is only part of a sentence, and not exactly one place in the note's is of its kind: write `new` as the whole"
-    " sentence that is to stand there; now it says: {}"
+    "`new` is only part of a sentence, and it is not clear which part of the note's sentence it replaces: write `new` as the"
+    " whole sentence that is to hold; the note's sentence now is: {}"
 )
-LONGER = "[[{path}]] was written by hand, and the sentence says more: {was} Give all of it as `old`, if none of it holds"
+LONGER = "[[{path}]] was written by hand, and the sentence says more: {was} Give the whole sentence as `old`, if nothing in it holds"
 
 
 def correct_tool(
@@ -265,7 +265,7 @@ def told_of(done: Corrected, made: Correction, written: CurationResult) -> str:
         f"Before, as its history has it: {made.was}{taken_back(written)}",
     ]
     if done.left:
-        lines.append("It also says, which may not hold either; correct that too, or leave it:")
+        lines.append("It also says this, which may not hold either; correct that too, or leave it:")
         lines += [f"- {sentence}" for sentence in done.left[:NAMED]]
     return "\n".join(lines)
 
@@ -356,8 +356,8 @@ def none_text(graph: Graph, near: Sequence[Entry], old: str) -> str:
         return "\n".join([f"{said}; name one of these by its path, if one is meant:", *lines])
     if any(2 * len(shared_words(told.message.text, old)) > len(told_words(old)) for told in waiting(graph)):
         return (
-            f"{said} yet: it was said a while ago, and is noted by itself together with what the user says in this message."
-            " Nothing need be done"
+            f"{said} yet: it was said a while ago and waits. OMG will note it by itself, together with what the user says in"
+            " this message. Nothing need be done"
         )
     return said
 

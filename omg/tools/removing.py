@@ -69,8 +69,8 @@ class Codes:
             raise BadInput("that code is unknown or has expired; ask again without a code for a new one")
         if message is None or not is_code(message, code):
             raise BadInput(
-                "the user has to write the code themselves, as their whole message: show them what would go, with its codes,"
-                " and call again when their message is one of them alone"
+                "the user has to write the code themselves, as their whole message: show them each choice with its code, and"
+                " call again when their message is one of the codes and nothing else"
             )
         del self.issued[code]
         return known
@@ -111,7 +111,11 @@ def forget_tool(
     if said_by_user(message) and not meant.asked:
         matching = any(taken.text and not taken.redacts for taken in found.values())
         goes = matching and holds_words(str(message.get("text") or ""), meant.what)
-        fate = "goes whole with everything that holds the words" if goes else "stays"
+        fate = (
+            "goes as a whole if the user chooses to forget everything that holds the words"
+            if goes
+            else "stays"
+        )
         lines.append(f"The message that asks for this says more, and {fate}.")
     lines += beyond_text([*found.values()], context)
     answers = " · ".join(f"{NAMES[choice]}: {code}" for choice, code in given.items())
@@ -189,8 +193,8 @@ NAMES = {
 
 def words_meant(graph: Graph, query: str) -> str:
     """
-    *query*, or without the words at its ends that carry no meaning ("everything about Heron"), if no note holds or is called
-    *query* and one holds or is called the rest.
+    *query*, if a note holds *query* or is called so. Else *query* without the words at its ends that carry no meaning
+    ("everything about Heron"), if a note holds what is left or is called so. Else *query*.
     """
     parts = query.split()
     told = [n for n, word in enumerate(parts) if told_words(word)]
@@ -288,7 +292,7 @@ def described(entry: Entry | None) -> str:
 def beyond_text(taken: Sequence[Selection], context: Mapping[str, Any]) -> list[str]:
     """What a forgetting cannot reach. Only the owner is told the path, which reveals their machine."""
     left = [
-        f"[[{page}]] has it too, in what the user wrote there: they can mend it themselves."
+        f"[[{page}]] has it too, in what the user wrote there: they can take it out themselves."
         for page in dict.fromkeys(p for what in taken for p in what.left)
     ]
     if says_owner(context):
