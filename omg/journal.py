@@ -206,7 +206,7 @@ def expire(folder: Path) -> None:
 
 
 def is_undo(name: str) -> bool:
-    return "-undo-" in name and not name.endswith("-maps.json")  # the maps of an undo, of earlier versions
+    return "-undo-" in name
 
 
 def is_closed(name: str) -> bool:
@@ -350,9 +350,9 @@ def encode_text(text: str | None) -> bytes | None:
 
 
 def receipts_of(graph: Graph) -> list[Receipt]:
-    """Closed receipts, the last one done first. Those of earlier versions have only `at`."""
+    """Closed receipts, the last one done first."""
     found = [r for f in reversed(closed_files(graph)) if (r := readable(graph, f)) is not None]
-    return sorted(found, key=lambda r: r.done or r.at, reverse=True)
+    return sorted(found, key=lambda r: r.done, reverse=True)
 
 
 def closed_files(graph: Graph) -> list[Path]:

@@ -247,9 +247,7 @@ def finish_swap(graph: Graph) -> None:
     journal = graph.folder / "swap.json"
     if not journal.exists():
         return
-    raw = json.loads(journal.read_text(encoding="utf-8"))
-    # A list is of an earlier release, which did not say how far it had come: what has a target is done.
-    moves = raw["left"] if isinstance(raw, dict) else [m for m in raw if not Path(m[1]).exists()]
+    moves = json.loads(journal.read_text(encoding="utf-8"))["left"]
     while moves:
         move(*map(Path, moves[0]))
         moves = moves[1:]

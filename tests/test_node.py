@@ -23,7 +23,6 @@ from omg.node.note import (
     parse_node,
     render_node,
 )
-from omg.vault.vault import changed_parts, part_marks
 
 PATH = "nodes/preference/answer-style"
 TEXT = """\
@@ -581,10 +580,3 @@ def test_a_slug_is_safe_as_a_name_on_any_system(title):
     assert not set(slug) & set('/\\.:*?"<>|#^[]\0 \n\t_') and not slug.startswith("-") and slug.isprintable()
     assert slugify(slug) == slug
     assert Path(f"{slug}.md").name == f"{slug}.md"
-
-
-def test_a_property_of_earlier_versions_is_left_out_and_makes_no_note_a_persons():
-    old = "---\nid: omg/fact/tea\ndescription: Tea.\ntype: fact\npriority: medium\nstatus: active\ngeneration: 0\n---\n"
-    node = parse_node(old, "nodes/fact/tea")
-    assert node.extra == {} and "generation" not in render_node(node)
-    assert changed_parts(node, {"generation": "0", **part_marks(node)}, lambda target: ()) == frozenset()

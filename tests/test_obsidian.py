@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -93,30 +92,6 @@ def test_every_note_of_the_demo_stays_ours_when_obsidian_lays_out_its_head_anew(
             anew += laid != text.encode()
             assert demo_notes.ours(laid) and demo_notes.unchanged(laid) and not demo_notes.theirs(laid), path
     assert anew > 40
-
-
-def test_a_home_from_before_marks_knows_its_notes_in_any_layout(demo_notes: Vault, tmp_path: Path) -> None:
-    source = next(f for f in demo_notes.root.parent.glob("home/graphs/main-main-*/written.jsonl"))
-    lines = [json.loads(line) for line in source.read_text().splitlines()]
-    old = tmp_path / "written.jsonl"
-    old.write_text("".join(json.dumps({"path": e["path"], "hash": e["hash"]}) + "\n" for e in lines))
-    vault = Vault(demo_notes.root, old)
-    notes = [path for path in vault.paths() if path.startswith("nodes/")]
-    assert notes
-    for path in notes:
-        assert vault.ours(saved(vault.text(path)).encode()), path
-        other = "high" if "priority: low" in vault.text(path) else "low"
-        assert not vault.ours(saved(vault.text(path), {"priority": other}).encode()), path
-
-
-def test_after_a_night_an_older_homes_notes_know_a_persons_properties(which: Memory, graph: Graph) -> None:
-    lines = [json.loads(line) for line in (graph.folder / "written.jsonl").read_text().splitlines()]
-    old = "".join(json.dumps({"path": e["path"], "hash": e["hash"]}) + "\n" for e in lines)
-    (graph.folder / "written.jsonl").write_text(old)
-    data = saved(graph.vault.text(TEA), {"priority": "high"}).encode()
-    assert not graph.vault.ours(data)
-    one_night(which.worker, graph, None, dry_run=False, pending=True)
-    assert graph.vault.ours(data) and graph.vault.theirs(data) == {"priority"}
 
 
 @pytest.mark.parametrize(

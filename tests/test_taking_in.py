@@ -232,13 +232,6 @@ def test_who_is_said_not_to_be_the_owner_is_not_served_the_owners_memory(home):
     assert home.registry.identity_of("agent:main:main", owner=False).key == MAIN  # its form says whose it is
 
 
-def test_rooms_that_an_earlier_version_knew_as_the_owners_stay_the_owners(home):
-    (home.folder / "owners.json").write_text(json.dumps([ROOM]))
-    assert home.registry.identity_of(ROOM).key == MAIN
-    said_in(home, THEIRS)
-    assert home.registry.identity_of(ROOM).key == ROOM
-
-
 @pytest.mark.parametrize("key", [f"{MAIN} ", f" {MAIN}", f"{MAIN}\n", "agent:main:telegram:direct:7 "])
 def test_a_key_that_only_looks_like_anothers_shares_nobodys_memory(home, key):
     said_in(home, OWN, session=key.strip())

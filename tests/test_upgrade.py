@@ -127,23 +127,6 @@ def test_what_an_earlier_release_left_half_done_is_finished(former):
     assert not [path for path in notes(former) if "projector" in path]  # that note was deleted by its owner
 
 
-def test_what_was_of_use_before_an_upgrade_still_counts(former):
-    before = used(former)
-    assert before["omg/fact/sister-maya-lives-in-lisbon"] == 1
-    home = Memory(load_config(), embed=None)
-    slice_for(home.find(OWNER), "Postgres", OWNER, datetime.now(UTC), home.config)
-    home.close()
-    now = used(former)  # what the slice above gave counts once more
-    assert {id: n for id, n in before.items() if now.get(id, 0) < n} == {}
-
-
-def used(root: Path) -> dict[str, int]:
-    home = Memory(load_config(), embed=None)
-    found = dict(home.find(OWNER).uses.times())
-    home.close()
-    return found
-
-
 def test_a_session_goes_on_with_the_memory_it_was_served(former):
     home = Memory(load_config(), embed=None)
     graph = home.find(OWNER)

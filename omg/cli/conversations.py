@@ -337,11 +337,11 @@ def search_command(
         asked = {"query": query, "k": k, "identity": identity}
         # The daemon has the vectors in memory; this process would load a model for one question.
         answer = None
-        with suppress(OmgError):  # the daemon hangs, or is of an older version
+        with suppress(OmgError):  # the daemon hangs
             answer = ask_daemon(memory.folder, "/search", asked, timeout_s=10)
         if answer is None:
             answer = search_answer(memory.registry, asked)
-        hits, said = answer["hits"], answer.get("said") or []  # a daemon of an older version gives no `said`
+        hits, said = answer["hits"], answer["said"]
         notes = hits_text(hits, weak) or f"nothing found{' in the notes' if said else ''}"
         lines = [notes, *["What was said:"] * bool(said), *(s["line"] for s in said)]
         if all(h["weak"] for h in hits):

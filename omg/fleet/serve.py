@@ -119,7 +119,7 @@ class Serving:
         return {"taken": True}
 
     def answer(self, tenant: int, path: str, body: dict[str, Any]) -> Mapping[str, Any]:
-        nothing: dict[str, Any] = {"hits": []} if path == "/search" else {}
+        nothing: dict[str, Any] = {"hits": [], "said": []} if path == "/search" else {}
         if (who := self.identity(tenant, body)) is None:
             return nothing
         tool = body.get("name") if path == "/tool" else ""

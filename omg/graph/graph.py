@@ -50,7 +50,6 @@ from .state import (
     drop_oldest_sessions,
     file_look,
     flock,
-    former_uses,
     load_state,
     process_alive,
     remove_refused,
@@ -256,8 +255,6 @@ class Graph:
         if (kept := kept_tombstones(folder)).exists() and not self.tombstones.file.exists():
             kept.replace(self.tombstones.file)
         self.uses = Uses(folder / "uses.jsonl")
-        if not self.uses.file.exists():
-            self.uses.adopt(former_uses(folder / "state.json"))
         # For a graph that will replace another (rebuild.py): the other's index, and the notes in it that a person made
         # or changed, which are here already. Several notes may come from one message.
         self.former: Index | None = None
@@ -287,15 +284,7 @@ class Graph:
                     file.unlink(missing_ok=True)
 
     def mend(self) -> None:
-        """
-        Set aside unreadable files that cannot be made again from others. The caller holds the lock.
-
-        A pending file with a foreign name, as earlier versions could leave, is renamed.
-        """
-        for file in sorted((self.folder / "pending").glob("[!.]*.json")):
-            if not PENDING.fullmatch(file.name) and (turn := self.readable(Pending(file))) is not None:
-                self.put(file.stem, turn)
-                file.unlink()
+        """Set aside unreadable files that cannot be made again from others. The caller holds the lock."""
         if bad := self.tombstones.mend():
             why = f"{how_many(len(bad), 'line')} cannot be read"
             mend = "what they forgot may come back by an import: forget it again"

@@ -289,15 +289,6 @@ def live_ms(session: SessionState) -> int:
     return max(session.last_ms, session.at_ms, session.activated_ms, session.cut_ms)
 
 
-def former_uses(file: Path) -> dict[str, tuple[int, int]]:
-    """The counts that state.json held before they had a file of their own."""
-    try:
-        uses = json.loads(file.read_text(encoding="utf-8"))["uses"]
-        return {str(id): (int(times), int(last_ms)) for id, (times, last_ms) in uses.items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
-        return {}
-
-
 def state_fields(state: State | SessionState) -> dict[str, Any]:
     """For json; `dataclasses.asdict` copies every value and takes ten times as long."""
     return {name: getattr(state, name) for name in state.__slots__}

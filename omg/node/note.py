@@ -195,9 +195,6 @@ READERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-RETIRED = frozenset(("generation",))  # of earlier versions: left out when a note is written anew
-
-
 # --- The maps of content there are, and which one lists a note.
 #
 # This is the only table of maps. The text of a map is made in plan/pages.py.
@@ -354,8 +351,6 @@ def parse_node(text: str, path: str) -> Node:
     known: dict[str, Any] = {}
     extra: dict[str, Any] = {}
     for key, value in meta.items():
-        if key in RETIRED:
-            continue
         if (read := READERS.get(key)) is None:
             extra[key] = value
         elif value is not None:

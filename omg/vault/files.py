@@ -206,7 +206,7 @@ class Record:
     """What we wrote to one path."""
 
     hash: str
-    # "part=mark part=mark"; "" for what is no note, and for lines from before there were marks
+    # "part=mark part=mark"; "" for what is no note
     parts: str = ""
     theirs: frozenset[str] = frozenset()  # the parts with a person's value, which OMG wrote back unchanged
 
@@ -254,12 +254,6 @@ class Written:
         with self._reading:
             self._refresh()
             return self._records.get(path)
-
-    def unmarked(self) -> list[tuple[str, str]]:
-        """Path and hash of files that have a hash but no marks of their parts."""
-        with self._reading:
-            self._refresh()
-            return [(path, record.hash) for path, record in self._records.items() if not record.parts]
 
     def find(self, key: str) -> Record | None:
         """The record with that hash, or the newest one of the note whose id has that mark."""

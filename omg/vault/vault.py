@@ -25,7 +25,7 @@ from typing import Any
 
 from ..errors import BadNode, NotFound, OutsideVault, Stale
 from ..node.markdown import H1, first_text_line, slugify
-from ..node.note import READERS, RETIRED, Node, head_of, parse_node, render_node
+from ..node.note import READERS, Node, head_of, parse_node
 from ..text.characters import with_labels
 from ..text.words import split_sentences, written_words
 from .files import (
@@ -60,10 +60,6 @@ def read_note(data: bytes) -> Node | None:
     except (BadNode, UnicodeDecodeError):
         return None
     return node if node.id else None
-
-
-def canonical(node: Node) -> bytes:
-    return render_node(node).encode("utf-8")
 
 
 def part_values(node: Node) -> dict[str, str]:
@@ -112,7 +108,7 @@ def mark_of(text: str) -> str:
 def changed_parts(node: Node, known: Mapping[str, str], names: Names) -> frozenset[str]:
     """The parts of *node* that differ from the marks in *known*."""
     now = part_values(node)
-    gone = known.keys() - now.keys() - RETIRED
+    gone = known.keys() - now.keys()
     return frozenset(
         gone | {p for p, text in now.items() if p not in known or not is_same(text, known[p], names)}
     )
@@ -436,14 +432,6 @@ class Vault:
         kept = {part: mark for part, mark in part_marks(node).items() if part != BODY_PART} if node else {}
         self._written.note(path, Record("", joined(kept)) if node else None)
 
-    def mark(self) -> None:
-        """Note the parts of what an older version wrote, where it stands untouched. The caller holds the lock."""
-        for path, hash in self._written.unmarked():
-            with suppress(BadNode, OutsideVault):
-                data = self.bytes(path)
-                if data is not None and digest(data) == hash:
-                    self._written.note(path, self._record(data, None))
-
     def compact(self) -> None:
         """Forget the names of notes that are gone."""
         self._written.compact()
@@ -457,9 +445,6 @@ class Vault:
         node = read_note(data) if node is None else node if node.id else None
         if node and (record := self._written.find(mark_of_id(node))):
             return record, changed_parts(node, record.marks, self.names)
-        # A line from before there were marks knows a note only as we would write it.
-        if node and self._written and (record := self._written.find(digest(canonical(node)))):
-            return record, frozenset()
         return None, frozenset({BODY_PART})
 
     def _record(self, data: Bytes, was: Bytes | None) -> Record:

@@ -154,8 +154,6 @@ def one_night(worker: Worker, graph: Graph, since: dt.date | None, *, dry_run: b
     cycle.tokens += first.tokens
     if not dry_run:
         graph.update(lambda state: setattr(state, "reflected", cycle.headline))
-        with graph.lock():
-            graph.vault.mark()
         graph.uses.keep({entry.id for entry in graph.index.entries(status=None)})
     log.info("%s: reflected: %s; %d calls", graph.identity.key, cycle.headline, cycle.calls)
     for refusal in cycle.refused:

@@ -150,8 +150,6 @@ class Registry:
             kept = json.loads((self.folder / "owners.json").read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
             return {}
-        if isinstance(kept, list):  # as an earlier version kept the owner's
-            kept = {session: True for session in kept if isinstance(session, str)}
         return {session: alone is True for session, alone in kept.items()} if isinstance(kept, dict) else {}
 
     def note_speakers(self, turn: Turn) -> None:

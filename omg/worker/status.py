@@ -83,16 +83,16 @@ def cost_lines(costs: Mapping[str, Any], *, capped: bool = True) -> list[str]:
     """The lines that tell a person the answer of `costs_of`. *capped*: whether they name the caps, which only models have."""
     lines = []
     for label, key in (("today  ", "today"), ("30 days", "last_30_days")):
-        if cost := costs.get(key):  # a daemon of an older version tells today's alone
-            tokens, usd = cost.get("cap_tokens"), cost.get("cap_usd")
-            text = f"{cost['tokens']:,}{f' of {tokens:,}' if capped and tokens else ''} tokens"
-            text += f", ${cost['usd']:.2f}{f' of ${usd:.2f}' if capped and usd is not None else ''}"
-            parts = [
-                f"{purpose} {part['tokens']:,} (${part['usd']:.2f})"
-                for purpose, part in (cost.get("by_purpose") or {}).items()
-            ]
-            whole = f"{label}   {how_many(cost['calls'], 'call')}, {text}"
-            lines.append(": ".join([whole, *[", ".join(parts)] * bool(parts)]))
+        cost = costs[key]
+        tokens, usd = cost.get("cap_tokens"), cost.get("cap_usd")
+        text = f"{cost['tokens']:,}{f' of {tokens:,}' if capped and tokens else ''} tokens"
+        text += f", ${cost['usd']:.2f}{f' of ${usd:.2f}' if capped and usd is not None else ''}"
+        parts = [
+            f"{purpose} {part['tokens']:,} (${part['usd']:.2f})"
+            for purpose, part in cost["by_purpose"].items()
+        ]
+        whole = f"{label}   {how_many(cost['calls'], 'call')}, {text}"
+        lines.append(": ".join([whole, *[", ".join(parts)] * bool(parts)]))
     return lines
 
 
