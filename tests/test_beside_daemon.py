@@ -166,7 +166,7 @@ COMMANDS["demo"] = (["--folder", "demo"], "no key, no network")
 ELSEWHERE = {
     "import": "the fixture's, and below",
     "serve": "test_daemon.py", "up": "test_daemon.py", "down": "test_daemon.py",
-    "skill install": "test_skill.py", "install": "test_install.py", "uninstall": "test_install.py",
+    "install": "test_install.py", "uninstall": "test_install.py",
     "identity join": "below", "identity move": "the same",
     "mcp": "test_mcp.py", "confirm": "test_mcp.py",
     "project join": "test_hosts.py", "project show": "test_hosts.py",

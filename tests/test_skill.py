@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from omg.cli.app import app
 from omg.node.markdown import link_targets, slugify
 from omg.node.note import TYPES, Node, head_of, parse_node, render_node
 
@@ -87,50 +85,3 @@ def test_nothing_hides_the_skill_from_the_agent() -> None:
     assert len(meta["description"]) < 500
     # A `requires` that does not hold takes the skill off the list: it must work without the plugin, too.
     assert "requires" not in meta["metadata"]["openclaw"]
-
-
-# --- without the plugin
-
-
-def omg_skill_install(*args: str) -> tuple[int, str]:
-    done = CliRunner().invoke(app, ["skill", "install", *args])
-    return done.exit_code, done.output + str(done.exception or "")
-
-
-def test_an_agent_without_hooks_is_given_the_skill_its_graph_and_a_vault(tmp_path: Path) -> None:
-    code, told = omg_skill_install(str(tmp_path / "ws"))
-    assert code == 0, told
-    put = tmp_path / "ws/skills" / SKILL.name
-    assert {p.relative_to(put) for p in put.rglob("*.md")} == {p.relative_to(SKILL) for p in PAGES}
-    vault = tmp_path / "ws/memory/omg"  # where the skill tells the agent to look
-    assert (vault / "index.md").exists()
-    assert (vault / "mocs/moc-preferences.md").exists()
-    (vault / "nodes/fact/mine.md").write_text("---\ntype: fact\ndescription: The gate squeaks.\n---\n")
-    assert omg_skill_install(str(tmp_path / "ws"))[0] == 0
-    found = CliRunner().invoke(app, ["search", "gate"])
-    assert "The gate squeaks." in found.output
-
-
-def test_a_page_of_the_skill_that_a_person_changed_stays(tmp_path: Path) -> None:
-    omg_skill_install(str(tmp_path / "ws"))
-    page = tmp_path / "ws/skills" / SKILL.name / "notes/safety.md"
-    page.write_text("mine")
-    code, told = omg_skill_install(str(tmp_path / "ws"))
-    assert code != 0
-    assert "notes/safety.md" in told
-    assert page.read_text() == "mine"
-
-
-def test_notes_that_lie_elsewhere_are_not_left_behind_unsaid(tmp_path: Path) -> None:
-    assert CliRunner().invoke(app, ["init", str(tmp_path / "notes")]).exit_code == 0
-    code, told = omg_skill_install(str(tmp_path / "ws"))
-    assert code != 0
-    assert f"omg init {tmp_path / 'ws/memory/omg'}" in told
-    assert (tmp_path / "notes/index.md").exists()
-
-
-def test_without_a_workspace_it_is_openclaws(tmp_path: Path) -> None:
-    assert "name the agent's folder" in omg_skill_install()[1]
-    (tmp_path / "openclaw.json").write_text("{agents: {defaults: {workspace: '%s'}}}" % (tmp_path / "theirs"))
-    assert omg_skill_install()[0] == 0
-    assert (tmp_path / "theirs/skills" / SKILL.name / "SKILL.md").exists()

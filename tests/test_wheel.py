@@ -88,9 +88,6 @@ def test_the_wheel_works_where_there_is_no_checkout(installed, tmp_path):
     assert "Four prompts" in run(omg, "demo", "--folder", tmp_path / "demo", cwd=tmp_path, **home)
     run(omg, "init", tmp_path / "vault", cwd=tmp_path, **home)
     assert (tmp_path / "vault/index.md").exists()
-    run(
-        omg, "skill", "install", tmp_path / "agent", cwd=tmp_path, **{**home, "OMG_HOME": str(tmp_path / "h")}
-    )
-    assert list((tmp_path / "agent/skills").rglob("SKILL.md"))
+    assert list((site / "omg/_share/skills").rglob("SKILL.md"))
     where = run(python, "-c", "import omg; print(omg.__file__)", cwd=tmp_path, PYTHONPATH="")
     assert str(site) in where

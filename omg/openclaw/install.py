@@ -32,7 +32,6 @@ from ..config import (
     ENGINE_BEFORE,
     NIGHT,
     code_digest,
-    configured,
     configured_agents,
     load_config,
     others_can_reach,
@@ -42,7 +41,7 @@ from ..config import (
     value_at,
     workspace_of,
 )
-from ..errors import BadInput, GatewayError, OmgError
+from ..errors import GatewayError, OmgError
 from ..graph.state import write_private
 from ..hosts.install import Files, Step, program_of, put_files, run_program, same_files
 from ..identity import Identity, identity_of_session
@@ -217,35 +216,6 @@ def reverted(plugin: str, now: dict[str, Any], before: dict[str, Any]) -> dict[s
     if plugin in (before.get("deny") or []) and plugin not in deny:
         changes["deny"] = [*deny, plugin]
     return changes
-
-
-# --- The skill in an agent's workspace, for one that has no hooks: `omg skill install`.
-#
-# The plugin brings its own skill, so this is not needed with it. An existing page that differs from the shipped one may be
-# a person's, and stays.
-
-
-SKILL_FOLDER = "observational-memory-graph"
-
-
-def default_workspace(home: Path) -> Path:
-    """The workspace of OpenClaw's first agent. Raises BadInput if there is no OpenClaw."""
-    if (found := configured(home)) is None:
-        raise BadInput("no OpenClaw is set up here; name the agent's folder: omg skill install WORKSPACE")
-    config, state = found
-    return workspace_of(config, configured_agents(config)[0], state)
-
-
-def put_skill(root: Path) -> Path:
-    """Copy the skill below *root*; returns its folder. Raises BadInput, naming them, if pages there are not the shipped ones."""
-    source, target = shipped_folder("skills") / SKILL_FOLDER, root / "skills" / SKILL_FOLDER
-    pages = files_in(source)
-    other = [n for n in pages if (target / n).exists() and not same_files(target, {n: pages[n]})]
-    put_files(target, {name: text for name, text in pages.items() if name not in other})
-    if other:
-        left = "differs from this version's and was left; move it away and run this again"
-        raise BadInput(f"{target}: {', '.join(sorted(other))}: {left}")
-    return target
 
 
 NIGHTLY = f"{NIGHT[1]} {NIGHT[0]} * * *"
