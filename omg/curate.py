@@ -32,7 +32,7 @@ from .journal import (
     undone_cycles,
 )
 from .message.turn import Message
-from .node.markdown import HISTORY_HEADING, slugify, without_code
+from .node.markdown import slugify, without_code
 from .node.note import TYPES, Node, amend_text
 from .plan.corrections import Correction, correction_proposed, draft_correction, take_up
 from .plan.drafts import PERSONS, Plan
@@ -608,24 +608,3 @@ def move_notes(source: Graph, into: Graph) -> Iterator[Change]:
             text = with_links_to(source, text, old, new)
         if into.vault.bytes(target) is None:
             yield replace(Change(target, None, text), theirs=by_hand)
-
-
-def export_graph(graph: Graph, form: str) -> str:
-    """All active notes as one markdown page, or as JSON with everything there is about each."""
-    nodes: list[Node] = []
-    exported = [e for e in graph.index.entries(status=None) if e.type in (*TYPES, "note", "reflection")]
-    for entry in sorted(exported, key=lambda e: (e.type, e.path)):
-        with suppress(BadNode, NotFound):  # broken or removed this moment; the doctor names it
-            nodes.append(graph.vault.read(entry.path))
-    if form == "json":
-        return json.dumps([asdict(n) for n in nodes], ensure_ascii=False, indent=1, default=str)
-    parts = [f"# {graph.identity.key}\n"]
-    for node in nodes:
-        if node.status == "active":
-            told = f"*{node.type}, {node.updated or node.created or 'undated'}*"
-            said = node.body.strip()
-            if not with_labels(said).startswith(with_labels(node.description)):  # most begin with it
-                told += f" — {node.description}"
-            said = said.replace(HISTORY_HEADING, f"#{HISTORY_HEADING}")
-            parts.append(f"## {node.title}\n\n{told}\n\n{said}\n")
-    return "\n".join(parts)

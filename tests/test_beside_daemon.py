@@ -147,7 +147,7 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "show": (["my-sister-maya-lives-in-lisbon"], "By the gateway's model: My sister Maya"),
     "inject": (["-p", "where does my sister live?"], "By the gateway's model: My sister Maya"),
     "history": ([], "observation"),
-    "export": ([], "By the gateway's model: I prefer short checklists"),
+    "export": (["out"], "wrote out"),
     "events": ([], "observation_end .*model=gateway"),
     "identity list": ([], "agent:main:main"),
     "init": ([], "vault"),

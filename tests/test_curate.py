@@ -10,7 +10,6 @@ from test_forget_everywhere import traces
 
 from omg.curate import (
     closed_cycles,
-    export_graph,
     find_note,
     forget_selection,
     is_untouched,
@@ -120,7 +119,6 @@ def test_a_person_who_opens_a_note_reads_its_title_above_what_it_says_and_nobody
     node = graph.vault.read(path)
     assert (node.title, node.body) == ("Maria's e-bike", "It stands in the attic, by Maria's e-bike.")
     assert graph.vault.ours(graph.vault.bytes(path))
-    assert "# Maria's e-bike\n\nIt stands" not in export_graph(graph, "md")
 
 
 @pytest.mark.parametrize("by_hand", [False, True])

@@ -321,9 +321,9 @@ def test_an_import_says_what_it_became_and_what_it_contradicts(memory, tmp_path)
 # --- what `omg export` wrote
 
 
-@pytest.mark.parametrize("form", ["folder", "jsonl"])
+@pytest.mark.parametrize("suffix", ["", ".jsonl"])
 def test_what_omg_exports_it_imports_again_with_notes_messages_and_whose_words_they_are(
-    omg, tmp_path, monkeypatch, form
+    omg, tmp_path, monkeypatch, suffix
 ):
     omg("import", years(tmp_path / "a.zip"), "--yes")
     with closing(Memory(Config(home=tmp_path / "home"), embed=None)) as memory:
@@ -332,11 +332,12 @@ def test_what_omg_exports_it_imports_again_with_notes_messages_and_whose_words_t
         file.write_text(file.read_text() + "\nShe has a boat.\n")
         memory.refresh(graph)
         before = notes_of(memory)
-    omg("export", "--form", form, "--out", tmp_path / "out")
+    out = tmp_path / f"out{suffix}"
+    omg("export", out)
     monkeypatch.setenv("OMG_HOME", str(tmp_path / "new"))
     (tmp_path / "new").mkdir()
-    assert "8 notes and 22 messages came in" in omg("import", tmp_path / "out").stdout
-    assert "0 notes and 0 messages came in" in omg("import", tmp_path / "out").stdout
+    assert "8 notes and 22 messages came in" in omg("import", out).stdout
+    assert "0 notes and 0 messages came in" in omg("import", out).stdout
     with closing(Memory(Config(home=tmp_path / "new"), embed=None)) as memory:
         graph = memory.find("agent:main:main")
         assert notes_of(memory) == before
@@ -348,7 +349,7 @@ def test_what_omg_exports_it_imports_again_with_notes_messages_and_whose_words_t
 
 def test_what_was_forgotten_here_does_not_come_back_from_an_export(omg, tmp_path):
     omg("import", years(tmp_path / "a.zip"), "--yes")
-    omg("export", "--form", "jsonl", "--out", tmp_path / "out.jsonl")
+    omg("export", tmp_path / "out.jsonl")
     omg("forget", "--matching", "peanuts", "--yes")
     assert "left out: forgotten here" in omg("import", tmp_path / "out.jsonl").stdout
     assert "peanuts" not in omg("search", "peanuts", "--raw").stdout

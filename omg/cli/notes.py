@@ -350,35 +350,19 @@ def history_command(
 
 @app.command("export")
 def export_command(
-    form: Annotated[
-        str,
-        typer.Option(
-            "--form", help="md or json: the notes on one page. folder or jsonl: all, for `omg import`."
-        ),
-    ] = "md",
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="A file instead of standard output.")
-    ] = None,
+        Path, typer.Argument(help="A new folder; or a file of JSON lines, if it ends with .jsonl.")
+    ],
     identity: IdentityOption = None,
 ) -> None:
-    """Everything that is remembered: the notes as one page, or notes, statements and sources as `omg import` reads them."""
-    from ..curate import export_graph
+    """Write everything that is remembered: notes, messages and sources, as `omg import` reads them."""
     from ..export import write_folder, write_lines
 
-    if form not in ("md", "json", "folder", "jsonl"):
-        raise BadInput(f"--form {form!r} is none of md, json, folder, jsonl")
-    if form in ("folder", "jsonl") and out is None:
-        raise BadInput(f"--form {form} needs a place: --out PATH")
     with opened_graph(identity) as graph:
-        if out and form in ("folder", "jsonl"):
-            if waiting := len(graph.pending()):
-                warn(f"{how_many(waiting, 'turn')} not observed yet and not in it: run `omg observe` first")
-            return (write_folder if form == "folder" else write_lines)(graph, out)
-        text = export_graph(graph, form)
-        if out:
-            save_private(out, text)
-        else:
-            print(text)
+        if waiting := len(graph.pending()):
+            warn(f"{how_many(waiting, 'turn')} not observed yet and not in it: run `omg observe` first")
+        (write_lines if out.suffix == ".jsonl" else write_folder)(graph, out)
+        print(f"wrote {out}")
 
 
 PortOption = Annotated[
