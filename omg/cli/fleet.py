@@ -171,28 +171,6 @@ def export_command(tenant: Name, folder: Folder) -> None:
     print(f"{export_home(store, tenant, folder)} files")
 
 
-@fleet_app.command("checkout")
-def checkout_command(tenant: Name, folder: Folder) -> None:
-    """Write a tenant's vaults into the empty FOLDER, to be read and edited in Obsidian."""
-    store = open_store()
-    from ..fleet.homes import check_out
-
-    print(f"{check_out(store, tenant, folder)} files; `omg fleet commit {folder}` writes your edits")
-
-
-@fleet_app.command("commit")
-def commit_command(folder: Folder, cache: CacheOption = CACHE) -> None:
-    """Write the edits of a checkout, and bring it up to date; a conflict keeps both texts."""
-    store = open_store()
-    from ..fleet.homes import Homes, commit_edits
-
-    with Homes(store, cache) as homes:
-        done = commit_edits(store, homes, folder)
-    print(f"{done['written']} files written")
-    for path in done["conflicts"]:
-        print(f"conflict: the fleet's text is kept as {path}")
-
-
 @fleet_app.command("join")
 def join_command(
     url: Annotated[str, typer.Argument(help="The server's address, such as https://memory.example.org.")],

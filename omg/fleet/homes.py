@@ -1,5 +1,5 @@
 """
-Graphs of a fleet: rows of Postgres, checked out on this machine as small homes, moved in and out, edited by a person.
+Graphs of a fleet: rows of Postgres, checked out on this machine as small homes, moved in and out.
 
 A graph is checked out into a folder and committed in one transaction. A commit locks the graph's row and compares its
 generation with the one that was checked out. If they differ, somebody else has committed since: it raises Stale and
@@ -30,7 +30,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -41,7 +40,7 @@ from ..embed import Embedder, load_embedder
 from ..errors import BadInput, ConfigError, NotFound, Stale
 from ..forget.removal import FORGOTTEN_MARK
 from ..graph.graph import GRAPH_MARK, marked_identity
-from ..graph.state import TEMPORARY, write_private
+from ..graph.state import TEMPORARY
 from ..llm.child import Child
 from ..memory import Memory
 from ..reflect.run import is_due
@@ -539,12 +538,7 @@ def emptied(folder: Path) -> int | None:
     return fd
 
 
-# --- Moves homes into and out of a fleet, and takes a person's edits of checked-out vaults.
-#
-# A file that the person and the fleet both changed keeps the person's text; the fleet's is beside it, as a conflict copy.
-
-
-RECORD = ".omg-fleet.json"  # of a checkout: the tenant, and the hash of each file
+# --- Moves homes into and out of a fleet.
 
 
 def import_home(store: Store, tenant: str, folder: Path) -> dict[str, Any]:
@@ -589,99 +583,19 @@ def import_home(store: Store, tenant: str, folder: Path) -> dict[str, Any]:
     return {"graphs": len(marks), "files": files, "left": left}
 
 
-def write_tenant(
-    store: Store, id: int, folder: Path, only: str = "%", mine: Mapping[str, bytes] | None = None
-) -> dict[str, str]:
-    """
-    Write a tenant's files and drops as a home below *folder*. Returns path → hash of the file. *only*: an SQL pattern that
-    the paths have to match. *mine*: the folder's files; one of them that was changed meanwhile stays. Without *mine* the
-    folder has to be empty.
-    """
-    if mine is None and folder.exists() and any(folder.iterdir()):
-        raise BadInput(f"{folder}: is not empty; `omg fleet commit {folder}` brings a checkout up to date")
-    written = {}
+def export_home(store: Store, tenant: str, folder: Path) -> int:
+    """Write a tenant's files and drops as a home into the empty *folder*. Returns the number of files."""
+    if folder.exists() and any(folder.iterdir()):
+        raise BadInput(f"{folder}: is not empty; name an empty or a new folder")
+    id, written = store.tenant_id(tenant), 0
     with store.pool.connection() as conn, conn.cursor() as cursor:
         for name, path, data, mtime_ns in cursor.stream(
-            "SELECT * FROM (SELECT g.folder, f.path, string_agg(f.bytes, ''::bytea ORDER BY f.part), max(f.mtime_ns)"
+            "SELECT g.folder, f.path, string_agg(f.bytes, ''::bytea ORDER BY f.part), max(f.mtime_ns)"
             " FROM omg_files f JOIN omg_graphs g ON g.id = f.graph WHERE g.tenant = %s GROUP BY 1, 2 UNION ALL"
             " SELECT '', 'spool/' || d.name, d.bytes, (extract(epoch FROM d.came_at) * 1e9)::bigint FROM omg_drops d"
-            " JOIN omg_graphs g ON g.id = d.graph WHERE g.tenant = %s) found WHERE path LIKE %s",
-            (id, id, only),
+            " JOIN omg_graphs g ON g.id = d.graph WHERE g.tenant = %s",
+            (id, id),
         ):
-            at = f"graphs/{name}/{path}" if name else path
-            file, written[at] = below(folder, at), hash_of(data).hex()
-            now = file.read_bytes() if file.exists() else None
-            if now != data and now in (None, (mine or {}).get(at)):
-                write_file(file, data, mtime_ns)
+            write_file(below(folder, f"graphs/{name}/{path}" if name else path), data, mtime_ns)
+            written += 1
     return written
-
-
-def export_home(store: Store, tenant: str, folder: Path) -> int:
-    """Write the tenant as a home into the empty *folder*. Returns the number of files."""
-    return len(write_tenant(store, store.tenant_id(tenant), folder))
-
-
-# --- a person's edits
-
-
-def check_out(store: Store, tenant: str, folder: Path) -> int:
-    """Write the tenant's vaults into the empty *folder*, in the layout of a home. Returns the number of files."""
-    known = write_tenant(store, store.tenant_id(tenant), folder, "vault/%")
-    folder.mkdir(parents=True, exist_ok=True)
-    write_private(folder / RECORD, json.dumps({"tenant": tenant, "files": known}))
-    return len(known)
-
-
-def commit_edits(store: Store, homes: Homes, folder: Path) -> dict[str, Any]:
-    """Write the changed, new and deleted files of a checkout. Returns their number and the paths of conflict copies."""
-    try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-        id, known = store.tenant_id(record["tenant"]), record["files"]
-    except (OSError, ValueError, KeyError) as e:
-        raise NotFound(f"{folder}: no checkout; `omg fleet checkout TENANT {folder}` makes one") from e
-    edits = {path: (folder / path).read_bytes() for path in vault_files(folder)}
-    changed: dict[str, bytes | None] = {
-        p: data for p, data in edits.items() if hash_of(data).hex() != known.get(p)
-    }
-    changed |= {path: None for path in known if path not in edits}
-    conflicts: list[str] = []
-    for name in sorted({path.split("/")[1] for path in changed}):
-        if (row := store.graph(id, name)) is None:
-            raise NotFound(f"{name}: that graph does not exist any more; your edits are still in {folder}")
-        mine = {path: data for path, data in changed.items() if path.startswith(f"graphs/{name}/")}
-        conflicts += homes.change(row, "edit", partial(apply, edits=mine, known=known))
-    now = write_tenant(store, id, folder, "vault/%", edits)
-    for path in edits.keys() - now.keys():
-        if (folder / path).read_bytes() == edits[path]:
-            (folder / path).unlink()
-    write_private(folder / RECORD, json.dumps({"tenant": record["tenant"], "files": now}))
-    return {"written": len(changed), "conflicts": conflicts}
-
-
-def vault_files(folder: Path) -> list[str]:
-    found = files_below(folder, DERIVED)
-    return [path for path in found if path.split("/")[::2][:2] == ["graphs", "vault"]]
-
-
-def apply(home: Home, edits: dict[str, bytes | None], known: dict[str, str]) -> list[str]:
-    """
-    Write *edits* into *home*. Where the fleet has changed a file since the checkout, its text is kept as a conflict copy;
-    returns the paths of these copies.
-    """
-    copies = []
-    for path, data in edits.items():
-        file = below(home.root, path)
-        now = file.read_bytes() if file.exists() else None
-        moved_on = now is not None and now != data and hash_of(now).hex() != known.get(path)
-        if moved_on and data is None:
-            continue  # deleted in the checkout, but changed in the fleet: the fleet's file stays
-        if moved_on and now is not None:
-            copy = file.with_name(f"{file.stem} (conflict {dt.datetime.now():%Y-%m-%d %H%M%S}){file.suffix}")
-            copy.write_bytes(now)
-            copies.append(copy.relative_to(home.root).as_posix())
-        if data is None:
-            file.unlink(missing_ok=True)
-        else:
-            write_file(file, data, time.time_ns())
-    home.memory.refresh(home.memory.find())
-    return copies

@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from test_store import drop, everything, notes, rows, say
+from test_store import drop, everything, notes, say
 
 from omg.client import ask_daemon
 from omg.errors import OmgError
-from omg.fleet.homes import Home, Homes, check_out, commit_edits, export_home, import_home
+from omg.fleet.homes import Home, Homes, export_home, import_home
 from omg.fleet.serve import Serving, do_job
 from omg.identity import identity_of_session
 from omg.memory import Memory
@@ -249,26 +249,6 @@ def test_a_home_comes_out_as_it_went_in_byte_for_byte(store, homes, home, tmp_pa
     row = store.graphs(store.tenant_id("acme"))[0]
     with homes.hold(row) as opened:
         assert opened.memory.search("tea") and opened.memory.config.time.zone == "Europe/Berlin"
-
-
-def test_a_persons_edits_are_committed_and_a_conflict_keeps_both(store, homes, observed, tmp_path):
-    check_out(store, "acme", tmp_path / "edit")
-    other = tmp_path / "other"
-    check_out(store, "acme", other)
-    path = next(p for p in (tmp_path / "edit").rglob("*.md") if "nodes" in p.parts)
-    twin = other / path.relative_to(tmp_path / "edit")
-    path.write_text(path.read_text() + "\nFrom the hills of Shizuoka.\n")
-    twin.write_text(twin.read_text() + "\nAlso with lemon.\n")
-    (path.parent / "mine.md").write_text("---\ntype: fact\ndescription: My bike is blue.\n---\n\n# Bike\n")
-    assert commit_edits(store, homes, tmp_path / "edit")["conflicts"] == []
-    done = commit_edits(store, homes, other)
-    assert len(done["conflicts"]) == 1
-    kept = b"".join(rows(store, observed.id).values()).decode()
-    assert "hills of Shizuoka" in kept and "Also with lemon" in kept and "My bike is blue" in kept
-    assert (
-        "conflict" in "".join(p.name for p in other.rglob("*.md"))
-        and (other / twin.parent.relative_to(other) / "mine.md").exists()
-    )
 
 
 def test_the_commands_make_a_tenant_say_how_much_there_is_and_what_is_wrong(database, store):
