@@ -23,7 +23,7 @@ from ..message.turn import Message, message_from_json
 from ..node.note import Source
 from ..text.characters import fold_text
 from .search import ParsedQuery, Rarity
-from .statements import PLACES, Span, find_statements, spans_by_row
+from .statements import Found, Span, find_statements, spans_by_row
 from .statements import add as add_statements
 from .statements import remove as remove_statements
 from .store import rows_of
@@ -189,19 +189,6 @@ def day_start_ms(day: date, zone: tzinfo) -> int:
     return round(datetime.combine(day, time(), zone).timestamp() * 1000)
 
 
-class FoundStatement(NamedTuple):
-    """A statement that answers. *words* and *cosine*: how much of the question it has, of about 1, and its nearness."""
-
-    mid: str  # of its message
-    session: str
-    at_ms: int
-    role: str
-    row: int  # of the message
-    place: int
-    words: float
-    cosine: float
-
-
 def find_said(
     db: sqlite3.Connection,
     asked: ParsedQuery,
@@ -210,28 +197,27 @@ def find_said(
     assistants: float = 1.0,
     near: Callable[[Iterable[int]], Mapping[int, float]] | None = None,
     quick: bool = False,
-) -> list[FoundStatement]:
+) -> list[Found]:
     """
-    The statements that answer *asked*, in no order, each with its bm25 as a share of what one has that holds each word
-    once, raised for what was said on the days asked for. *assistants*: the factor of the assistant's; 0: none of them.
-    *quick*: by its rarest words alone.
+    The statements that answer *asked*, in no order; those raised that were said on the days asked for. *assistants*: the
+    factor of the assistant's; 0: none of them. *quick*: by its rarest words alone.
     """
     terms, whole = rarity.choose(db, asked.terms, POSTINGS_RARE if quick else POSTINGS_SAID)
     found = find_statements(db, " OR ".join(term.match for term in terms), whole, assistants, near)
-    select = "select id, mid, session, timestamp, role from message where id in"
-    said = {row: of_it for row, *of_it in rows_of(db, select, {f.row for f in found})}
+    if not asked.days:
+        return found
     between = [(day_start_ms(d.start, zone), day_start_ms(d.end + timedelta(1), zone)) for d in asked.days]
+    said = said_at(db, {f.row for f in found})
     raised = {
-        row: RAISED_FOR_DAY if any(since <= at_ms < until for since, until in between) else 1.0
-        for row, (_, _, at_ms, _) in said.items()
+        row for row, (_, _, at_ms) in said.items() if any(since <= at_ms < until for since, until in between)
     }
-    return [
-        FoundStatement._make(
-            (*said[f.row], f.row, f.id & (1 << PLACES) - 1, f.words * raised[f.row], f.cosine)
-        )
-        for f in found
-        if f.row in said
-    ]
+    return [f._replace(words=f.words * RAISED_FOR_DAY) if f.row in raised else f for f in found]
+
+
+def said_at(db: sqlite3.Connection, rows: Collection[int]) -> dict[int, tuple[str, str, int]]:
+    """Message's row → its id, its session, and when it was said, in ms."""
+    found = rows_of(db, "select id, mid, session, timestamp from message where id in", rows)
+    return {row: (mid, session, at_ms) for row, mid, session, at_ms in found}
 
 
 def said_within(
@@ -244,11 +230,11 @@ def said_within(
     return [message_from_json(line) for line in lines[:k]]
 
 
-def read_rows(db: sqlite3.Connection, rows: Collection[int]) -> dict[int, tuple[Message, list[Span]]]:
-    """Message's row → the message, and its statements."""
+def read_rows(db: sqlite3.Connection, rows: Collection[int]) -> dict[int, tuple[Message, str, list[Span]]]:
+    """Message's row → the message, its session, and its statements."""
     spans = spans_by_row(db, rows)
     lines = rows_of(db, "select id, line from message where id in", rows)
-    return {row: (message_from_json(line)[0], spans[row]) for row, line in lines}
+    return {row: (*message_from_json(line), spans[row]) for row, line in lines}
 
 
 def statements_of(db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, list[Span]]:

@@ -194,7 +194,7 @@ class Index:
     @retry_on_new_file
     def find_said(
         self, query: str | ParsedQuery, *, now: datetime, assistants: float = 1.0, quick: bool = False
-    ) -> list[archived.FoundStatement]:
+    ) -> list[statements.Found]:
         """
         The statements that answer *query*, in no order; *now*: the time that "last week" refers to; *assistants*: the
         factor for what the assistant said, 0 for none of it; *quick*: by its rarest words alone.
@@ -206,18 +206,18 @@ class Index:
             return archived.find_said(db, asked, self.zone, self._said, assistants, near, quick)
 
     def search_raw(
-        self, query: str | ParsedQuery, k: int = 10, *, now: datetime, role: str | None = None
+        self, query: str | ParsedQuery, k: int = 10, *, now: datetime
     ) -> list[archived.FoundMessage]:
         """The messages of the best statements, each with its session and score (about 0 to 1); without words, the latest."""
         asked = parse_query(query, now.astimezone(self.zone).date()) if isinstance(query, str) else query
         if not asked.terms:
             return [(*said, 0.0) for said in self.ask(archived.said_within, asked.days, self.zone, k)]
-        found: dict[int, archived.FoundStatement] = {}
+        found: dict[int, float] = {}
         for f in sorted(self.find_said(asked, now=now), key=lambda f: -f.words):
-            if f.words and role in (None, f.role) and len(found) < k:
-                found.setdefault(f.row, f)
+            if f.words and len(found) < k:
+                found.setdefault(f.row, f.words)
         said = self.ask(archived.read_rows, found)
-        return [(said[row][0], f.session, round(f.words, 4)) for row, f in found.items() if row in said]
+        return [(*said[row][:2], round(words, 4)) for row, words in found.items() if row in said]
 
     @property
     def by_meaning(self) -> bool:

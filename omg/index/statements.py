@@ -6,7 +6,7 @@ The statements of the archive's messages: what is searched of what was said.
     put_vectors          their vectors, made in the background; SignMatrix looks through all of them
 
 A statement is a sentence or a list item; lines that are shorter stand together. `head` is the heading or lead above it. Its
-number is its message's row and its place in the message, so that what stands beside it is known without looking.
+number is its message's row, whether the assistant said it, and its place in the message: all that is known without looking.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     from .search import Floats
 
-PLACES = 20  # bits of a statement's number that say its place in its message
+PLACES = 20  # bits of a statement's number below its message's row
+ASSISTANT = 1 << PLACES - 1  # the first of them: the assistant said it; the others are its place
 LEAST_CHARS, MOST_CHARS = 80, 600  # of a statement: shorter lines stand together, longer ones are cut
 POOL = 300  # statements found by words, and by meaning
 # A heading or a lead: what stands below it says little without it.
@@ -84,15 +85,18 @@ def is_silent(message: Message) -> bool:
     return message.role == "tool" or not message.text.strip() or message.text.strip() in MEMORY_NOTES
 
 
+def first_number(row: int, message: Message) -> int:
+    """The number of the first statement of *message*, which is in *row*."""
+    return row << PLACES | ASSISTANT * (message.role == "assistant")
+
+
 def text_rows(row: int, message: Message, spans: Sequence[Span]) -> list[tuple[int, str, str]]:
     """Number, what stands above, and the text of each statement, as the full text has them."""
-    text, sender = message.text, fold_text(message.sender)
+    text, sender, first = message.text, fold_text(message.sender), first_number(row, message)
     rows = []
     for place, span in enumerate(spans):
         above = [fold_text(text[h.start : h.end]) for h in heads_of(spans, place)]
-        rows.append(
-            (row << PLACES | place, " ".join([sender, *above]), fold_text(text[span.start : span.end]))
-        )
+        rows.append((first + place, " ".join([sender, *above]), fold_text(text[span.start : span.end])))
     return rows
 
 
@@ -101,7 +105,7 @@ def add(db: sqlite3.Connection, row: int, message: Message) -> None:
     if is_silent(message):
         return
     spans = spans_of(message.text)
-    numbered = [(row << PLACES | place, *span) for place, span in enumerate(spans)]
+    numbered = [(first_number(row, message) + place, *span) for place, span in enumerate(spans)]
     db.executemany("insert into statement values (?, ?, ?, ?)", numbered)
     columns = ", ".join(STATEMENT_COLUMNS)
     insert = f"insert into statement_fts (rowid, {columns}) values (?, ?, ?)"
@@ -127,12 +131,27 @@ def remove(db: sqlite3.Connection, row: int, message: Message) -> None:
 
 
 class Found(NamedTuple):
-    """A statement: its number, its message's row, and how much of what was asked it has, by words and by meaning."""
+    """
+    A statement: its number, and how much of what was asked it has: by words, as a share of what one has that holds each
+    word once, and by meaning.
+    """
 
     id: int
-    row: int
     words: float
     cosine: float
+
+    @property
+    def row(self) -> int:
+        """Of its message."""
+        return self.id >> PLACES
+
+    @property
+    def by_assistant(self) -> bool:
+        return bool(self.id & ASSISTANT)
+
+    @property
+    def place(self) -> int:
+        return self.id & ASSISTANT - 1
 
 
 def find_statements(
@@ -149,31 +168,23 @@ def find_statements(
     words: dict[int, float] = {}
     if match:
         weights = ", ".join(map(str, STATEMENT_COLUMNS.values()))
-        own = f"and exists (select 1 from message where id = statement_fts.rowid >> {PLACES} and role <> 'assistant')"
+        own = "" if assistants else f"and not statement_fts.rowid & {ASSISTANT}"
         select = f"""select rowid, -bm25(statement_fts, {weights}) as score from statement_fts
-            where statement_fts match ? {"" if assistants else own} order by score desc limit {2 * POOL}"""
+            where statement_fts match ? {own} order by score desc limit {2 * POOL}"""
         scores = dict(db.execute(select, (match,)))
-        # Not a join: to ask who said each of some thousands took as long as to find them.
-        said = "select id from message where role = 'assistant' and id in"
-        theirs = {row for (row,) in rows_of(db, said, {id >> PLACES for id in scores})}
-        weighed = {id: s * (assistants if id >> PLACES in theirs else 1) for id, s in scores.items()}
+        weighed = {id: s * (assistants if id & ASSISTANT else 1) for id, s in scores.items()}
         words = {id: scores[id] / whole for id in heapq.nlargest(POOL, scores, key=weighed.__getitem__)}
     cosines = near(words) if near else {}
-    ids = [*words, *(id for id in cosines if id not in words)]
-    if not assistants and len(ids) > len(words):
-        said = "select id from message where role <> 'assistant' and id in"
-        ours = {row for (row,) in rows_of(db, said, {id >> PLACES for id in ids[len(words) :]})}
-        ids = [id for id in ids if id in words or id >> PLACES in ours]
-    return [Found(id, id >> PLACES, words.get(id, 0.0), cosines.get(id, 0.0)) for id in ids]
+    ids = [*words, *(id for id in cosines if id not in words and (assistants or not id & ASSISTANT))]
+    return [Found(id, words.get(id, 0.0), cosines.get(id, 0.0)) for id in ids]
 
 
 def spans_by_row(db: sqlite3.Connection, rows: Iterable[int]) -> dict[int, list[Span]]:
     """Message's row → its statements."""
     found: dict[int, list[Span]] = {row: [] for row in rows}
-    select = f"""select message.id, start, end, head from message join statement
-        on statement.id between message.id << {PLACES} and (message.id + 1 << {PLACES}) - 1 where message.id in"""
-    for row, *span in rows_of(db, select, found):  # of each message in order, since the index is read so
-        found[row].append(Span(*span))
+    select = "select start, end, head from statement where id >= ? and id < ? order by id"
+    for row, spans in found.items():
+        spans += map(Span._make, db.execute(select, (row << PLACES, row + 1 << PLACES)))
     return found
 
 
@@ -200,7 +211,7 @@ def missing_vectors(db: sqlite3.Connection, limit: int) -> tuple[int, list[int],
             || substr(text, one.start + 1, one.end - one.start)
         from (select id, start, end, head from statement where id > ? order by id limit ?) one
         join (select id, json_extract(line, '$.text') as text from message) said on said.id = one.id >> {PLACES}
-        left join statement head on head.id = (one.id >> {PLACES} << {PLACES}) + one.head
+        left join statement head on head.id = (one.id & {-ASSISTANT}) + one.head
         """,
         (last, limit),
     ).fetchall()

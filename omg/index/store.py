@@ -130,7 +130,7 @@ def quoted_terms(words: str) -> str:
     return f'"{words}"'
 
 
-VERSION = 12  # of the tables below and of what is in their columns: with another, the file is made anew
+VERSION = 13  # of the tables below and of what is in their columns: with another, the file is made anew
 KEPT_NEVER = -1  # the generation of a connection for one use
 NOT_OPEN = -1  # the inode before the file is first looked at
 
@@ -205,7 +205,7 @@ TABLES: dict[str, dict[str, type]] = {
         "file": str,
         "line": str,  # as in the archive
     },
-    # id: its message's row and its place in it (statements.py); start, end: in the message's text; head: a place
+    # id: its message's row, who said it, and its place (statements.py); start, end: in the message's text; head: a place
     "statement": {"id": int, "start": int, "end": int, "head": int},
     "statement_vector": {"id": int, "data": bytes},
     "archive": {"file": str, "offset": int, "tail": bytes},

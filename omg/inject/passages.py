@@ -22,19 +22,19 @@ from ..errors import OmgError
 from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..index.archived import (
-    FoundStatement,
     MadeNote,
     day_start_ms,
     last_messages,
     latest_by_note,
     neighbours_by_id,
     read_rows,
+    said_at,
     said_within,
     statements_of,
 )
 from ..index.links import short_names
 from ..index.search import ParsedQuery, parse_query
-from ..index.statements import Span, heads_of, is_silent, spans_of
+from ..index.statements import Found, Span, heads_of, is_silent, spans_of
 from ..index.store import Entry, Hit
 from ..message.turn import Message
 from ..node.markdown import HISTORY_HEADING
@@ -217,16 +217,16 @@ def with_what_followed(
     seen = {(s.message.id, s.place) for s in told}
     for _, text, since_ms, id in best[:FOLLOWED]:
         query = replace(parse_query(text, now.astimezone(graph.zone).date()), days=())
-        later = [
-            f
-            for f in graph.index.find_said(query, now=now, assistants=0.0, quick=True)
-            if f.words >= FOLLOWS
-            and f.at_ms > since_ms
-            and (f.mid, f.place) not in seen
-            and not (f.session == session and in_window(own, f.at_ms))
-        ]
-        later.sort(key=lambda f: (-f.words, -f.at_ms))
-        for said in read_found(graph, later[:FOLLOWING]):
+        found = graph.index.find_said(query, now=now, assistants=0.0, quick=True)
+        found = [f for f in found if f.words >= FOLLOWS]
+        said_of = graph.index.ask(said_at, {f.row for f in found})
+        later: list[tuple[float, int, Found]] = []
+        for f in found:
+            mid, of, at_ms = said_of.get(f.row, ("", "", 0))
+            if at_ms > since_ms and (mid, f.place) not in seen:
+                later += [] if of == session and in_window(own, at_ms) else [(f.words, at_ms, f)]
+        best_later = sorted(later, key=lambda found: (-found[0], -found[1]))[:FOLLOWING]
+        for said in read_found(graph, [f for _, _, f in best_later]):
             seen.add((said.message.id, said.place))
             before.setdefault(id, []).append(said)
     return [*before.pop("", ()), *(s for said in told for s in (*before.pop(said.message.id, ()), said))]
@@ -260,9 +260,10 @@ def told_once(told: Iterable[Said]) -> list[Said]:
     for said in told:
         span = said.spans[said.place]
         words = told_words(said.message.text[span.start : span.end])
-        shared = Counter(n for word in words for n in having[word])
-        same = [n for n, count in shared.items() if count >= REPEATED * len(words)]
-        at = min((n for n in same if repeats(words, kept[n][1])), default=len(kept))
+        # One that has so many of its words has one of any so many: of the rarest it is looked for.
+        rare = sorted(words, key=lambda word: len(having[word]))[: int((1 - REPEATED) * len(words)) + 1]
+        near = {n for word in rare for n in having[word]}
+        at = min((n for n in near if repeats(words, kept[n][1])), default=len(kept))
         if at == len(kept):
             kept.append((said, words))
         else:
@@ -435,20 +436,20 @@ def speak_themselves(graph: Graph, notes: Sequence[MadeNote]) -> bool:
 def found_in_archive(graph: Graph, query: ParsedQuery, now: datetime, assistants: float) -> list[Said]:
     """Statements found by their words and meaning. *assistants*: the factor of the assistant's; 0: none of them."""
 
-    def worth(f: FoundStatement) -> float:
-        return found_share(f.words, f.cosine) * (assistants if f.role == "assistant" else 1.0)
+    def worth(f: Found) -> float:
+        return found_share(f.words, f.cosine) * (assistants if f.by_assistant else 1.0)
 
     found = graph.index.find_said(query, now=now, assistants=assistants)
     return read_found(graph, sorted(found, key=worth, reverse=True)[:FOUND])
 
 
-def read_found(graph: Graph, found: Sequence[FoundStatement]) -> list[Said]:
+def read_found(graph: Graph, found: Sequence[Found]) -> list[Said]:
     """*found* with their messages, less those that are gone by now."""
     rows = graph.index.ask(read_rows, {f.row for f in found})
     return [
-        Said(rows[f.row][0], f.session, rows[f.row][1], f.place, f.words, f.cosine)
+        Said(*rows[f.row], f.place, f.words, f.cosine)
         for f in found
-        if f.row in rows and f.place < len(rows[f.row][1])
+        if f.row in rows and f.place < len(rows[f.row][2])
     ]
 
 
