@@ -27,7 +27,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 from .client import default_home as default_home
 from .errors import ConfigError
 
-# --- The sections and keys of `omg.toml`: every key has a default, a check, and a description that the documents show.
+# --- The sections and keys of `omg.toml`: every key has a default and a check. The documents show the comment above it (`#:`).
 
 
 UNITS = {"ms": 0.001, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "hr": 3600, "d": 86_400}
@@ -42,6 +42,11 @@ class Section(BaseModel):
 def is_number(value: Any) -> bool:
     """Whether *value* is a finite number. true and false are not, although Python treats them as numbers."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def is_whole(value: Any, least: int = 0) -> bool:
+    """Whether *value* is a whole number, *least* or greater."""
+    return is_number(value) and value >= least and value == int(value)
 
 
 def accepting(holds: Callable[[Any], bool], remedy: str) -> BeforeValidator:
@@ -92,17 +97,13 @@ def model_names(value: Any) -> Any:
 # --- The types of the keys that several sections have.
 
 Models = Annotated[str | list[str], BeforeValidator(model_names)]
-Count = Annotated[
-    int,
-    accepting(lambda v: is_number(v) and v >= 1 and v == int(v), "write a whole number above 0"),
-]
+Count = Annotated[int, accepting(lambda v: is_whole(v, 1), "write a whole number above 0")]
 Pause = Annotated[float | Literal[False], BeforeValidator(pause_of)]
 
 
 class Time(Section):
-    zone: str = Field(
-        "", description="IANA time zone of the user, such as Europe/Berlin; empty: the system's"
-    )
+    #: IANA time zone of the user, such as Europe/Berlin; empty: the system's
+    zone: str = ""
 
     @field_validator("zone")
     @classmethod
@@ -116,98 +117,82 @@ class Time(Section):
 
 
 class AgentObservation(Section):
-    enabled: bool | None = Field(None, description="whether OMG is on for this agent, whatever it is for all")
-    model: Annotated[str | list[str] | None, BeforeValidator(model_names)] = Field(
-        None, description="the Observer's model for this agent alone"
-    )
-    instruction: str | None = Field(None, description="the Observer's extra instruction for this agent alone")
+    #: whether OMG is on for this agent, whatever it is for all
+    enabled: bool | None = None
+    #: the Observer's model for this agent alone
+    model: Annotated[str | list[str] | None, BeforeValidator(model_names)] = None
+    #: the Observer's extra instruction for this agent alone
+    instruction: str | None = None
 
 
 class Observation(Section):
-    enabled: bool = Field(
-        True,
-        description="false: OMG is off. It takes nothing in, observes nothing and gives prompts and tools nothing. Your notes stay. `omg import --openclaw` takes in later what was said meanwhile",
-    )
-    model: Models = Field(
-        "",
-        description="a LiteLLM model, a list of them (the first, then its fallbacks), `gateway` (the agent's own model) or `offline` (rules, no model); empty: `gateway` in a home that OpenClaw's plugin uses, else `offline`. `omg install` enters `gateway` where nothing is set",
-    )
-    effort: Literal["full", "low"] = Field(
-        "full",
-        description="`full`: the model observes what is said, in the background. `low`: the rules note each turn at once, and the model reads it once, at night: what people said, and the outline of what the assistant said. Weeks, months and repetitions are then left to rules, unless reflection.model is set",
-    )
-    instruction: str = Field("", description="appended to the Observer's prompt")
-    style: Literal["auto", "full", "turnwise"] = Field(
-        "auto",
-        description="`full` shows the Observer whole pieces of a conversation, `turnwise` one message at a time, which suits small models; `auto`: `turnwise` for windows below 16k tokens",
-    )
-    message_tokens: Count = Field(
-        30_000,
-        description="tokens said in a session since its last activation at which its `system` slice takes in what is known",
-    )
+    #: false: OMG is off. It takes nothing in, observes nothing and gives prompts and tools nothing. Your
+    #: notes stay. `omg import --openclaw` takes in later what was said meanwhile
+    enabled: bool = True
+    #: a LiteLLM model, a list of them (the first, then its fallbacks), `gateway` (the agent's own model) or
+    #: `offline` (rules, no model); empty: `gateway` in a home that OpenClaw's plugin uses, else `offline`.
+    #: `omg install` enters `gateway` where nothing is set
+    model: Models = ""
+    #: `full`: the model observes what is said, in the background. `low`: the rules note each turn at once,
+    #: and the model reads it once, at night: what people said, and the outline of what the assistant said.
+    #: Weeks, months and repetitions are then left to rules, unless reflection.model is set
+    effort: Literal["full", "low"] = "full"
+    #: appended to the Observer's prompt
+    instruction: str = ""
+    #: `full` shows the Observer whole pieces of a conversation, `turnwise` one message at a time, which suits
+    #: small models; `auto`: `turnwise` for windows below 16k tokens
+    style: Literal["auto", "full", "turnwise"] = "auto"
+    #: tokens said in a session since its last activation at which its `system` slice takes in what is known
+    message_tokens: Count = 30_000
+    #: pending tokens that are observed in the background: below 1 a share of message_tokens, else a number of
+    #: tokens, less than message_tokens; `turn`: after each turn; false: nothing in the background, neither a
+    #: rest nor an early reflection: only at message_tokens and where a context is cut. Where `omg-context`
+    #: puts contexts together, half of it near the threshold, and of `[context] message_tokens` too, where
+    #: that is less
     buffer_tokens: Annotated[
         float | Literal["turn", False],
         accepting(
             lambda v: v is False or v == "turn" or (is_number(v) and v > 0),
             "write a share such as 0.2, a number of tokens such as 6000, `turn`, or false",
         ),
-    ] = Field(
-        0.25,
-        description="pending tokens that are observed in the background: below 1 a share of message_tokens, else a number of tokens, less than message_tokens; `turn`: after each turn; false: nothing in the background, neither a rest nor an early reflection: only at message_tokens and where a context is cut. Where `omg-context` puts contexts together, half of it near the threshold, and of `[context] message_tokens` too, where that is less",
-    )
-    activate_after_idle: Pause = Field(
-        300,
-        description="seconds of silence, or a text like `5m`, after which the prompt cache counts as cold and the `system` slice is refreshed; false: silence refreshes nothing",
-    )
-    quiet_after: Pause = Field(
-        240,
-        description="seconds of rest, or a text like `4m`, after which all that is pending is observed, if it is at least quiet_tokens; false, or buffer_tokens = false: rest starts nothing",
-    )
-    quiet_tokens: Annotated[
-        int,
-        accepting(
-            lambda v: is_number(v) and v >= 0 and v == int(v), "write a whole number, or 0 for any rest"
-        ),
-    ] = Field(
-        3_000,  # as many as the instructions of an observation and its check; measured in bench/LOG.md
-        description="pending tokens from which a rest, or the end of a coding agent's session, starts observing, because each observation costs its instructions; fewer wait for more, for longest_wait or for the night. Until then prompts and search find what was said. Rules do not wait for more",
-    )
-    longest_wait: Pause = Field(
-        3_600,
-        description="seconds of rest, or a text like `1h`, after which fewer pending tokens than quiet_tokens are observed, too; if they name a day of the coming week, seconds since that was said; false: they wait for more or for the night",
-    )
-    max_tokens_per_batch: Count = Field(
-        10_000,
-        description="tokens of one conversation that make one batch: one receipt, and one call of the Observer where they fit its window",
-    )
-    parallel: int = Field(
-        8,
-        ge=1,
-        le=64,
-        description="graphs observed at a time, and calls of one model at a time; nights and rebuilds count too. `gateway` gets at most two, since it answers you as well. After a model refuses a call because there are too many, it gets half as many for a minute",
-    )
+    ] = 0.25
+    #: seconds of silence, or a text like `5m`, after which the prompt cache counts as cold and the `system`
+    #: slice is refreshed; false: silence refreshes nothing
+    activate_after_idle: Pause = 300
+    #: seconds of rest, or a text like `4m`, after which all that is pending is observed, if it is at least
+    #: quiet_tokens; false, or buffer_tokens = false: rest starts nothing
+    quiet_after: Pause = 240
+    # As many as the instructions of an observation and its check; measured in bench/LOG.md.
+    #: pending tokens from which a rest, or the end of a coding agent's session, starts observing, because
+    #: each observation costs its instructions; fewer wait for more, for longest_wait or for the night. Until
+    #: then prompts and search find what was said. Rules do not wait for more
+    quiet_tokens: Annotated[int, accepting(is_whole, "write a whole number, or 0 for any rest")] = 3_000
+    #: seconds of rest, or a text like `1h`, after which fewer pending tokens than quiet_tokens are observed,
+    #: too; if they name a day of the coming week, seconds since that was said; false: they wait for more or
+    #: for the night
+    longest_wait: Pause = 3_600
+    #: tokens of one conversation that make one batch: one receipt, and one call of the Observer where they
+    #: fit its window
+    max_tokens_per_batch: Count = 10_000
+    #: graphs observed at a time, and calls of one model at a time; nights and rebuilds count too. `gateway`
+    #: gets at most two, since it answers you as well. After a model refuses a call because there are too
+    #: many, it gets half as many for a minute
+    parallel: int = Field(8, ge=1, le=64)
+    #: tokens of notes that exist already and are shown to the Observer; `auto`: 700 and three fifths of what
+    #: is new, at most 4,500 and a tenth of the model's window; 0: none, false: no limit
     previous_observer_tokens: Annotated[
         int | Literal[False, "auto"],
         accepting(
-            lambda v: v is False or v == "auto" or (is_number(v) and v >= 0 and v == int(v)),
+            lambda v: v is False or v == "auto" or is_whole(v),
             "write `auto`, a number of tokens, 0 to show none, or false for no limit",
         ),
-    ] = Field(
-        "auto",
-        description="tokens of notes that exist already and are shown to the Observer; `auto`: 700 and three fifths of what is new, at most 4,500 and a tenth of the model's window; 0: none, false: no limit",
-    )
-    daily_budget_usd: float | None = Field(
-        None,
-        ge=0,
-        description="cap on a day's model cost, Observer and Reflector together; turns wait above it",
-    )
-    daily_budget_tokens: int | None = Field(
-        None, ge=0, description="cap on a day's model tokens; unset: 500,000 for `gateway`, no cap otherwise"
-    )
-    agents: dict[str, AgentObservation] = Field(
-        default_factory=dict,
-        description="what one agent has of its own, as `[observation.agents.NAME]` with enabled, model, instruction",
-    )
+    ] = "auto"
+    #: cap on a day's model cost, Observer and Reflector together; turns wait above it
+    daily_budget_usd: float | None = Field(None, ge=0)
+    #: cap on a day's model tokens; unset: 500,000 for `gateway`, no cap otherwise
+    daily_budget_tokens: int | None = Field(None, ge=0)
+    #: what one agent has of its own, as `[observation.agents.NAME]` with enabled, model, instruction
+    agents: dict[str, AgentObservation] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def step_below_threshold(self) -> Observation:
@@ -234,37 +219,37 @@ class Observation(Section):
 
 
 class Reflection(Section):
-    model: Models = Field(
-        "",
-        description="as observation.model, for reflection alone: the Observer keeps its own; empty: the Observer's",
-    )
-    instruction: str = Field("", description="appended to the Reflector's prompt")
-    observation_tokens: Count = Field(
-        40_000, description="tokens of notes written since the last cycle at which the Reflector runs"
-    )
+    #: as observation.model, for reflection alone: the Observer keeps its own; empty: the Observer's
+    model: Models = ""
+    #: appended to the Reflector's prompt
+    instruction: str = ""
+    #: tokens of notes written since the last cycle at which the Reflector runs
+    observation_tokens: Count = 40_000
+    #: share of it at which reflection starts in the background, above 0 and at most 1; not with buffer_tokens
+    #: = false
     buffer_activation: Annotated[
         float,
         accepting(lambda v: is_number(v) and 0 < v <= 1, "write a share above 0 and at most 1, such as 0.5"),
-    ] = Field(
-        0.5,
-        description="share of it at which reflection starts in the background, above 0 and at most 1; not with buffer_tokens = false",
-    )
-    dormant_after_days: Count = Field(
-        90, description="days without link, opening or recall after which a low-priority note leaves the maps"
-    )
-    moc_entries: Count = Field(40, description="entries above which a map of content is split by topic")
+    ] = 0.5
+    #: days without link, opening or recall after which a low-priority note leaves the maps
+    dormant_after_days: Count = 90
+    #: entries above which a map of content is split by topic
+    moc_entries: Count = 40
 
 
 class Llm(Section):
-    api_base: str = Field("", description="base URL of an OpenAI-compatible server, for models that need one")
-    api_key: str = Field(
-        "", description="key for api_base; usually better left to the provider's own environment variable"
-    )
-    timeout_s: float = Field(120, gt=0, description="seconds after which a model call is given up")
-    attempts: int = Field(4, ge=1, le=20, description="tries per model, with growing pauses")
-    backoff_s: float = Field(
-        1.0, ge=0, description="seconds of the first pause; each further one doubles, up to 60 s"
-    )
+    #: base URL of an OpenAI-compatible server, for models that need one
+    api_base: str = ""
+    #: key for api_base; usually better left to the provider's own environment variable
+    api_key: str = ""
+    #: seconds after which a model call is given up
+    timeout_s: float = Field(120, gt=0)
+    #: tries per model, with growing pauses
+    attempts: int = Field(4, ge=1, le=20)
+    #: seconds of the first pause; each further one doubles, up to 60 s
+    backoff_s: float = Field(1.0, ge=0)
+    #: a model, as it is named above, and the temperature it is asked with, 0 to 2, or false to send none;
+    #: unset: 0.3 to observe and 0 to reflect, and of `gateway` the agent's own
     temperature: Annotated[
         dict[str, float | Literal[False]],
         accepting(
@@ -273,82 +258,64 @@ class Llm(Section):
             ),
             'write a number from 0 to 2, or false, for each model: "openai/gpt-5-mini" = 1',
         ),
-    ] = Field(
-        default_factory=dict,
-        description="a model, as it is named above, and the temperature it is asked with, 0 to 2, or false to send none; unset: 0.3 to observe and 0 to reflect, and of `gateway` the agent's own",
-    )
-    json_schema: Literal["auto", True, False] = Field(
-        "auto", description="send a JSON schema; `auto` asks LiteLLM whether the model takes one"
-    )
-    context_window: int | None = Field(
-        None, gt=0, description="the model's window in tokens, where LiteLLM does not know it"
-    )
-    max_output_tokens: int = Field(
-        8_000,
-        gt=0,
-        description="tokens a reply may have, as far as the model gives as many; one that reaches them is asked again, in halves",
-    )
+    ] = Field(default_factory=dict)
+    #: send a JSON schema; `auto` asks LiteLLM whether the model takes one
+    json_schema: Literal["auto", True, False] = "auto"
+    #: the model's window in tokens, where LiteLLM does not know it
+    context_window: int | None = Field(None, gt=0)
+    #: tokens a reply may have, as far as the model gives as many; one that reaches them is asked again, in
+    #: halves
+    max_output_tokens: int = Field(8_000, gt=0)
 
 
 class Embedding(Section):
-    model: str = Field(
-        "auto",
-        min_length=1,
-        description="`auto` (the best that is installed), `multilingual`, `minilm-int8`, `static`, `none`, or a sentence-transformers model name or path",
-    )
+    #: `auto` (the best that is installed), `multilingual`, `minilm-int8`, `static`, `none`, or a
+    #: sentence-transformers model name or path
+    model: str = Field("auto", min_length=1)
 
 
 class Inject(Section):
-    budget_tokens: int = Field(
-        3_000, ge=0, description="tokens that one prompt gets at the most, `system` and `prompt` together"
-    )
-    entry_points: int = Field(
-        10,
-        ge=0,
-        description="notes named for one prompt at the most; four times as many where it asks for the course of something",
-    )
+    #: tokens that one prompt gets at the most, `system` and `prompt` together
+    budget_tokens: int = Field(3_000, ge=0)
+    #: notes named for one prompt at the most; four times as many where it asks for the course of something
+    entry_points: int = Field(10, ge=0)
 
 
 class Context(Section):
-    message_tokens: Count = Field(
-        30_000,
-        description="tokens of raw messages at which the oldest that are observed leave the context; half of what the model's window has room for, where that is less",
-    )
+    #: tokens of raw messages at which the oldest that are observed leave the context; half of what the
+    #: model's window has room for, where that is less
+    message_tokens: Count = 30_000
+    #: what leaves then: above 0 and at most 1, a share of message_tokens (0.8 keeps a fifth raw); from 1000
+    #: on, the tokens that stay raw
     buffer_activation: Annotated[
         float,
         accepting(
             lambda v: is_number(v) and (0 < v <= 1 or v >= 1000),
             "write a share above 0 and at most 1, such as 0.8, or 1000 or more tokens that stay",
         ),
-    ] = Field(
-        0.8,
-        description="what leaves then: above 0 and at most 1, a share of message_tokens (0.8 keeps a fifth raw); from 1000 on, the tokens that stay raw",
-    )
+    ] = 0.8
 
+    #: tokens of notes that stand for what left, at the most: up to 1 a share of message_tokens, else a
+    #: number; a quarter of what the model's window has room for, where that is less
     observation_tokens: Annotated[
         float,
         accepting(
             lambda v: is_number(v) and v > 0,
             "write a share above 0 and at most 1, such as 0.5, or a number of tokens",
         ),
-    ] = Field(
-        0.5,
-        description="tokens of notes that stand for what left, at the most: up to 1 a share of message_tokens, else a number; a quarter of what the model's window has room for, where that is less",
-    )
-    share_token_budget: bool = Field(
-        False,
-        description="true: raw messages may use what the notes leave of observation_tokens, and leave that much later",
-    )
+    ] = 0.5
+    #: true: raw messages may use what the notes leave of observation_tokens, and leave that much later
+    share_token_budget: bool = False
+    #: raw messages above this, while some that could leave wait to be observed, let a turn wait for that, 20
+    #: s at the most: from 1 on below 100 a multiple of message_tokens, else tokens. Not while the model fails
+    #: or a cap is reached; false: no turn ever waits
     block_after: Annotated[
         float | Literal[False],
         accepting(
             lambda v: v is False or (is_number(v) and v >= 1),
             "write how many times message_tokens, from 1 on, such as 1.2, or tokens, or false",
         ),
-    ] = Field(
-        1.2,
-        description="raw messages above this, while some that could leave wait to be observed, let a turn wait for that, 20 s at the most: from 1 on below 100 a multiple of message_tokens, else tokens. Not while the model fails or a cap is reached; false: no turn ever waits",
-    )
+    ] = 1.2
 
     def kept_raw(self, threshold: int) -> int:
         """Tokens that stay raw when the context is cut at *threshold*."""
@@ -369,20 +336,17 @@ class Context(Section):
 
 
 class Identities(Section):
-    links: dict[str, list[str]] = Field(
-        default_factory=dict,
-        description="a name and who else it is, as channel:sender; the name `owner` is the main session's",
-    )
-    members: list[str] = Field(
-        default_factory=list, description="triggers besides `user` that are remembered, such as cron"
-    )
+    #: a name and who else it is, as channel:sender; the name `owner` is the main session's
+    links: dict[str, list[str]] = Field(default_factory=dict)
+    #: triggers besides `user` that are remembered, such as cron
+    members: list[str] = Field(default_factory=list)
 
 
 class Config(Section):
-    home: Path = Field(description="the state folder; set by OMG_HOME, never in omg.toml")
-    vaults: dict[str, Path] = Field(
-        default_factory=dict, description="identityKey → folder of its vault, where it is not under the home"
-    )
+    #: the state folder; set by OMG_HOME, never in omg.toml
+    home: Path
+    #: identityKey → folder of its vault, where it is not under the home
+    vaults: dict[str, Path] = Field(default_factory=dict)
 
     def switched_off(self, agent: str) -> str:
         """What in omg.toml switches OMG off for *agent*; "" where it is on."""
@@ -419,9 +383,9 @@ class Config(Section):
 # It is only read here; openclaw/install.py has OpenClaw's command line.
 
 
-# A file in the home while OMG holds OpenClaw's slot for a context engine: the former values in `plugins`.
 # Hour and minute of the machine at which schedulers are told to run the night; OpenClaw's own dreaming runs at 03:00.
 NIGHT = (4, 20)
+# A file in the home while OMG holds OpenClaw's slot for a context engine: the former values in `plugins`.
 ENGINE_BEFORE = "openclaw-slots-before-omg.json"
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import datetime as dt
+import itertools
 import json
 import os
 import re
@@ -90,19 +91,33 @@ def test_the_format_page_lists_the_fields_of_a_node() -> None:
 
 def options() -> str:
     """A table for each section of omg.toml, from the fields and their defaults."""
-    parts = []
+    parts, told = [], comments_of_keys()
     for name, field in Config.model_fields.items():
         if name == "home":
             continue
         if not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)):
-            parts.append(f"## `[{name}]`\n\n{field.description}.")
+            parts.append(f"## `[{name}]`\n\n{told['Config', name]}.")
             continue
         rows = [
-            f"| `{key}` | {default(option.get_default(call_default_factory=True))} | {option.description} |"
+            f"| `{key}` | {default(option.get_default(call_default_factory=True))} | {told[field.annotation.__name__, key]} |"
             for key, option in field.annotation.model_fields.items()
         ]
         parts.append("\n".join([f"## `[{name}]`\n", "| key | default | meaning |", "|---|---|---|", *rows]))
     return "\n\n".join(parts)
+
+
+def comments_of_keys() -> dict[tuple[str, str], str]:
+    """Class and key → the lines above it in config.py that begin with `#:`, as one."""
+    lines = (PACKAGE / "config.py").read_text("utf-8").splitlines()
+    found = {}
+    for of in ast.parse("\n".join(lines)).body:
+        for key in of.body if isinstance(of, ast.ClassDef) else ():
+            if isinstance(key, ast.AnnAssign):
+                above = itertools.takewhile(
+                    lambda line: line.startswith("    #: "), reversed(lines[: key.lineno - 1])
+                )
+                found[of.name, key.target.id] = " ".join(line[7:] for line in reversed([*above]))  # type: ignore[union-attr]
+    return found
 
 
 def default(value: object) -> str:
