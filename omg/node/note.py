@@ -23,6 +23,7 @@ from .markdown import (
     bare_target,
     brackets,
     first_text_line,
+    jsonable,
     link_targets,
     load_properties,
     property_entry,
@@ -383,52 +384,35 @@ def head_of(node: Node) -> dict[str, Any]:
     """
     The frontmatter as `render_node` writes it, in its order: only what JSON can hold, and what `amend_text` takes.
 
-    What has its default is left out; of a memory, priority and status are always shown.
+    A property that has its default is left out; the priority and status of a memory are always shown.
     """
-    applies = {"sessionScope": node.scope, "identityKey": node.identity}
-    values: dict[str, Any] = {
-        "id": node.id,
-        "description": node.description,
-        "type": node.type,
-        "priority": node.priority,
-        "status": node.status,
-        "pinned": node.pinned,
-        "standing": node.standing,
-        "loop": node.loop,
-        "created": node.created and node.created.isoformat(),
-        "updated": node.updated and node.updated.isoformat(),
-        "event": node.event,
-        "appliesTo": {key: value for key, value in applies.items() if value},
-        "origin": node.origin,
-        "proposes": node.proposes,
-        "reflected_in": [brackets(target) for target in node.reflected_in],
-        "sources": [
-            {
-                key: value
-                for key, value in zip(SOURCE, (s.session, s.kind, s.id, s.timestamp), strict=True)
-                if key != "id" or value
-            }
-            for s in node.sources
-        ],
-        "supersedes": [brackets(target) for target in node.supersedes],
-        "superseded_by": node.superseded_by and brackets(node.superseded_by),
-        "contradicts": [brackets(target) for target in node.contradicts],
-        "links": [brackets(target) for target in node.links],
-        "tags": list(node.tags),
-        "aliases": list(node.aliases),
-    }
     kind = type_of_folder(node.path)
     defaults = {"id": node.path, "description": first_text_line(node.full_body), "type": kind} | DEFAULTS
     always = ("type", "priority", "status") if node.type in TYPES else ()
     shown = ("id", "description", *always)
     found = {}
-    for key, value in values.items():
+    for key in READERS:
+        value = head_value(node, key)
         default = value == defaults[key] if key in defaults else not value
         if default and key in node.extra:
             found[key] = node.extra[key]  # a person's value that OMG does not know
         elif not default or key in shown:
             found[key] = value
-    return found | {key: value for key, value in node.extra.items() if key not in values}
+    return found | {key: value for key, value in node.extra.items() if key not in READERS}
+
+
+def head_value(node: Node, key: str) -> Any:
+    """The property *key* of *node* as a value that JSON can hold."""
+    if key == "appliesTo":
+        applies = {"sessionScope": node.scope, "identityKey": node.identity}
+        return {name: value for name, value in applies.items() if value}
+    if key == "sources":
+        rows = (zip(SOURCE, (s.session, s.kind, s.id, s.timestamp), strict=True) for s in node.sources)
+        return [{name: value for name, value in row if name != "id" or value} for row in rows]
+    value = getattr(node, key)
+    if READERS[key] is link_value:
+        return value and brackets(value)
+    return list(map(brackets, value)) if READERS[key] is link_values else jsonable(value)
 
 
 def with_heading(node: Node) -> Node:

@@ -86,12 +86,6 @@ def edits_lately(home: Path) -> tuple[int, int]:
     return edits, min(edits, refused)
 
 
-def last_cuts(home: Path) -> dict[str, dict[str, Any]]:
-    """Session → its last event `context_cut`, as far back as the files go."""
-    cuts = parsed_events(line for line in event_lines(home) if b'"context_cut"' in line)
-    return {str(event.get("session")): event for event in cuts if event["event"] == "context_cut"}
-
-
 def follow_events(home: Path) -> Iterator[dict[str, Any]]:
     """The events from now on, without end. When the file is started anew, the new one is followed."""
     file = home / "events.jsonl"

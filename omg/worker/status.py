@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from typing import Any
 
@@ -24,17 +24,14 @@ from ..journal import undone_cycles
 from ..llm.replies import Ledger, Spent
 from ..plan.corrections import proposed_notes
 from ..text.tokens import count_tokens
-from .events import edits_lately, last_cuts
+from .events import edits_lately
 from .schedule import step_tokens
 from .worker import Worker
-
-Cuts = Mapping[str, Mapping[str, Any]]  # session → its last event `context_cut`
 
 
 def home_status(worker: Worker) -> dict[str, Any]:
     """The state of the home and of each graph, as `omg status --json` prints it. Costs are those of all graphs."""
     since_ms = engine_since_ms(worker.registry.folder)
-    cuts = last_cuts(worker.registry.folder) if since_ms else {}
     observer = worker.models()
     return {
         "home": str(worker.registry.folder),
@@ -50,9 +47,7 @@ def home_status(worker: Worker) -> dict[str, Any]:
         "observing": observing_status(worker),
         **({"context_engine": {"since": iso_time(since_ms)}} if since_ms else {}),
         "edits": dict(zip(("last", "refused"), edits_lately(worker.registry.folder), strict=True)),
-        "graphs": [
-            status_of(worker, who, cuts if since_ms else None) for who in worker.registry.identities()
-        ],
+        "graphs": [status_of(worker, who, engine=bool(since_ms)) for who in worker.registry.identities()],
     }
 
 
@@ -125,16 +120,16 @@ def seconds(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="seconds")
 
 
-def status_of(worker: Worker, who: Identity, cuts: Cuts | None) -> dict[str, Any]:
+def status_of(worker: Worker, who: Identity, *, engine: bool) -> dict[str, Any]:
     try:
-        return graph_status(worker, worker.registry.graph(who, keep=False), cuts)
+        return graph_status(worker, worker.registry.graph(who, keep=False), engine=engine)
     # A vault that cannot be opened does not hide the other graphs.
     except (OmgError, OSError, sqlite3.Error) as e:
         return {"identity": who.key, "error": error_text(e)}
 
 
-def graph_status(worker: Worker, graph: Graph, cuts: Cuts | None) -> dict[str, Any]:
-    """The state of one graph. *cuts* is None unless OMG is the context engine."""
+def graph_status(worker: Worker, graph: Graph, *, engine: bool) -> dict[str, Any]:
+    """The state of one graph. *engine*: whether OMG is the context engine."""
     state, pending, options = worker.state_of(graph), graph.pending(), worker.config.observation
     waiting = sum(p.tokens for p in pending)
     inbox, undone = unread_files(graph)
@@ -162,7 +157,6 @@ def graph_status(worker: Worker, graph: Graph, cuts: Cuts | None) -> dict[str, A
             },
         },
         "unread": len(state.unread),
-        "open_receipts": len(list((graph.folder / "receipts").glob("*.open.json"))),
         "due": worker.due(graph),
         "waiting_because": worker.waits(graph),
         "failures": state.failures,
@@ -180,23 +174,21 @@ def graph_status(worker: Worker, graph: Graph, cuts: Cuts | None) -> dict[str, A
                 "activated": iso_time(s.activated_ms),
                 "reason": s.reason,
                 "window": s.window,
-                **({"context": context_status(s, cuts.get(key))} if cuts is not None and s.asked_ms else {}),
+                **({"context": context_status(s)} if engine and s.asked_ms else {}),
             }
             for key, s in state.sessions.items()
         },
     }
 
 
-def context_status(session: SessionState, cut: Mapping[str, Any] | None) -> dict[str, Any]:
-    """A session whose context OMG puts together: its tokens of messages and of notes, and the last cut."""
-    last = {key: (cut or {}).get(key) for key in ("reason", "turns", "tokens")}
+def context_status(session: SessionState) -> dict[str, Any]:
+    """A session whose context OMG puts together: its tokens of messages and of notes, and when it was last cut."""
     return {
         "asked": iso_time(session.asked_ms),
         "raw_tokens": session.raw_tokens,
         "notes_tokens": count_tokens(session.timeline),
         "cut_turns": len(session.cut_turns),
         "cut": iso_time(session.context_cut_ms),
-        "last_cut": last if cut else None,
         # as the provider counts; None if it reports no cache
         "cached_share": round(session.cached / session.prompted, 3) if session.cached else None,
     }
@@ -227,37 +219,48 @@ def model_text(answer: Mapping[str, Any], waits: str) -> str:
     return text
 
 
+Row = tuple[object, str, object]  # whether it is shown, its label, its text
+
+
+def labelled(rows: Iterable[Row], margin: str = "") -> list[str]:
+    return [f"{margin}{label:<9} {text}" for shown, label, text in rows if shown]
+
+
 def status_text(answer: Mapping[str, Any], zone: tzinfo) -> str:
     """The *answer* of `home_status` for a person, with times of their *zone*."""
-    daemon = answer.get("daemon")
-    # With rules alone there is no cap.
-    asked = not answer["offline"] or answer["reflector"] != answer["observer"]
-    lines = [
-        f"home      {answer['home']}",
-        f"daemon    {'up, pid ' + str(daemon['pid']) if daemon else answer.get('away') or 'not running'}",
-        *(f"off       {off}" for off in answer.get("switched_off") or ()),
-        f"observer  {observer_text(answer)}",
-        *([f"reflector {answer['reflector']}"] if answer["reflector"] != answer["observer"] else []),
-        *cost_lines(answer, capped=asked),
+    daemon, other = answer.get("daemon"), answer["reflector"] != answer["observer"]
+    up = f"up, pid {daemon['pid']}" if daemon else answer.get("away") or "not running"
+    night, edits, bad = answer["next_night"], answer["edits"], answer["unreadable_drops"]
+    refused = f"of the last {edits['last']}, {edits['refused']} refused or noted as the assistant's"
+    observing, engine = observing_text(answer["observing"], zone), engine_text(answer, zone)
+    who: list[Row] = [
+        (True, "home", answer["home"]),
+        (True, "daemon", up),
+        *((True, "off", off) for off in answer["switched_off"]),
+        (True, "observer", observer_text(answer)),
+        (other, "reflector", answer["reflector"]),
     ]
-    if night := answer.get("next_night"):
-        lines.append(f"night     next at {time_text(night, zone)}, by OpenClaw's scheduler")
-    if text := observing_text(answer.get("observing") or {}, zone):
-        lines.append(f"observing {text}")
-    if (edits := answer.get("edits")) and edits["last"]:
-        lines.append(
-            f"edits     of the last {edits['last']}, {edits['refused']} refused or noted as the assistant's"
-        )
-    if bad := answer["unreadable_drops"]:
-        lines.append(f"spool     {how_many(bad, 'drop')} could not be read; see {answer['home']}/spool/bad")
-    if engine := answer.get("context_engine"):
-        sessions = [s for g in answer["graphs"] for s in g.get("sessions", {}).values() if "context" in s]
-        cut = sum(bool(s["context"]["cut_turns"]) for s in sessions)
-        since, asked_for = time_text(engine["since"], zone), how_many(len(sessions), "session")
-        lines.append(f"contexts  OMG's engine since {since}: asked for {asked_for}, {cut} cut")
-    for graph in answer["graphs"]:
-        lines += ["", *graph_lines(graph, zone)]
-    return "\n".join(lines)
+    what: list[Row] = [
+        (night, "night", f"next at {time_text(night, zone)}, by OpenClaw's scheduler"),
+        (observing, "observing", observing),
+        (edits["last"], "edits", refused),
+        (bad, "spool", f"{how_many(bad, 'drop')} could not be read; see {answer['home']}/spool/bad"),
+        (engine, "contexts", engine),
+    ]
+    # With rules alone there is no cap.
+    costs = cost_lines(answer, capped=not answer["offline"] or other)
+    graphs = [line for graph in answer["graphs"] for line in ("", *graph_lines(graph, zone))]
+    return "\n".join([*labelled(who), *costs, *labelled(what), *graphs])
+
+
+def engine_text(answer: Mapping[str, Any], zone: tzinfo) -> str:
+    """Since when OMG is the context engine, and how many sessions asked it; "" if it is not."""
+    if (engine := answer.get("context_engine")) is None:
+        return ""
+    sessions = [s for g in answer["graphs"] for s in g.get("sessions", {}).values() if "context" in s]
+    cut = sum(bool(s["context"]["cut_turns"]) for s in sessions)
+    since, asked_for = time_text(engine["since"], zone), how_many(len(sessions), "session")
+    return f"OMG's engine since {since}: asked for {asked_for}, {cut} cut"
 
 
 def observing_text(observing: Mapping[str, Any], zone: tzinfo) -> str:
@@ -278,46 +281,47 @@ def observing_text(observing: Mapping[str, Any], zone: tzinfo) -> str:
 def graph_lines(graph: Mapping[str, Any], zone: tzinfo) -> list[str]:
     if "error" in graph:
         return [graph["identity"], f"  out of reach: {graph['error']}"]
-    waiting = graph["windows"]["pending"]
-    turns = how_many(waiting["turns"], "turn")
-    lines = [
-        graph["identity"],
-        *([f"  apart     {graph['apart']}"] if graph["apart"] else []),
-        f"  vault     {graph['vault']}",
-        f"  notes     {graph['notes']}",
-        *(
-            [f"  proposed  {graph['proposed']} by the assistant: see `omg confirm`"]
-            if graph["proposed"]
-            else []
-        ),
-        f"  waiting   {turns}, {waiting['tokens']:,} of {waiting['threshold']:,} tokens",
-    ]
-    if graph["waiting_because"] and waiting["turns"]:
-        lines.append(f"  because   {graph['waiting_because']}")
-    if files := graph["inbox"]:
-        named = ", ".join(files[:3]) + " …" * (len(files) > 3)
-        lines.append(f"  inbox     {how_many(len(files), 'file')} not read yet: {named}")
-    if files := graph["inbox_undone"]:
-        what = f"{how_many(len(files), 'file')} whose filing you undid: {', '.join(files[:3])}"
-        lines.append(f"  inbox     {what}{' …' * (len(files) > 3)}; changed words are read again")
-    if unread := graph["unread"]:
-        lines.append(
-            f"  unread    {how_many(unread, 'piece')} that rules have noted wait for a model, at night"
-        )
+    waiting, undone, verdicts = graph["windows"]["pending"], graph["reflection_undone"], graph["verdicts"]
+    turns, refused, unread, cycle = (
+        waiting["turns"],
+        verdicts["refused"],
+        graph["unread"],
+        graph["former_rules"],
+    )
     seen, tidied = (time_text(graph[done], zone) or "never" for done in ("observed", "reflected"))
-    undone = ", which was undone" if graph["reflection_undone"] else ""
-    what = f": {graph['reflected_what']}" if graph.get("reflected_what") and not undone else ""
-    lines.append(f"  observed  {seen}; reflected {tidied}{undone}{what}")
-    if cycle := graph.get("former_rules"):
-        what = "notes that earlier rules wrote and today's would not"
-        lines.append(f"  archived  {what}; `omg undo {cycle}` brings them back")
-    if (refused := graph["verdicts"]["refused"]) and not undone:
-        said = how_many(graph["verdicts"]["said"], "verdict")
-        lines.append(f"  refused   {refused} of {said} of the last night; see reflections/log/ in the vault")
-    for key, session in graph["sessions"].items():
-        if (found := session.get("context")) and found["cut_turns"]:
-            lines.append(f"  context   {key}: {context_text(found, zone)}")
-    return lines + [f"  unreadable {path}: {why}" for path, why in graph["unreadable"].items()]
+    what = ", which was undone" if undone else f": {graph['reflected_what']}" * bool(graph["reflected_what"])
+    former = f"notes that earlier rules wrote and today's would not; `omg undo {cycle}` brings them back"
+    of = f"of {how_many(verdicts['said'], 'verdict')} of the last night; see reflections/log/ in the vault"
+    cut = {key: s["context"] for key, s in graph["sessions"].items() if s.get("context", {}).get("cut_turns")}
+    rows: list[Row] = [
+        (graph["apart"], "apart", graph["apart"]),
+        (True, "vault", graph["vault"]),
+        (True, "notes", graph["notes"]),
+        (graph["proposed"], "proposed", f"{graph['proposed']} by the assistant: see `omg confirm`"),
+        (
+            True,
+            "waiting",
+            f"{how_many(turns, 'turn')}, {waiting['tokens']:,} of {waiting['threshold']:,} tokens",
+        ),
+        (turns and graph["waiting_because"], "because", graph["waiting_because"]),
+        (graph["inbox"], "inbox", files_text(graph["inbox"], "not read yet")),
+        (graph["inbox_undone"], "inbox", files_text(graph["inbox_undone"], "whose filing you undid") + AGAIN),
+        (unread, "unread", f"{how_many(unread, 'piece')} that rules have noted wait for a model, at night"),
+        (True, "observed", f"{seen}; reflected {tidied}{what}"),
+        (cycle, "archived", former),
+        (refused and not undone, "refused", f"{refused} {of}"),
+        *((True, "context", f"{key}: {context_text(found, zone)}") for key, found in cut.items()),
+        *((True, "unreadable", f"{path}: {why}") for path, why in graph["unreadable"].items()),
+    ]
+    return [graph["identity"], *labelled(rows, "  ")]
+
+
+AGAIN = "; changed words are read again"
+
+
+def files_text(files: Sequence[str], what: str) -> str:
+    """How many *files* of the inbox are *what*, and the first three of them."""
+    return f"{how_many(len(files), 'file')} {what}: {', '.join(files[:3])}{' …' * (len(files) > 3)}"
 
 
 def archived_cycle(graph: Graph, cycle: str) -> str:
@@ -334,12 +338,7 @@ def is_night_undone(graph: Graph, at_ms: int) -> bool:
 
 def context_text(found: Mapping[str, Any], zone: tzinfo) -> str:
     shown = f"{found['raw_tokens']:,} tokens raw, {found['notes_tokens']:,} of notes for {found['cut_turns']} turns cut"
-    why, last = "", found["last_cut"] or {}
-    if last.get("reason") == "threshold":
-        why = f": {last['turns']} turns of {last['tokens']:,} tokens, it had grown too long"
-    elif last.get("reason") == "edit":
-        why = ": its notes made anew, since something was edited or forgotten"
-    cached = (
-        f"; {found['cached_share']:.0%} of its prompts came from a cache" if found["cached_share"] else ""
+    share = found["cached_share"]
+    return f"{shown}; last {time_text(found['cut'], zone)}" + (
+        f"; {share:.0%} of its prompts came from a cache" if share else ""
     )
-    return f"{shown}; last {time_text(found['cut'], zone)}{why}{cached}"
