@@ -40,7 +40,7 @@ from .message.turn import Message, Turn, material_in
 from .node.markdown import HISTORY_HEADING
 from .node.note import Node, parse_node
 from .text.words import without_list_mark
-from .vault.files import place_new
+from .vault.files import place_new, read_if_changed
 from .vault.vault import copy_of_another
 
 PREFIX = "inbox:"
@@ -314,7 +314,8 @@ class Runs:
     def __init__(self, home: Path) -> None:
         self.folder, self.file = home / "runs", home / "writes.jsonl"
         self._guard = threading.Lock()
-        self._read: tuple[tuple[int, int], list[Writes]] = ((0, 0), [])  # the file's look, and what is in it
+        self._shown: list[Writes] = []  # what is in the file,
+        self._seen: tuple[int, int] | None = None  # and its inode and size when it was read
 
     def began(self, session: str, at_ms: int) -> None:
         """A prompt was built for *session*."""
@@ -361,13 +362,9 @@ class Runs:
 
     def shown(self) -> list[Writes]:
         """What transcripts show was written, oldest first."""
-        try:
-            found = self.file.stat()
-        except FileNotFoundError:
-            return []
-        if self._read[0] != (look := (found.st_mtime_ns, found.st_size)):
-            self._read = (look, [*parsed_writes(self.file.read_text(encoding="utf-8", errors="replace"))])
-        return self._read[1]
+        if read := read_if_changed(self.file, self._seen):
+            self._shown, self._seen = [*parsed_writes(read[0].decode("utf-8", "replace"))], read[1]
+        return self._shown if self.file.exists() else []
 
     def _keep(self, found: Iterable[Writes]) -> None:
         known = set(self.shown())

@@ -9,12 +9,11 @@ lines that name something of it (forget/erase.py). A crash may lose a line; no p
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from .state import parsed_object, write_private
+from .state import append_lines, parsed_object, write_private
 
 GIVEN = "given.jsonl"
 KEPT = 200  # prompts
@@ -24,10 +23,8 @@ LONGEST_BYTES = 600_000  # of the file, before all but the last KEPT lines go
 def note_given(graph: Path, record: Mapping[str, Any]) -> None:
     """Append *record* to the file in the folder *graph*."""
     file = graph / GIVEN
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab") as f:
-        f.write(f"{json.dumps(record, ensure_ascii=False)}\n".encode("utf-8", "replace"))
-        size = f.tell()
-    if size > LONGEST_BYTES:
+    line = json.dumps(record, ensure_ascii=False)
+    if append_lines(file, [line], durable=False).st_size > LONGEST_BYTES:
         write_private(file, "".join(f"{line}\n" for line in given_lines(graph)[-KEPT:]))
 
 

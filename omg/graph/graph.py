@@ -51,6 +51,7 @@ from .state import (
     file_look,
     flock,
     load_state,
+    parsed_object,
     process_alive,
     remove_refused,
     set_aside_damaged,
@@ -149,12 +150,7 @@ class Tombstones:
 
 def tombstone_entry(line: bytes) -> dict[str, Any] | None:
     """A line of tombstones.jsonl; None if it is none."""
-    try:
-        value = json.loads(line.decode("utf-8"))
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(value, dict):
-        return None
+    value = parsed_object(line) or {}
     if "salt" in value:
         return value if isinstance(value["salt"], str) else None
     sources, node = value.get("sources"), value.get("node")
@@ -234,11 +230,10 @@ def write_mark(folder: Path, who: Identity) -> None:
 
 def marked_identity(mark: Path) -> Identity:
     """The identity that *mark*, a graph's identity.json, names. Raises OSError, ValueError."""
-    value = json.loads(mark.read_text(encoding="utf-8"))
-    fields = [value.get(f) for f in ("key", "scope", "agent")] if isinstance(value, dict) else [None]
-    if not all(isinstance(field, str) for field in fields):
+    value = parsed_object(mark.read_bytes()) or {}
+    if not all(isinstance(value.get(name), str) for name in ("key", "scope", "agent")):
         raise ValueError("it needs a key, a scope and an agent")
-    return Identity(*fields)
+    return Identity(value["key"], value["scope"], value["agent"])
 
 
 class Graph:

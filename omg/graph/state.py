@@ -10,12 +10,10 @@ import fcntl
 import json
 import logging
 import os
-import re
-import secrets
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import getitem
@@ -26,45 +24,13 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from ..dates.days import LAST_MS
 from ..errors import Locked
+from ..vault.files import TEMPORARY as TEMPORARY
+from ..vault.files import append_lines as append_lines
 from ..vault.files import read_if_changed
+from ..vault.files import remove_refused as remove_refused
+from ..vault.files import write_private as write_private
 
-# --- Private files: replaced atomically, appended durably, locked by the kernel, set aside where they cannot be read.
-#
-# After a crash a file is the old one or the new one, readable by its owner alone. Not here: what is in them; and notes
-# (vault/files.py).
-
-
-TEMPORARY = re.compile(r"\..+\.(\d+)\.[0-9a-f]{8}")  # of write_private: whose it is, and a token
-
-
-_refused: set[Path] = set()  # temporary files that could not be removed; they may hold conversation text
-
-
-def remove_refused() -> None:
-    """Try again to remove the temporary files that could not be removed when their writing failed."""
-    for tmp in list(_refused):
-        with suppress(OSError):
-            tmp.unlink(missing_ok=True)
-            _refused.discard(tmp)
-
-
-def write_private(file: Path, text: str) -> os.stat_result:
-    """Replace *file* atomically and durably, readable by its owner alone; returns how it looks now."""
-    remove_refused()
-    tmp = file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    fd = os.open(tmp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(fd, "w", encoding="utf-8") as f:
-            f.write(text)
-            f.flush()
-            os.fsync(f.fileno())
-            found = os.fstat(f.fileno())
-        tmp.replace(file)
-    except BaseException:
-        _refused.add(tmp)
-        remove_refused()
-        raise
-    return found
+# --- Private files: read as JSON, locked by the kernel, set aside where they cannot be read. vault/files.py writes them.
 
 
 def read_object(file: Path) -> dict[str, Any]:
@@ -118,19 +84,6 @@ def flock(file: Path, what: str, timeout_s: float = 30.0) -> Iterator[None]:
                     ) from None
                 time.sleep(0.02)
         yield  # closing the file lets go of the lock
-
-
-def append_lines(file: Path, lines: list[str]) -> None:
-    """Add *lines* durably. A line that a crash left torn is ended first, so that ours stay whole."""
-    with file.open("ab+") as f:
-        os.fchmod(f.fileno(), 0o600)
-        if f.tell():
-            f.seek(-1, os.SEEK_END)
-            if f.read(1) != b"\n":
-                f.write(b"\n")
-        f.write("".join(line + "\n" for line in lines).encode())
-        f.flush()
-        os.fsync(f.fileno())
 
 
 # --- what cannot be read: set aside as damaged/<name>, with a line that says what to do in damaged/<name>.txt
@@ -403,16 +356,13 @@ class Uses:
             return
         if self._lines > len(self._times) + USES_SLACK:
             return self._rewrite({**self.all(), **uses})
-        # A line that a crash left torn is ended by the empty one. No fsync: no prompt waits for a disk.
-        with os.fdopen(os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab") as f:
-            f.write(f"\n{use_lines(uses)}".encode())
-            f.flush()
-            found = os.fstat(f.fileno())
-        self._take(uses, found)
-        self._lines += len(uses) + 1
+        self._take(
+            uses, append_lines(self.file, use_lines(uses), durable=False)
+        )  # no prompt waits for a disk
+        self._lines += len(uses)
 
     def _rewrite(self, uses: Mapping[str, tuple[int, int]]) -> None:
-        found = write_private(self.file, use_lines(uses))
+        found = write_private(self.file, "".join(f"{line}\n" for line in use_lines(uses)))
         self._times, self._last, self._lines = {}, {}, len(uses)
         self._take(uses, found)
 
@@ -422,5 +372,5 @@ class Uses:
         self._seen = found.st_ino, found.st_size
 
 
-def use_lines(uses: Mapping[str, tuple[int, int]]) -> str:
-    return "".join(json.dumps([id, *use], ensure_ascii=False) + "\n" for id, use in uses.items())
+def use_lines(uses: Mapping[str, tuple[int, int]]) -> list[str]:
+    return [json.dumps([id, *use], ensure_ascii=False) for id, use in uses.items()]

@@ -22,7 +22,7 @@ import secrets
 import stat
 import threading
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
@@ -193,6 +193,57 @@ def read_if_changed(file: Path, seen: tuple[int, int] | None) -> tuple[bytes, tu
     return data, (found.st_ino, len(data))
 
 
+# --- Private files: replaced atomically, appended to durably. After a crash a file is the old one or the new one.
+
+
+TEMPORARY = re.compile(r"\..+\.(\d+)\.[0-9a-f]{8}")  # of write_private: whose it is, and a token
+
+
+_refused: set[Path] = set()  # temporary files that could not be removed; they may hold conversation text
+
+
+def remove_refused() -> None:
+    """Try again to remove the temporary files that could not be removed when their writing failed."""
+    for tmp in list(_refused):
+        with suppress(OSError):
+            tmp.unlink(missing_ok=True)
+            _refused.discard(tmp)
+
+
+def write_private(file: Path, text: str) -> os.stat_result:
+    """Replace *file* atomically and durably, readable by its owner alone; returns how it looks now."""
+    remove_refused()
+    tmp = file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    fd = os.open(tmp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(fd, "w", encoding="utf-8") as f:
+            f.write(text)
+            f.flush()
+            os.fsync(f.fileno())
+            found = os.fstat(f.fileno())
+        tmp.replace(file)
+    except BaseException:
+        _refused.add(tmp)
+        remove_refused()
+        raise
+    return found
+
+
+def append_lines(file: Path, lines: Sequence[str], *, durable: bool = True) -> os.stat_result:
+    """Add *lines*; returns how the file looks now. A line that a crash left torn is ended first, so that ours stay whole."""
+    with file.open("ab+") as f:
+        os.fchmod(f.fileno(), 0o600)
+        if f.tell():
+            f.seek(-1, os.SEEK_END)
+            if f.read(1) != b"\n":
+                f.write(b"\n")
+        f.write("".join(line + "\n" for line in lines).encode("utf-8", "replace"))
+        f.flush()
+        if durable:
+            os.fsync(f.fileno())
+        return os.fstat(f.fileno())
+
+
 # --- Records what OMG wrote: for each path a hash of the bytes, and for a note the marks of its parts. Each write adds a line.
 #
 # In doubt, bytes count as a person's: after a lost or torn line OMG no longer rewrites that file.
@@ -272,7 +323,10 @@ class Written:
             if self._torn or self._lines > len(self._records) + WRITTEN_SLACK:
                 self._rewrite(self.file)
             else:
-                self._append(self.file, written_line(path, record))
+                # Not durable: what a power cut takes away makes us more careful, not less.
+                self.file.parent.mkdir(parents=True, exist_ok=True)
+                found = append_lines(self.file, [written_line(path, record)], durable=False)
+                self._known(found, self._lines + 1)
 
     def compact(self) -> None:
         """Remove the records of paths that are gone."""
@@ -311,27 +365,13 @@ class Written:
         if record is not None:
             self._records[path] = record
 
-    def _append(self, file: Path, text: str) -> None:
-        # No fsync: what a power cut takes away makes us more careful, not less.
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab") as f:
-            f.write(text.encode())
-            f.flush()
-            found = os.fstat(f.fileno())
-        self._seen = found.st_ino, found.st_size
-        self._lines += 1
-
     def _rewrite(self, file: Path) -> None:
-        tmp = file.with_name(f".{file.name}.tmp")
-        with os.fdopen(os.open(tmp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as f:
-            f.write("".join(written_line(path, record) for path, record in self._records.items()).encode())
-            f.flush()
-            os.fsync(f.fileno())
-            found = os.fstat(f.fileno())
-        tmp.replace(file)
-        self._seen = found.st_ino, found.st_size
-        self._lines = len(self._records)
+        lines = (written_line(path, record) + "\n" for path, record in self._records.items())
+        self._known(write_private(file, "".join(lines)), len(self._records))
         self._torn = False
+
+    def _known(self, found: os.stat_result, lines: int) -> None:
+        self._seen, self._lines = (found.st_ino, found.st_size), lines
 
 
 def read_line(entry: Mapping[str, Any]) -> Record | None:
@@ -347,4 +387,4 @@ def written_line(path: str, record: Record | None) -> str:
         entry["parts"] = record.parts
     if record and record.theirs:
         entry["theirs"] = sorted(record.theirs)
-    return json.dumps(entry, ensure_ascii=False) + "\n"
+    return json.dumps(entry, ensure_ascii=False)

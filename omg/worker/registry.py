@@ -30,7 +30,7 @@ from ..errors import BadNode, Locked, NotFound, OmgError, error_text
 from ..forget.bare import remove_remains
 from ..forget.erase import begun_paths, finish_forgetting
 from ..graph.graph import GRAPH_MARK, REMOVED_GRAPH, Graph, marked_identity, write_mark
-from ..graph.state import write_private
+from ..graph.state import read_object, write_private
 from ..identity import INSIDE, Identity, identity_of_session, says_owner, speaker_decides
 from ..index.index import Index
 from ..index.rows import Synced, file_stat
@@ -146,11 +146,8 @@ class Registry:
 
     def _owners(self) -> dict[str, bool]:
         """Internal sessions of no known form → whether only the owner has spoken there so far."""
-        try:
-            kept = json.loads((self.folder / "owners.json").read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
-            return {}
-        return {session: alone is True for session, alone in kept.items()} if isinstance(kept, dict) else {}
+        kept = read_object(self.folder / "owners.json")
+        return {session: alone is True for session, alone in kept.items()}
 
     def note_speakers(self, turn: Turn) -> None:
         """Note who speaks in a session whose key does not say. Once another has spoken there, it stays shared."""
