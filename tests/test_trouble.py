@@ -168,17 +168,6 @@ def test_what_is_no_drop_is_set_aside_and_stops_nothing(world: World) -> None:
     assert sorted(p.name for p in (spool / "bad").glob("*.json")) == ["5.json", "6.json"]
 
 
-def test_a_turn_that_an_earlier_version_put_under_a_name_it_could_not_read_is_observed(world: World) -> None:
-    world.say(OWNER, "I bought a third lamp.")
-    world.home.take_in()
-    (waiting,) = world.graph().pending()
-    waiting.file.rename(waiting.file.with_name("5." + waiting.name.split(".", 1)[1]))
-    world.restart()
-    world.home.graph(world.graph().identity)
-    world.home.work()
-    assert world.asked == ["owner"]
-
-
 # --- searching
 
 
