@@ -15,10 +15,11 @@ from spooled import entry, hand_over
 
 from omg.config import Config, Observation
 from omg.curate import forget_selection, move_identity, new_note, select_to_forget
-from omg.forget.places import blanked, holds_words
+from omg.forget.places import blanked, holds_words, may_hold
 from omg.forget.selection import select_words
 from omg.graph.graph import Graph
 from omg.memory import Memory
+from omg.message.turn import Message, message_to_json
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MAIN = "agent:main:main"
@@ -93,6 +94,7 @@ FORMS = {
 @pytest.mark.parametrize(("text", "words"), FORMS.values(), ids=FORMS)
 def test_words_are_found_however_they_are_written_and_nothing_of_them_is_left(text: str, words: str) -> None:
     assert holds_words(text, words)
+    assert may_hold(message_to_json(Message("m1", "user", text, 1), "agent:main:main"), words)
     left = blanked(text, words)
     assert not holds_words(left, words)
     assert blanked(left, words) == left

@@ -25,6 +25,7 @@ from ..config import configured, configured_agents, workspace_of
 from ..errors import BadInput, BadNode, NotFound
 from ..graph.graph import Graph
 from ..graph.state import read_object
+from ..index.store import rows_of
 from ..journal import readable
 from ..message.turn import Message, message_from_json
 from ..node.markdown import link_targets, slugify
@@ -77,13 +78,26 @@ def folded_words(words: str) -> str:
 
 def holds_words(text: str, words: str) -> bool:
     sought = folded_words(words)
-    return bool(sought) and any(sought in folded(reading) for reading in readings(text))
+    return bool(sought) and any(
+        has_parts(reading, sought) and sought in folded(reading) for reading in readings(text)
+    )
 
 
-def readings(text: str) -> Iterator[str]:
+def may_hold(line: str, words: str) -> bool:
+    """Whether a text in the JSON of *line* may hold *words*. Quicker than to parse it."""
+    return any(has_parts(reading, folded_words(words)) for reading in readings(line, READINGS + 1))
+
+
+def has_parts(text: str, sought: str) -> bool:
+    """Whether *text* has each word of *sought* somewhere. The gaps between words, which cost most, are not looked for."""
+    plain = text.translate(FOLDING)
+    return all(part in plain for part in sought.split(" "))
+
+
+def readings(text: str, most: int = READINGS) -> Iterator[str]:
     """*text*, and its content if it is read as JSON, or as JSON inside JSON."""
     yield text
-    for _ in range(1, READINGS):
+    for _ in range(1, most):
         if "\\" not in text:
             return
         text = ESCAPED.sub(unescape, text)
@@ -234,8 +248,8 @@ def reflecting(graph: Graph, gone: Collection[str]) -> set[str]:
     """
     named = {
         p: led_to(graph, link_targets(read_text(graph.vault.bytes(p))))
-        for p in graph.vault.paths()
-        if p.startswith("reflections/") and not p.startswith(LOG_FOLDER)
+        for p in graph.vault.paths("reflections/")
+        if not p.startswith(LOG_FOLDER)
     }
     found: set[str] = set()
     front = set(gone)
@@ -350,13 +364,15 @@ def beyond_reach(graph: Graph, trace: Trace, skip: Collection[str]) -> tuple[str
 
 def files_around(graph: Graph, skip: Collection[str]) -> Iterator[Path]:
     """Files of the vault that are no notes, in hidden folders as well."""
+    root = str(graph.vault.root)
     notes = {f"{p}.md" for p in (*graph.vault.paths(), *graph.vault.conflicts())}
-    for folder, names, files in os.walk(graph.vault.root):
+    for folder, names, files in os.walk(root):
         names[:] = sorted(name for name in names if name != ".git")
-        for file in (Path(folder, name) for name in sorted(files)):
-            below = file.relative_to(graph.vault.root).as_posix()
-            if below not in notes and below not in skip and not LEFTOVER.fullmatch(file.name):
-                yield file
+        place = "" if folder == root else f"{folder[len(root) + 1 :]}/"
+        for name in sorted(files):
+            below = place + name
+            if below not in notes and below not in skip and not LEFTOVER.fullmatch(name):
+                yield Path(folder, name)
 
 
 def in_file(trace: Trace, file: Path) -> bool:
@@ -415,21 +431,61 @@ def text_of(file: Path) -> str:
         return ""
 
 
-def archived_messages(folder: Path) -> Iterator[tuple[str, Message]]:
-    """`(session, message)` of every line in the archive *folder*, except those that a crash has torn."""
+Talk = list[tuple[str, Message]]  # session and message
+
+
+def archived_messages(folder: Path, words: str = "") -> Iterator[tuple[str, Message]]:
+    """
+    `(session, message)` of every line in the archive *folder*, except those that a crash has torn, and those that cannot
+    hold *words*.
+    """
     for file in sorted(folder.glob("*.jsonl")):
         for line in text_of(file).split("\n"):
+            if words and not may_hold(line, words):
+                continue
             with suppress(BadInput):
                 message, session = message_from_json(line)
                 yield session, message
 
 
-def every_message(graph: Graph) -> list[tuple[str, Message]]:
-    """`(session, message)` of the archive, of what is pending, and of graphs that were merged into this one."""
-    folders = (graph.folder, *joined_folders(graph))
-    found = [said for folder in folders for said in archived_messages(folder / "archive")]
+def every_message(graph: Graph, words: str = "") -> Talk:
+    """
+    `(session, message)` of the archive, of what is pending, and of graphs that were merged into this one; with *words* only
+    those that may hold them.
+    """
+    return [*archived_messages(graph.folder / "archive", words), *messages_beside(graph)]
+
+
+def messages_beside(graph: Graph) -> Talk:
+    """What is pending, and what stands in graphs that were merged into this one."""
+    joined = [said for folder in joined_folders(graph) for said in archived_messages(folder / "archive")]
     turns = [p.turn() for p in graph.intact()]
-    return found + [(turn.session, m) for turn in turns for m in turn.messages]
+    return joined + [(turn.session, m) for turn in turns for m in turn.messages]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversations:
+    """What was said, found by the index of the archive, which is brought up to its files; and what stands *beside* it."""
+
+    graph: Graph
+    beside: Talk
+
+    def sessions(self, ids: Collection[str]) -> set[str]:
+        """The sessions that have one of the messages *ids*."""
+        rows = self.graph.index.ask(rows_of, "select session from message where mid in", ids)
+        return {session for (session,) in rows} | {of for of, m in self.beside if m.id in ids}
+
+    def around(self, ids: Collection[str]) -> Talk:
+        """All that was said in these sessions."""
+        sessions = self.sessions(ids)
+        rows = self.graph.index.ask(rows_of, "select session, line from message where session in", sessions)
+        found = [(session, message_from_json(line)[0]) for session, line in rows]
+        return found + [(of, m) for of, m in self.beside if of in sessions]
+
+
+def conversations_of(graph: Graph) -> Conversations:
+    graph.index.archive(graph.folder / "archive")
+    return Conversations(graph, messages_beside(graph))
 
 
 # --- copies of a graph

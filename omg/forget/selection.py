@@ -24,12 +24,14 @@ from ..text.characters import with_labels
 from ..text.words import cut_text, told_words
 from .places import (
     BLANK,
+    Conversations,
+    Talk,
     Trace,
     all_names,
     all_texts,
-    archived_messages,
     beyond_reach,
     blanked,
+    conversations_of,
     every_message,
     folded_words,
     former_paths,
@@ -100,17 +102,12 @@ class Wanted:
     alone: bool = False
 
     def names(self, session: str, m: Message) -> bool:
-        """Whether the message goes by itself, and not only with a note."""
-        if (self.session, self.before_ms, self.matching) == (None, None, None):
-            return False
+        """Whether the message is of that session, from before that time, and holds the words."""
         return (
             self.session in (None, session)
             and (self.before_ms is None or m.timestamp < self.before_ms)
             and (self.matching is None or message_holds(m, self.matching))
         )
-
-
-Talk = list[tuple[str, Message]]  # session and message
 
 
 def select(graph: Graph, wanted: Wanted) -> Selection:
@@ -121,19 +118,20 @@ def select(graph: Graph, wanted: Wanted) -> Selection:
     every note that cites it; with all notes on a topic's map, the map. Of a message that is cited, the sentences of other
     notes stay, and these notes.
     """
-    said, asked, left = every_message(graph), set(wanted.asked), list[str]()
+    talk, asked, left = conversations_of(graph), set(wanted.asked), list[str]()
     named = with_former_notes(graph, wanted.paths)
     cited = set() if wanted.alone else {id for p in named for id in sources_of(graph, p)}
+    said = talk.around(asked | cited)
     parts = parted_messages(graph, said, cited - asked, named)
     taken = [(of, replace(m, text=parts[m.id].gone) if m.id in parts else m) for of, m in said]
     messages = with_answers(asked | cited, taken) - parts.keys()
-    messages |= {m.id for of, m in said if wanted.names(of, m)}
+    messages |= messages_wanted(graph, wanted)
     if wanted.matching is not None:
         notes, left = notes_holding(graph, wanted.matching)
         messages |= sources_without(graph, notes, messages)
-        former, before = former_telling(graph, wanted.matching, notes, messages, said)
+        former, before = former_telling(graph, wanted.matching, notes, messages, talk)
         named |= notes | former
-        messages |= with_answers(before, said)
+        messages |= with_answers(before, talk.around(before))
     parts = {id: part for id, part in parts.items() if id not in messages}
     gone, former = notes_going(graph, wanted, named, messages, parts)
     again = set() if wanted.alone else {s.id for p in gone for s in graph.index.sources(p)}
@@ -145,13 +143,20 @@ def select(graph: Graph, wanted: Wanted) -> Selection:
         left=tuple(p for p in left if p not in gone),
         names=tuple(sorted((all_names(graph, gone) | former) - gone)),
         cut=tuple(sorted((id, part.left) for id, part in parts.items())),
-        sessions=tuple(sorted({s for s, m in said if m.id in messages or m.id in parts})),
+        sessions=tuple(sorted(talk.sessions(messages | parts.keys()))),
         keys=() if wanted.session is None else (wanted.session,),
         alone=tuple(sorted(named)) if wanted.alone else (),
         text=wanted.matching or "",
     )
     what = replace(what, trash=tuple(our_trash(graph, what.trace)))
     return replace(what, beyond=beyond_reach(graph, what.trace, skip=what.trash))
+
+
+def messages_wanted(graph: Graph, wanted: Wanted) -> set[str]:
+    """The messages that go by themselves, and not only with a note."""
+    if (wanted.session, wanted.before_ms, wanted.matching) == (None, None, None):
+        return set()
+    return {m.id for of, m in every_message(graph, wanted.matching or "") if wanted.names(of, m)}
 
 
 def sources_without(graph: Graph, notes: Iterable[str], messages: Collection[str]) -> set[str]:
@@ -165,14 +170,15 @@ def sources_without(graph: Graph, notes: Iterable[str], messages: Collection[str
 
 
 def former_telling(
-    graph: Graph, words: str, notes: set[str], messages: set[str], said: Talk
+    graph: Graph, words: str, notes: set[str], messages: set[str], talk: Conversations
 ) -> tuple[set[str], set[str]]:
     """
     What stood before the notes that nothing says without *messages*, which hold *words*: former notes, and the messages that
     tell of them.
     """
-    texts = {m.id: m.text for _, m in said}
     touched = notes | set(graph.index.citing(sorted(messages)))
+    sources = {s.id for p in touched for s in graph.index.sources(p)}
+    texts = {m.id: m.text for _, m in talk.around(sources)}
     lost = {p for p in touched if is_lost(graph, p, messages, texts, words)}
     former = with_former_notes(graph, lost) - lost
     before = {s.id for p in former for s in graph.index.sources(p)}
@@ -417,14 +423,14 @@ def select_words(graph: Graph, words: str) -> Selection:
     paths = [path for path in holding if is_text(graph.vault.bytes(path) or b"")]
     unread = [graph.vault.file(path) for path in holding if path not in paths]
     trash = tuple(our_trash(graph, trace))
-    said = every_message(graph)
+    said = every_message(graph, words)
     return Selection(
         paths=tuple(sorted(paths)),
         messages=tuple(sorted({m.id for _, m in said if message_holds(m, words)})),
         renamed=tuple(sorted(new_names(graph, paths, words).items())),
         trash=trash,
         beyond=(
-            *sessions_holding(graph, words),
+            *sessions_holding(graph, said, words),
             *(f"{file}: the file is no UTF-8 text; take the words out yourself" for file in unread),
             *beyond_reach(graph, trace, skip=trash),
         ),
@@ -433,10 +439,9 @@ def select_words(graph: Graph, words: str) -> Selection:
     )
 
 
-def sessions_holding(graph: Graph, words: str) -> Iterable[str]:
+def sessions_holding(graph: Graph, said: Talk, words: str) -> Iterable[str]:
     """Session keys say whose memory it is. They are removed with the session, never by replacing words."""
-    sessions = {session for session, _ in archived_messages(graph.folder / "archive")}
-    sessions |= {p.turn().session for p in graph.intact()} | {graph.identity.key}
+    sessions = {session for session, _ in said} | {graph.identity.key}
     for session in sorted(s for s in sessions if holds_words(s, words)):
         yield f"{graph.folder}: a session's key has the words; `omg forget --session {session}` forgets what was said there"
 

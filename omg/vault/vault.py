@@ -203,9 +203,12 @@ class Vault:
                 found = entry.stat(follow_symlinks=False)
                 yield path, found.st_mtime_ns, found.st_size
 
-    def paths(self) -> Iterator[str]:
-        """Every note except `conflicts`. Dotfiles and names that some systems cannot hold are left out."""
-        return (path for path, _ in self._notes())
+    def paths(self, below: str = "") -> Iterator[str]:
+        """
+        Every note except `conflicts`, or those below a folder such as "nodes/". Dotfiles and names that some systems cannot
+        hold are left out.
+        """
+        return (path for path, _ in self._notes(below=below))
 
     def conflicts(self) -> list[str]:
         """Conflict copies that a sync service made of notes. They are for a person to merge and do not count as
@@ -459,9 +462,9 @@ class Vault:
             theirs = self.theirs(was)
         return Record(digest(data), joined(part_marks(node)), frozenset() if BODY_PART in theirs else theirs)
 
-    def _entries(self) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    def _entries(self, below: str = "") -> Iterator[tuple[str, os.DirEntry[str]]]:
         """All files with the path of their folder ("" or "nodes/fact/"), without those in hidden folders."""
-        folders = [""]
+        folders = [below]
         while folders:
             folder = folders.pop()
             try:
@@ -477,8 +480,8 @@ class Vault:
                 elif is_ordinary_name(entry.name) and entry.path != str(self.root / FORMS):
                     folders.append(f"{folder}{entry.name}/")
 
-    def _notes(self, conflicts: bool = False) -> Iterator[tuple[str, os.DirEntry[str]]]:
-        for folder, entry in self._entries():
+    def _notes(self, conflicts: bool = False, below: str = "") -> Iterator[tuple[str, os.DirEntry[str]]]:
+        for folder, entry in self._entries(below):
             name = entry.name.removesuffix(".md")
             if name == entry.name or not is_ordinary_name(name) or not entry.is_file(follow_symlinks=False):
                 continue
