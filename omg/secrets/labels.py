@@ -8,7 +8,7 @@ looks like one (tokens.py), because people mention passwords more often than the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from .tokens import (
     DIGIT,
@@ -171,36 +171,51 @@ def _of_label(text: str, start: int, end: int, kind: str) -> Iterator[Span]:
         yield *m.span("value"), "code" if kind == "number" else "recovery phrase"
 
 
-def _value(text: str, start: int, end: int, kind: str) -> Iterator[Span]:
-    """The value of the label in between: assigned to it, given to it as an option, or told near it."""
-    verb = text[start:end].lower() == "pass"
-    if (m := ASSIGNED.match(text, end)) and (m["sep"].strip() or not verb):  # not "pass `--all`"
-        at = m.start("quoted") if m["quoted"] else m.start("bare")
-        query = in_url(text[max(0, start - 200) : start])
-        value = m["quoted"] or re.split(f"[{NOT_TYPED}{'&;' if query else ';'}]", m["bare"])[0]
-        equals = m["sep"].strip() in ("=", ":=")
-        if m["bare"] and kind == "password" and PROGRAM.search(value):
-            return
-        if equals and kind == "key" and not m["scheme"] and not DIGIT.search(value, 0, JUDGED_CHARS):
-            return  # is_key would say so, too, but later: "api_key=" over and over
-        bare = value.rstrip(ENDS)
-        stand_in = is_stand_in(value) or (bare != value and is_stand_in(bare))
-        if stand_in and not (kind == "key" and is_random(value)):
-            return
-        if found := _assigned(text, start, end, kind, m, value):
-            rest = REST.match(text, at + found) if found >= LONGEST else None
-            yield at, rest.end() if rest else at + found, kind
-            return
-        if equals:
-            return
-    if OPTION_NAME.search(text, max(0, start - 32), start) and (m := OPTION.match(text, end)):
-        if not is_stand_in(m["value"]) and (kind == "password" or is_key(m["value"], shortest=12)):
-            yield *m.span("value"), kind
-    elif not PART_OF_NAME.match(text, end):
-        yield from _told(text, start, end, kind, 12 if verb else TOLD_CHARS)
+def _value(text: str, start: int, end: int, kind: str) -> Sequence[Span]:
+    """The value of the label in between: the first reader that has an answer decides."""
+    return next(found for read in VALUE_READERS if (found := read(text, start, end, kind)) is not None)
 
 
-def _assigned(text: str, start: int, end: int, kind: str, m: re.Match[str], value: str) -> int:
+def _assigned_value(text: str, start: int, end: int, kind: str) -> Sequence[Span] | None:
+    """The value that is assigned to the label; empty if that is no secret, None if nothing is assigned or it may be told yet."""
+    m = ASSIGNED.match(text, end)
+    if not m or (not m["sep"].strip() and text[start:end].lower() == "pass"):  # not "pass `--all`"
+        return None
+    at = m.start("quoted") if m["quoted"] else m.start("bare")
+    query = in_url(text[max(0, start - 200) : start])
+    value = m["quoted"] or re.split(f"[{NOT_TYPED}{'&;' if query else ';'}]", m["bare"])[0]
+    equals = m["sep"].strip() in ("=", ":=")
+    if _is_no_secret(m, value, kind, equals):
+        return ()
+    if found := _secret_chars(text, start, end, kind, m, value):
+        rest = REST.match(text, at + found) if found >= LONGEST else None
+        return ((at, rest.end() if rest else at + found, kind),)
+    return () if equals else None
+
+
+def _is_no_secret(m: re.Match[str], value: str, kind: str, equals: bool) -> bool:
+    """Whether what *m* assigns is a program or a stand-in; for a key behind an equals sign, also what has no digit."""
+    if kind == "password":
+        return bool(m["bare"] and PROGRAM.search(value)) or _stands_in(value)
+    if equals and not m["scheme"] and not DIGIT.search(value, 0, JUDGED_CHARS):
+        return True  # is_key would say so, too, but later: "api_key=" over and over
+    return _stands_in(value) and not is_random(value)
+
+
+def _stands_in(value: str) -> bool:
+    bare = value.rstrip(ENDS)
+    return is_stand_in(value) or (bare != value and is_stand_in(bare))
+
+
+def _option_value(text: str, start: int, end: int, kind: str) -> Sequence[Span] | None:
+    """The value of the label as an option of a command: `-storepass x`; None if it is no option."""
+    if not (OPTION_NAME.search(text, max(0, start - 32), start) and (m := OPTION.match(text, end))):
+        return None
+    fits = not is_stand_in(m["value"]) and (kind == "password" or is_key(m["value"], shortest=12))
+    return ((*m.span("value"), kind),) if fits else ()
+
+
+def _secret_chars(text: str, start: int, end: int, kind: str, m: re.Match[str], value: str) -> int:
     """How many characters of *value*, which *m* assigns to the label, are a secret."""
     if not m["quoted"]:
         words = PLAIN_WORDS.match(text, m.start("bare")) if kind == "password" else None
@@ -222,17 +237,18 @@ def _assigned(text: str, start: int, end: int, kind: str, m: re.Match[str], valu
     return len(value) if (file or quoted) and text[start:end].lower() != "secret" else 0
 
 
-def _told(text: str, start: int, end: int, kind: str, chars: int) -> Iterator[Span]:
+def _told_value(text: str, start: int, end: int, kind: str) -> Sequence[Span]:
     """The first word after the label that looks like its value; for a password, else the last such word before the label."""
+    if PART_OF_NAME.match(text, end):
+        return ()
     if (m := BELOW.match(text, end)) and (
         is_typed(m["value"]) if kind == "password" else is_key(m["value"], shortest=20)
     ):
-        yield *m.span("value"), kind
-        return
-    own = kind == "password" and text[start:end].lower() not in ("pass", "secret")
-    if own and (m := TOLD_NUMBER.match(text, end)):
-        yield *m.span("value"), kind
-        return
+        return ((*m.span("value"), kind),)
+    label = text[start:end].lower()
+    if kind == "password" and label not in ("pass", "secret") and (m := TOLD_NUMBER.match(text, end)):
+        return ((*m.span("value"), kind),)
+    chars = 12 if label == "pass" else TOLD_CHARS
     stop = text.find("\n", end, end + chars) % (end + chars + 1)
     for m in WORD.finditer(text, end, stop + 64) if DIGIT.search(text, end, stop + 64) else ():
         value = m[0].strip(ENDS + "-")
@@ -240,13 +256,14 @@ def _told(text: str, start: int, end: int, kind: str, chars: int) -> Iterator[Sp
             break
         if is_typed(value) if kind == "password" else _is_told_key(text, value, end, m.start()):
             at = m.start() + m[0].find(value)
-            yield at, at + len(value), kind
-            return
+            return ((at, at + len(value), kind),)
         if m[0][-1] in ".!?":
             break
     before = BEFORE.search(text, max(0, start - TOLD_CHARS), start) if kind == "password" else None
-    if before and is_typed(before["value"]):
-        yield *before.span("value"), kind
+    return ((*before.span("value"), kind),) if before and is_typed(before["value"]) else ()
+
+
+VALUE_READERS = (_assigned_value, _option_value, _told_value)
 
 
 def _is_told_key(text: str, value: str, end: int, at: int) -> bool:
