@@ -159,18 +159,13 @@ class Observation(Section):
     #: seconds of silence, or a text like `5m`, after which the prompt cache counts as cold and the `system`
     #: slice is refreshed; false: silence refreshes nothing
     activate_after_idle: Pause = 300
-    #: seconds of rest, or a text like `4m`, after which all that is pending is observed, if it is at least
-    #: quiet_tokens; false, or buffer_tokens = false: rest starts nothing
-    quiet_after: Pause = 240
-    # As many as the instructions of an observation and its check; measured in bench/LOG.md.
-    #: pending tokens from which a rest, or the end of a coding agent's session, starts observing, because
-    #: each observation costs its instructions; fewer wait for more, for longest_wait or for the night. Until
-    #: then prompts and search find what was said. Rules do not wait for more
-    quiet_tokens: Annotated[int, accepting(is_whole, "write a whole number, or 0 for any rest")] = 3_000
-    #: seconds of rest, or a text like `1h`, after which fewer pending tokens than quiet_tokens are observed,
-    #: too; if they name a day of the coming week, seconds since that was said; false: they wait for more or
-    #: for the night
-    longest_wait: Pause = 3_600
+    # An hour, because each observation costs its instructions: measured in bench/LOG.md.
+    #: seconds of rest, or a text like `1h`, after which all that is pending is observed. Who names a day of the
+    #: coming week waits no longer than that, even if talk goes on. Until then prompts and search find what was
+    #: said. Rules, which cost nothing, wait for four minutes; false, or buffer_tokens = false: rest starts nothing
+    quiet_after: Pause = 3_600
+    #: pending tokens from which the end of a coding agent's session starts observing
+    quiet_tokens: Annotated[int, accepting(is_whole, "write a whole number, or 0 for any end")] = 3_000
     #: tokens of one conversation that make one batch: one receipt, and one call of the Observer where they
     #: fit its window
     max_tokens_per_batch: Count = 10_000

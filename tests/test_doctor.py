@@ -207,7 +207,8 @@ def test_a_vault_that_is_not_in_english_is_told_of_the_embedder_of_many_language
         ("ollama/m", {"buffer_tokens": "turn"}, ["buffer_tokens"]),
         ("ollama/m", {"message_tokens": 4_000}, ["buffer_tokens"]),
         ("ollama/m", {}, []),
-        ("ollama/m", {"quiet_tokens": 0, "quiet_after": False}, []),
+        ("ollama/m", {"quiet_after": 240}, ["quiet_after"]),
+        ("ollama/m", {"quiet_after": False}, []),
         ("offline", {"quiet_tokens": 100}, []),
     ],
 )

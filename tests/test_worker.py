@@ -217,17 +217,6 @@ def test_a_full_batch_ends_where_people_paused(omg, clock):
 # --- rest, cuts
 
 
-def test_a_conversation_that_rests_is_observed(make, clock):
-    omg = make(quiet_tokens=20)
-    graph = say(omg, words(20))
-    clock.pass_(seconds=239)
-    assert omg.worker.due(graph) is None
-    clock.pass_(seconds=1)
-    assert omg.worker.due(graph) == "quiet"
-    omg.work()
-    assert graph.state().quiet_ms == int(clock.now.timestamp() * 1000)
-
-
 def test_little_waits_for_more_or_for_an_hour_of_rest(make, model, clock):
     omg = make(message_tokens=10_000, buffer_tokens=5_000)
     graph = say(omg, words(300))
@@ -239,9 +228,8 @@ def test_little_waits_for_more_or_for_an_hour_of_rest(make, model, clock):
     assert omg.worker.due(graph) is None
     clock.pass_(seconds=1)
     assert omg.worker.due(graph) == "quiet"
-    say(omg, words(1_900))  # 3,100 by now
-    clock.pass_(seconds=240)
     assert len(omg.work()) == 1 and len(model.asked) == 1
+    assert graph.state().quiet_ms == int(clock.now.timestamp() * 1000)
 
 
 def test_a_plan_for_a_day_soon_is_a_note_within_the_hour_while_talk_goes_on(make, model, clock):
@@ -259,15 +247,17 @@ def test_a_plan_for_a_day_soon_is_a_note_within_the_hour_while_talk_goes_on(make
     assert omg.work() == []
 
 
-def test_rules_do_not_wait_for_more(make, clock):
+def test_rules_wait_for_a_short_rest(make, clock):
     omg = make(model="offline")
     graph = say(omg, words(20))
-    clock.pass_(seconds=240)
+    clock.pass_(seconds=239)
+    assert omg.worker.due(graph) is None
+    clock.pass_(seconds=1)
     assert omg.worker.due(graph) == "quiet"
 
 
 def test_the_night_observes_what_waits_and_says_so(make, model, clock):
-    omg = make(longest_wait=False)
+    omg = make(quiet_after=False)
     graph = say(omg, words(20))
     clock.pass_(hours=9)
     assert omg.work() == []
@@ -278,7 +268,7 @@ def test_the_night_observes_what_waits_and_says_so(make, model, clock):
 
 
 def test_a_night_that_finds_no_model_leaves_what_waits(make, model, clock):
-    omg = make(longest_wait=False)
+    omg = make(quiet_after=False)
     graph = say(omg, words(20))
     model.error = ModelUnavailable("gateway: nobody is there")
     (night,) = omg.reflect()

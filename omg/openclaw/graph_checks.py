@@ -275,9 +275,9 @@ def check_able(memory: Memory) -> Iterator[Finding]:
         yield Finding("warn", what, mend=mend)
 
 
-ASKED_TOKENS = (
-    3_000  # of instructions, with the check, whatever is observed (bench/LOG.md, "What a day costs")
-)
+# Of instructions, with the check, whatever is observed; and a rest so short comes many times a day (bench/LOG.md, "What a
+# day costs").
+ASKED_TOKENS, SHORT_REST_S = 3_000, 1_800
 
 
 def check_costs(memory: Memory) -> Iterator[Finding]:
@@ -285,14 +285,28 @@ def check_costs(memory: Memory) -> Iterator[Finding]:
     if memory.worker.observing() == ["offline"]:
         return
     options = memory.config.observation
-    small = {"buffer_tokens": options.step_of(options.message_tokens)}
-    if options.quiet_after is not False and options.buffer_tokens not in (False, "turn"):
-        small["quiet_tokens"] = options.quiet_tokens
-    for name, tokens in small.items():
-        if tokens < ASKED_TOKENS:
-            when = "after each turn" if options.buffer_tokens == "turn" else f"from {tokens:,.0f} tokens on"
+    step, rest = options.step_of(options.message_tokens), options.quiet_after
+    turn = options.buffer_tokens == "turn"
+    small = {
+        "buffer_tokens": (step < ASKED_TOKENS, "after each turn" if turn else f"from {step:,.0f} tokens on"),
+        "quiet_tokens": (
+            options.quiet_tokens < ASKED_TOKENS and not turn,
+            f"from {options.quiet_tokens:,} tokens on when a session ends",
+        ),
+        "quiet_after": (
+            bool(options.buffer_tokens) and rest is not False and rest < SHORT_REST_S and not turn,
+            f"after {rest:.0f} seconds of rest",
+        ),
+    }
+    for name, (costly, when) in small.items():
+        if costly:
             what = f"a model is asked {when}, and each time for {ASKED_TOKENS:,} tokens of instructions"
-            yield Finding("note", what, f"[observation] {name}", f"{ASKED_TOKENS:,} tokens or more cost less")
+            mend = (
+                "an hour costs less"
+                if name == "quiet_after"
+                else f"{ASKED_TOKENS:,} tokens or more cost less"
+            )
+            yield Finding("note", what, f"[observation] {name}", mend)
 
 
 def check_refused(memory: Memory) -> Iterator[Finding]:

@@ -162,7 +162,7 @@ class Intake:
         return len(messages)
 
     def _is_enough(self, graph: Graph) -> bool:
-        """Whether so much is pending that a rest would start observing: then the end of a session does."""
+        """Whether so much is pending that the end of a session starts observing."""
         return sum(p.tokens for p in graph.pending()) >= self.registry.config.observation.quiet_tokens
 
     def _set_aside(self, file: Path, why: str, text: str | None) -> None:

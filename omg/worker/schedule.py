@@ -6,7 +6,7 @@ Decides when pending turns are observed.
     when_due          when turns are observed if nothing more is said
     why_waiting       why turns are not observed yet, for a person
     note_…            changes to a graph's state: heard, urgent, edited, failure, capped, completed
-    names_near_day    whether a turn names a day soon, and so waits no longer than `longest_wait`
+    names_near_day    whether a turn names a day soon, and so waits no longer than `quiet_after`
 
 Pure: state, options and a time in; no file and no clock. With each failure a graph pauses longer, and its turns stay.
 """
@@ -53,7 +53,7 @@ def observation_due(
     Why *pending* is to be observed now; None: it waits.
 
     urgent  its context is about to be cut, or was        step   enough tokens are pending
-    turn    `buffer_tokens = "turn"`, or effort is low    quiet  nobody has spoken for a while; or little has waited long
+    turn    `buffer_tokens = "turn"`, or effort is low    quiet  nobody has spoken for a while
 
     With `buffer_tokens = false` there is neither turn nor quiet, and a step is the threshold.
     """
@@ -103,19 +103,13 @@ def rest_at(state: State, pending: Sequence[Pending], options: Observation) -> f
     """
     When all of *pending* is observed if nothing more is said, in seconds since the epoch; None: not by rest.
 
-    Each observation costs its instructions, however little was said. So less than `quiet_tokens` waits until nobody has
-    spoken for `longest_wait`; if it names a day soon, no longer than that in all; else until the night.
+    What names a day soon waits no longer than `quiet_after` in all, since a plan must be a note before it is due. After a
+    failure only `retry_at` counts: what failed was due.
     """
     if options.quiet_after is False or options.buffer_tokens is False:
         return None
-    last = last_ms(pending) / 1000
-    rest = last + options.quiet_after
-    if state.failures or sum(p.tokens for p in pending) >= options.quiet_tokens:
-        return rest
-    if options.longest_wait is False:
-        return None
-    named = state.near_day_ms / 1000 + options.longest_wait if state.near_day_ms else math.inf
-    return min(max(rest, last + options.longest_wait), named)
+    begins = min(last_ms(pending), state.near_day_ms or math.inf) / 1000
+    return begins if state.failures else begins + options.quiet_after
 
 
 def names_near_day(turn: Turn, day: date) -> bool:

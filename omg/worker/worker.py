@@ -76,6 +76,7 @@ ASKED_S = 30.0  # how long work that somebody asked for waits for a locked vault
 GATEWAY_GRAPHS = 2  # graphs that the gateway's model observes at a time: llm/asker.py makes no more calls
 OLD_SHARE = 0.75  # share of a day's cap for turns older than a day; the rest is kept for what is said today
 FORESEEN = (OmgError, OSError, sqlite3.Error)
+RULES_REST_S = 240.0  # the longest rest after which rules, which cost nothing, observe
 ENDING_S = 10.0  # how long `close` waits for the work under way
 
 
@@ -209,9 +210,10 @@ class Worker:
         return turn_text(work, graph.zone) if text and work else text
 
     def timing(self, agent: str) -> Observation:
-        """The options that say when turns are due. For rules, which cost nothing, little needs no more to come together."""
+        """The options that say when turns are due. Rules cost nothing, and wait for a short rest."""
         options, free = self.config.observation, self.observing(agent) == ["offline"]
-        return options.model_copy(update={"quiet_tokens": 0}) if free else options
+        short = min(options.quiet_after, RULES_REST_S)  # False stays False
+        return options.model_copy(update={"quiet_after": short}) if free else options
 
     def state_of(self, graph: Graph) -> State:
         """The graph's state with the last failure, which a failing disk may not have kept."""
