@@ -3,6 +3,7 @@
 // question has a deadline.
 //
 //   before_prompt_build                        ask the daemon; its answer is the hook's result
+//   reply_payload_sending                      add a line on what was noted since the last reply
 //   agent_end, before_compaction, before_reset put new messages of the transcript into the spool (spool.js)
 //   a service                                  keeps one daemon running while the gateway runs (daemon.js)
 //   tools, /omg, memory_search, omg.status     pass the question on, with who asks
@@ -101,6 +102,15 @@ export default {
       if (appendSystemContext && Date.now() - at < SERVED_FOR_MS) return { appendSystemContext };
     });
 
+    // The line says what was noted. It goes into the message that is sent, not into the transcript.
+    on("reply_payload_sending", async ({ payload, kind, ...event }, ctx) => {
+      const turn = turns.get(ctx.sessionKey ?? event.sessionKey);
+      const isReply = kind === "final" && payload?.text && turn?.trigger && turn.runId === (ctx.runId ?? event.runId);
+      if (!isReply || (await fleet())) return; // no run: the answer to a command
+      const { text } = await asked("/notice", turn, DEADLINE_MS).catch(() => ({}));
+      if (text) return { payload: { ...payload, text: `${payload.text}\n\n${text}` } };
+    });
+
     const capture = (reason, deadlineMs) => async (event, ctx) => {
       const turn = { ...turns.get(ctx.sessionKey), ...who(ctx) };
       if (!turn.sessionKey || !turn.sessionId) return;
@@ -183,7 +193,7 @@ export default {
 
     api.registerCommand({
       name: "omg",
-      description: "What is remembered: /omg status, today, decide, why, search <words>, forget <words>",
+      description: "What is remembered: /omg status, today, decide, why, search <words>, undo <cycle>, forget <words>",
       acceptsArgs: true,
       requireAuth: true,
       async handler({ args = "", ...from }) {

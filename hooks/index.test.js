@@ -153,6 +153,22 @@ test("the daemon is told what the gateway says of who speaks, from the first mes
   assert.deepEqual(told("/inject"), { senderIsOwner: undefined, senderIdentity: undefined });
 });
 
+test("a reply is sent with the line on what was noted; other messages, and a reply without memory, as they are", async (t) => {
+  const gw = await gateway(t), who = { ...someone(), runId: "n1" };
+  let text = "noted: x";
+  const d = await daemon(t, gw.home, { "/inject": () => ({}), "/notice": () => ({ text }) });
+  await gw.hooks.before_prompt_build({ prompt: "hi" }, who);
+  const send = (more, runId = "n1") => gw.hooks.reply_payload_sending({ payload: { text: "Hello", mine: 1 }, kind: "final", ...more }, { sessionKey: who.sessionKey, runId });
+  assert.deepEqual(await send(), { payload: { text: "Hello\n\nnoted: x", mine: 1 } });
+  for (const other of [{ kind: "block" }, { payload: { mediaUrl: "x" } }]) assert.equal(await send(other), undefined);
+  assert.equal(await send({}, "another"), undefined);
+  text = "";
+  assert.equal(await send(), undefined);
+  await d.close();
+  assert.equal(await send(), undefined);
+  assert.equal(d.of("/notice").length, 2);
+});
+
 test("with the daemon away the last system part is served, to the same asker and turn alone", async (t) => {
   const gw = await gateway(t), who = someone();
   const d = await daemon(t, gw.home, { "/inject": () => ({ appendSystemContext: "S", prependContext: "P" }) });

@@ -80,7 +80,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
                     openclaw · plain · recognise · stores · taking · transcripts · undoing
       export      Everything that is remembered, in a form of its own: a folder, or JSON lines.
       tools/      Answers the agent's tools, the /omg command and memory_search.
-                    changing · reading · removing · sentences · today · tools
+                    changing · reading · removing · sentences · settling · today · tools
       memory      `Memory`: an open home, for programs, the command line, the daemon and the doctor.
     For people, other assistants and the gateway
       hosts/      OMG in other assistants: Claude Code, Codex, OpenCode, Gemini CLI.

@@ -330,6 +330,11 @@ class Context(Section):
         return self.block_after * threshold if self.block_after < 100 else max(self.block_after, threshold)
 
 
+class Notices(Section):
+    #: whether a reply in a direct chat says in one line which notes came or changed since the last one; never in a group
+    replies: bool = True
+
+
 class Identities(Section):
     #: a name and who else it is, as channel:sender; the name `owner` is the main session's
     links: dict[str, list[str]] = Field(default_factory=dict)
@@ -371,6 +376,7 @@ class Config(Section):
     inject: Inject = Inject()
     context: Context = Context()
     identity: Identities = Identities()
+    notices: Notices = Notices()
 
 
 # --- What OpenClaw's own configuration says of its agents: where they work, and who besides their owner reaches them.

@@ -2,6 +2,7 @@
 The daemon: its server, routes, threads, lock, signals and log.
 
     POST /inject    a prompt's who and what   -> the result of before_prompt_build, as is
+    POST /notice    whose reply is sent         -> the line below it: what was noted (tools/today.py)
     POST /tool /command /corpus               -> what the agent's tools and commands answer (tools/tools.py)
     POST /host      a client's session or prompt -> what it is given (hosts/serve.py)
     POST /mcp       a tool of `omg mcp`          -> what it answers (hosts/serve.py)
@@ -61,6 +62,7 @@ from .memory import Memory
 from .secrets import redact
 from .text.tokens import count_tokens
 from .tools.removing import Codes
+from .tools.today import notice_text
 from .tools.tools import call_tool, corpus_answer, graph_of, search_answer, slash_command
 from .worker.nights import background_reflection, rebuild_each, reflect_answer
 from .worker.reader import DropReader
@@ -243,6 +245,10 @@ class Daemon:
         self._rendering, self._turn = dict[object, float](), threading.Condition()  # since when, monotonic
         self._assembling: dict[str, threading.Lock] = {}  # of each graph: one that is stuck holds up no other
         self._in_vain_until: dict[str, float] = {}  # graph -> on the monotonic clock
+        self._began, self._noticed = (
+            time.time(),
+            dict[str, float](),
+        )  # identity -> when its last reply was sent
 
     def run(self) -> None:
         lost: dict[str, Lost] = {"/llm/next": self.model.again, "/host": self.hosts.lost}
@@ -294,6 +300,7 @@ class Daemon:
             "/health": self.health,
             **{path: partial(answer, self.memory) for path, answer in shared_answers(self.codes).items()},
             "/inject": self.inject,
+            "/notice": self.notice,
             "/host": self.hosts.answer,
             "/mcp": McpAnswers(self.memory).answer,
             "/context/assemble": self.assemble,
@@ -340,6 +347,17 @@ class Daemon:
             if has_turn or not (before := self.given_before(body)):
                 return inject_answer(self.memory, body)
         return before
+
+    def notice(self, body: Mapping[str, Any]) -> dict[str, str]:
+        """The line that goes below a reply: which notes of this person came or changed since their last one. {} for none."""
+        graph = graph_served(self.memory, body) if self.config.notices.replies else None
+        if graph is None or graph.identity.scope != "dm":
+            return {}
+        until = time.time()
+        since = self._noticed.get(graph.identity.key, self._began)
+        self._noticed[graph.identity.key] = until
+        text = notice_text(graph, since, until)
+        return {"text": text} if text else {}
 
     def given_before(self, body: dict[str, Any]) -> dict[str, str]:
         """The `system` that the session was given last, reported as an event; {} if there is none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +14,12 @@ import pytest
 from spooled import entry, hand_over
 
 from omg.config import Config, Embedding, Observation, shipped_folder
+from omg.curate import done_with, planning_under_lock, propose_note
 from omg.llm.replies import Ask
 from omg.memory import Memory
 from omg.node.note import TYPES, Node
 from omg.tools.removing import CODE_LIVES_S, Codes
+from omg.tools.today import notice_text
 from omg.tools.tools import call_tool, corpus_answer, slash_command
 
 ALICE, BOB = "agent:main:telegram:direct:111", "agent:main:telegram:direct:222"
@@ -527,6 +530,39 @@ def test_the_command_counts_searches_and_explains_itself(agent: Agent) -> None:
     assert SECRET in agent.slash(ALICE, "search morning")
     assert SECRET not in agent.slash(BOB, "search morning")
     assert "/omg search" in agent.slash(ALICE, "what")
+
+
+def test_a_reply_says_once_what_was_noted_and_the_command_that_it_names_takes_it_back(agent: Agent) -> None:
+    graph, began = agent.home.graph(agent.home.registry.identity_of(ALICE)), time.time()  # type: ignore[arg-type]
+    assert notice_text(graph, began, time.time()) == ""
+    time.sleep(0.01)
+    agent.heard(ALICE, "My sister Clara lives in Bilbao.")
+    until = time.time()
+    told = notice_text(graph, began, until)
+    assert told.startswith("noted: ") and "Bilbao" in told and "\n" not in told
+    assert notice_text(graph, until, time.time()) == ""
+    command = told.split("/omg ")[1]
+    assert "no cycle" in agent.slash(BOB, command)
+    assert "Undone" in agent.slash(ALICE, command)
+    assert not any("bilbao" in path for path in agent.notes(ALICE))
+    assert notice_text(graph, began, until) == ""
+
+
+def test_the_command_settles_what_omg_decide_asks(agent: Agent) -> None:
+    graph = agent.home.graph(agent.home.registry.identity_of(ALICE))  # type: ignore[arg-type]
+    now = agent.home.clock()
+    tea, salt = (propose_note(graph, f"The user likes {t}.", t, None, now) for t in ("tea", "salt"))
+    told = agent.slash(ALICE, "decide")
+    assert f"/omg confirm {tea}" in told and "2 things" in told
+    assert "your own word" in agent.slash(ALICE, f"confirm {tea}")
+    assert "Removed" in agent.slash(ALICE, f"reject {salt}")
+    assert "Nothing waits" in agent.slash(ALICE, "decide")
+    with planning_under_lock(graph, now) as plan:
+        plan.contradict(tea, next(path for path in agent.notes(ALICE) if path != tea))
+        done_with(plan, tea, now, "against")
+    assert "/omg keep " in agent.slash(ALICE, "decide")
+    assert "Settled" in agent.slash(ALICE, f"keep {tea}")
+    assert "nothing contradicts" in agent.slash(ALICE, f"keep {tea}")
 
 
 @pytest.mark.parametrize(

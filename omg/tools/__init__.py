@@ -11,5 +11,8 @@ never was.
                  plainly agreed.
     removing     omg_forget and `/omg forget`: what a forgetting would take, with a code for each choice, and what a
                  code makes real.
-    today        `/omg today`, `/omg decide` and `/omg why`: the memory in five lines, for any channel.
+    today        `/omg today`, `/omg decide` and `/omg why`: the memory in five lines, for any channel; and the notice
+                 below a reply, in one.
+    settling     Settles what the memory is unsure of, and takes changes back: `/omg confirm`, `reject`, `keep` and
+                 `undo`, and the page's buttons.
 """

@@ -1,4 +1,4 @@
-"""`/omg today`, `/omg decide` and `/omg why`: the memory in five lines, for any channel."""
+"""`/omg today`, `/omg decide` and `/omg why`: the memory in five lines, for any channel; and the notice below a reply, in one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from ..errors import OmgError, how_many
 from ..graph.given import given_lately
 from ..graph.graph import Graph
 from ..index.store import Entry
-from ..journal import receipts_of
+from ..journal import Change, closed_files, readable, receipts_of, short_cycle, undone_cycles
+from ..node.note import parse_node
 from ..plan.corrections import proposed_notes
 from ..plan.pages import due_days, standing_loops
 from ..text.words import cut_text
@@ -47,15 +48,16 @@ def today_text(graph: Graph, now: datetime) -> str:
 def decide_text(graph: Graph) -> str:
     """What the memory is unsure of, and how to settle it."""
     pairs = [e for e in graph.index.entries() if e.contradicts and e.path < min(e.contradicts)]
-    doubts = [entry_line(e, f"contradicted by {e.contradicts[0]}") for e in pairs]
+    doubts = [entry_line(e, f"or {e.contradicts[0]}? /omg keep {e.path}") for e in pairs]
     doubts += [
-        entry_line(e, f"the assistant proposes it; omg confirm {e.path}") for e in proposed_notes(graph)
+        entry_line(e, f"the assistant proposes it; /omg confirm {e.path}, or /omg reject")
+        for e in proposed_notes(graph)
     ]
     if not doubts:
         return "Nothing waits for you: all that is remembered counts."
     shown = doubts[: LINES - 1]
     return "\n".join(
-        [f"{how_many(len(doubts), 'thing')} to decide; `omg ui` settles each in one tap:", *shown]
+        [f"{how_many(len(doubts), 'thing')} to decide; `omg ui` settles each in one tap, or here:", *shown]
     )
 
 
@@ -79,3 +81,33 @@ def given_lines(graph: Graph, record: Mapping[str, object]) -> list[str]:
             if place and (entry := graph.index.entry(str(path))):
                 lines.append(entry_line(entry, str(why or "it fits by its meaning")))
     return lines
+
+
+NAMED = 2  # notes, and cycles, that a notice names
+
+
+def notice_text(graph: Graph, since: float, until: float) -> str:
+    """One line on the notes that came or changed from *since* to *until*, seconds of the epoch, and how to undo; else ""."""
+    said, cycles, undone = dict[str, str](), list[str](), undone_cycles(graph)
+    for file in closed_files(graph):
+        if not since < file.stat().st_mtime <= until or not (receipt := readable(graph, file)):
+            continue
+        news = {c.path: text for c in receipt.changes if (text := new_words(c))}
+        if receipt.kind in ("observation", "edit") and news and receipt.id not in undone:
+            said |= news
+            cycles.append(short_cycle(receipt.id))
+    if not cycles:
+        return ""
+    shown = "; ".join(cut_text(text, LINE_CHARS // NAMED) for text in [*said.values()][:NAMED])
+    more = f"; and {len(said) - NAMED} more" * (len(said) > NAMED)
+    undo = ", ".join(f"/omg undo {cycle}" for cycle in cycles) if len(cycles) <= NAMED else "`omg history`"
+    return f"noted: {shown}{more} · undo: {undo}"
+
+
+def new_words(change: Change) -> str:
+    """What the note says after *change* and did not say before; "" if nothing, or for a page."""
+    if change.after is None or not change.path.startswith("nodes/"):
+        return ""
+    after = parse_node(change.after, change.path).description
+    before = parse_node(change.before, change.path).description if change.before else ""
+    return "" if after == before else " ".join(after.split()).rstrip(".")

@@ -36,9 +36,14 @@ from .reading import (
     whole_messages,
 )
 from .removing import ASK_USER, Codes, forget_tool
+from .settling import COMMANDS, settle_command
 from .today import decide_text, today_text, why_text
 
 TO_FORGET = "It cannot be taken back. To do it, send /omg forget with the code of your choice: "
+VERBS = (
+    *("status", "today", "decide", "why", "search WORDS", "confirm NOTE", "reject NOTE"),
+    *("keep NOTE", "undo CYCLE", "forget WORDS"),
+)
 CHANGING = ("omg_correct", "omg_forget")  # of what is there; they wait for whoever is at the vault
 
 
@@ -92,10 +97,10 @@ def search_answer(registry: Registry, body: Mapping[str, Any]) -> dict[str, Any]
 
 
 def slash_command(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict[str, Any]:
-    """`/omg status`, `/omg today`, `/omg decide`, `/omg why`, `/omg search WORDS`, `/omg forget WORDS`, `/omg forget CODE`."""
+    """The answer to a command of VERBS, which a person sent."""
     context = mapping_in(body, "context")
     verb, _, rest = str(body.get("args") or "status").strip().partition(" ")
-    graph = graph_of(intake.registry, context, write=verb == "forget")
+    graph = graph_of(intake.registry, context, write=verb == "forget" or verb in COMMANDS)
     if graph is None:
         return {"text": nothing_text(intake.registry, context)}
     try:
@@ -107,6 +112,8 @@ def slash_command(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict
             return {"text": decide_text(graph)}
         if verb == "why":
             return {"text": why_text(graph, str(context.get("sessionKey") or ""))}
+        if verb in COMMANDS and rest.strip():
+            return {"text": settle_command(graph, verb, rest.strip(), intake.registry.clock())}
         if verb == "search" and rest.strip():
             found = found_about(graph, rest, HITS, intake.registry.clock())
             return {"text": "\n".join(found_line(graph, f) for f in found) or "Nothing found."}
@@ -122,9 +129,7 @@ def slash_command(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict
             return {"text": text.replace(ASK_USER, TO_FORGET)}
     except OmgError as e:
         return {"text": str(e)}
-    return {
-        "text": "/omg status · /omg today · /omg decide · /omg why · /omg search WORDS · /omg forget WORDS"
-    }
+    return {"text": " · ".join(f"/omg {verb}" for verb in VERBS)}
 
 
 def status_line(graph: Graph) -> str:

@@ -5,23 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..curate import (
-    CurationResult,
-    amend_note,
-    confirm_note,
-    correct_note,
-    find_note,
-    forget_selection,
-    keep_both,
-    pin_note,
-    reject_note,
-    supersede_by,
-    take_back,
-    undoable,
-)
+from ..curate import correct_note, find_note, forget_selection, pin_note
 from ..errors import BadInput, NotFound, how_many
 from ..forget.places import looked_through
-from ..plan.drafts import PERSONS
+from ..tools import settling
+from ..tools.settling import Settled, told
 from .notes import selection_for
 from .request import Asked
 
@@ -45,58 +33,42 @@ class Done:
     report: Report | None = None  # of a forgetting
 
 
-def told(done: CurationResult, text: str) -> Done:
-    return Done(
-        text if done.cycle else "Nothing was changed: it was so already.", done.path, done.cycle or ""
-    )
+def done(settled: Settled) -> Done:
+    text, written = settled
+    return Done(text, written.path, written.cycle or "")
 
 
 def confirm(asked: Asked) -> Done:
-    """Make the note the person's own. A note that is already theirs gets today's date."""
-    graph, now, path = asked.graph, asked.memory.clock(), find_note(asked.graph, asked.get("path"))
-    if graph.vault.read(path).origin not in PERSONS:
-        return told(confirm_note(graph, path, now), "Confirmed: it counts as your own word now.")
-    done = amend_note(graph, path, now, f"still so: {path}", updated=asked.today)
-    return told(done, "Confirmed: it counts as said today.")
+    return done(settling.confirm(asked.graph, asked.get("path"), asked.memory.clock()))
 
 
 def correct(asked: Asked) -> Done:
-    return told(
-        correct_note(asked.graph, asked.get("path"), asked.get("new"), asked.memory.clock()), "Corrected."
-    )
+    new = correct_note(asked.graph, asked.get("path"), asked.get("new"), asked.memory.clock())
+    return done(told(new, "Corrected."))
 
 
 def reject(asked: Asked) -> Done:
-    done = reject_note(asked.graph, asked.get("path"), asked.memory.clock())
-    return Done("Removed. OMG makes no note from those words again.", "", done.cycle or "")
+    return done(settling.reject(asked.graph, asked.get("path"), asked.memory.clock()))
 
 
 def pin(asked: Asked) -> Done:
     pinned = asked.get("off") != "1"
     path = find_note(asked.graph, asked.get("path"))
-    done = pin_note(asked.graph, path, asked.memory.clock(), pinned=pinned)
-    return told(done, "Pinned: every prompt is given it." if pinned else "No longer pinned.")
+    text = "Pinned: every prompt is given it." if pinned else "No longer pinned."
+    return done(told(pin_note(asked.graph, path, asked.memory.clock(), pinned=pinned), text))
 
 
 def keep(asked: Asked) -> Done:
     """Settle a contradiction: `path` replaces `other`; with `both`, both notes hold."""
-    path, other = (find_note(asked.graph, asked.get(name)) for name in ("path", "other"))
-    if asked.get("both") == "1":
-        return told(keep_both(asked.graph, path, other, asked.memory.clock()), "Both hold.")
-    done = supersede_by(asked.graph, other, path, asked.memory.clock())
-    return told(done, "Settled. The other is kept in the history as no longer so.")
+    path, other, both = map(asked.get, ("path", "other", "both"))
+    return done(settling.keep(asked.graph, path, other, asked.memory.clock(), both=both == "1"))
 
 
 def undo(asked: Asked) -> Done:
     cycle = asked.get("cycle")
     if not cycle:
         raise BadInput("the change to undo is not named")
-    receipt = undoable(asked.graph, cycle)
-    outcome, refused = take_back(asked.graph, receipt.id, asked.memory.clock())
-    text = f"Undone: {how_many(len(outcome.written), 'file')} as before."
-    if refused:
-        text += f" {', '.join(refused)} was changed since, and was not touched."
-    return Done(text)
+    return done(settling.undo(asked.graph, cycle, asked.memory.clock()))
 
 
 def forget_chosen(asked: Asked) -> Done:

@@ -7,6 +7,7 @@ configured beyond what a person would, so the Observer is the agent's own model,
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 from gateway import Gateway, eventually
 from openai_server import OpenAIServer, Request
-from telegram import ALICE, Telegram
+from telegram import ALICE, GROUP, Telegram
 
 pytestmark = pytest.mark.gateway
 
@@ -70,6 +71,21 @@ def test_what_a_person_says_is_a_note_and_reaches_the_next_session(
     assert len(ours) == 1
     assert BLOCK.findall(second.system) == ours
     assert second.system == first.system
+
+
+def test_a_reply_says_what_was_noted_and_undoes_it_in_a_direct_chat_alone(
+    gateway: Gateway, telegram: Telegram, noted: str
+) -> None:
+    telegram.talk(ALICE, "I prefer trains to planes")
+    eventually(lambda: "trains" in "".join(gateway.memory.notes(SESSION)), 30, "the note")
+    assert "noted:" not in telegram.talk(ALICE, "What is new in the group?", GROUP)
+    told = telegram.talk(ALICE, "Thanks, and how are you?")
+    assert re.search(r"\n\nnoted: .*trains.* · undo: /omg undo \w{4}", told), told
+    assert "noted:" not in telegram.talk(ALICE, "Fine.")
+    assert "noted:" not in json.dumps(gateway.transcript(SESSION))
+    undone = telegram.talk(ALICE, told[told.index("/omg undo") :].partition(",")[0])
+    assert "Undone" in undone
+    assert "trains" not in "".join(gateway.memory.notes(SESSION))
 
 
 @pytest.mark.usefixtures("noted")

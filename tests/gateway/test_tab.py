@@ -12,12 +12,24 @@ from browser import CHROMIUM, Browser
 from gateway import GATEWAY_TOKEN, Gateway
 
 from omg import Memory
+from omg.curate import propose_note
 
 pytestmark = [
     pytest.mark.gateway,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium"),
 ]
 PAGE = "/plugins/omg/page"
+MIDDLE = (
+    "(r => [r.x + r.width / 2, r.y + r.height / 2])(document.querySelector('{}').getBoundingClientRect())"
+)
+# The Control UI has its frame in a shadow root.
+CORNER = """(function corner(root) {
+    for (const e of root.querySelectorAll('*')) {
+        if (e.tagName === 'IFRAME') { const r = e.getBoundingClientRect(); return [r.x, r.y]; }
+        const inner = e.shadowRoot && corner(e.shadowRoot);
+        if (inner) return inner;
+    }
+})(document)"""
 SAID = ("I'm allergic to shellfish, prawns gave me a rash.", "My sister Clara lives in Bilbao.")
 
 
@@ -70,6 +82,27 @@ def test_a_prompt_is_tried_with_the_enter_key(browser: Browser) -> None:
         )
         browser.loaded()
         assert "would be given" in browser.js("document.body.innerText")
+
+
+def test_a_button_opens_the_chat_with_its_command_and_the_command_decides(
+    browser: Browser, gateway: Gateway
+) -> None:
+    with Memory(gateway.home) as memory:
+        graph = memory.find()
+        path = propose_note(graph, "The user likes tea.", "Tea", None, memory.clock())
+    with browser.inside(PAGE):
+        browser.until("document.body.innerText.includes('allergic to shellfish')")
+        browser.press_button("To decide", within="header")
+        assert "likes tea" in browser.js("document.querySelector('main').innerText")
+        told = browser.js("document.querySelector('[data-command*=confirm]').dataset.command")
+        x, y = browser.js(MIDDLE.format("[data-command*=confirm]"))
+    assert told == f"/omg confirm {path}"
+    left, top = browser.js(CORNER)
+    browser.click(left + x, top + y)  # as a hand does: a script may not copy
+    browser.until("location.pathname === '/chat/main'")
+    gateway.chat("agent:main:main", told)
+    with Memory(gateway.home) as memory:
+        assert memory.find().vault.read(path).origin == "human"
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])

@@ -11,3 +11,16 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   open(event.target.form);
 });
+// It may change nothing either: a button copies its command, and asks the Control UI for the chat in which a person sends it.
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-command]");
+  if (!button) return;
+  event.preventDefault();
+  const field = document.body.appendChild(document.createElement("textarea"));
+  field.value = button.dataset.command;
+  field.select();
+  const copied = document.execCommand("copy");
+  field.remove();
+  if (!copied) button.textContent = button.dataset.command; // to be copied by hand
+  else parent.postMessage({ type: "openclaw-plugin-session-open", sessionKey: document.body.dataset.session }, location.origin);
+});
