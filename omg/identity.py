@@ -111,6 +111,13 @@ def identity_of_session(
     return main if name else Identity(f"agent:{agent}:{base}", "dm", agent)
 
 
+def account_of(key: str) -> str:
+    """The account of a direct conversation's *key*, as [identity.links] names it: "telegram:111". "" if the key has none."""
+    m = AGENT.match(key)
+    place, _, peer = re.sub(r":(?:direct|dm):", "\n", m[2] if m else key, count=1).partition("\n")
+    return f"{place.partition(':')[0]}:{peer}" if place and peer else ""
+
+
 def person_label(people: dict[str, list[str]], group: str, name: str, sender_id: str) -> str:
     """
     *name* as a label of one sender alone: the second Ann who speaks in the *group* is "Ann-2", "Ann Lee" is "Ann-2 Lee".

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omg.identity import Identity, identity_of_session, is_remembered, says_owner, speaker_decides
+from omg.identity import Identity, account_of, identity_of_session, is_remembered, says_owner, speaker_decides
 
 LINKS = {"alice": ["telegram:111", "discord:A1"], "owner": ["telegram:999", "slack:U0WNER"]}
 MAIN = "agent:main:main"
@@ -110,6 +110,24 @@ def test_what_the_owner_writes_into_anothers_conversation_stays_the_others():
     key, own = "agent:main:telegram:direct:111", {"channel": "webchat", "sender": "openclaw-control-ui"}
     assert identity_of_session(key, owner=True, **own).key == key
     assert identity_of_session(key, owner=True, links=LINKS, **own).key == "agent:main:person:alice"
+
+
+@pytest.mark.parametrize(
+    "key, account",
+    [
+        ("agent:main:telegram:direct:222", "telegram:222"),
+        ("agent:main:telegram:default:direct:222", "telegram:222"),
+        ("agent:main:matrix:dm:@a:b.org", "matrix:@a:b.org"),
+        ("agent:main:direct:222", ""),
+        ("agent:main:person:alice", ""),
+        (MAIN, ""),
+    ],
+)
+def test_the_account_of_a_direct_conversation_is_named_as_links_name_it(key, account):
+    assert account_of(key) == account
+    if account:
+        linked = identity_of_session(key, links={"alice": [account]})
+        assert linked is not None and linked.key == "agent:main:person:alice"
 
 
 def test_links_join_a_person_across_channels_and_forms():

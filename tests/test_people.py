@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from datetime import UTC
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,12 @@ from spooled import entry, hand_over
 from omg.config import load_config
 from omg.curate import forget_selection, join_accounts, move_identity, select_to_forget
 from omg.errors import BadInput, NotFound
+from omg.graph.graph import GRAPH_MARK
 from omg.memory import Memory
+from omg.openclaw.graph_checks import check_graph
+from omg.tools.removing import Codes
+from omg.tools.tools import slash_command
+from omg.worker.status import home_status, status_text
 
 ALICE, BOB = "agent:main:telegram:direct:111", "agent:main:discord:direct:222"
 PERSON = "agent:main:person:ada"
@@ -153,3 +160,26 @@ def test_links_written_in_another_form_are_added_to_and_kept(opened: Open, home:
     join_accounts(opened().registry, "ada", ["telegram:111"])
     assert load_config(home).identity.links == {"bob": ["telegram:9"], "ada": ["telegram:111"]}
     assert "# mine" in (home / "omg.toml").read_text()
+
+
+def test_a_new_account_is_offered_to_be_joined_for_a_week_and_never_joined_by_itself(opened: Open) -> None:
+    omg = opened()
+    main, phone = "agent:main:main", "agent:main:telegram:direct:111"
+    for session in (main, phone):
+        omg.capture([{"role": "user", "content": "I like tea."}], session=session)
+
+    def offers(session: str) -> str:
+        context = {"sessionKey": session, "senderIsOwner": session == main, "trigger": "user"}
+        body = {"args": "status", "context": context | {"channel": "" if session == main else "telegram"}}
+        return str(slash_command(omg.intake, body, Codes())["text"])
+
+    for session in (main, phone):
+        assert "omg identity join owner telegram:111" in offers(session)
+    status = status_text(home_status(omg.worker), UTC)
+    assert status.count("identity join owner telegram:111") == 1
+    found = [f.what for f in check_graph(omg, omg.find(phone)) if "identity join" in f.what]
+    assert len(found) == 1
+    assert {who.key for who in omg.registry.identities()} == {main, phone}
+    mark = omg.find(phone).folder / GRAPH_MARK
+    os.utime(mark, (mark.stat().st_mtime - 8 * 86_400,) * 2)
+    assert "identity join" not in offers(main) + offers(phone)

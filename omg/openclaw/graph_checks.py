@@ -82,6 +82,8 @@ def check_graph(memory: Memory, graph: Graph) -> Iterator[Finding]:
     if proposed := sum(1 for _ in proposed_notes(graph)):
         what = f"{how_many(proposed, 'note')} of the assistant's may be yours, and wait for your word"
         yield Finding("note", what, key, "`omg confirm` lists them; `omg confirm NOTE` makes one yours")
+    if offer := memory.registry.new_account(graph.identity):
+        yield Finding("note", offer, key)
     for path in graph.vault.conflicts():
         mend = "keep what you want of it in the note itself, then delete the copy"
         yield Finding("warn", "a copy made by a sync service; it is not indexed", path, mend)

@@ -105,7 +105,7 @@ def slash_command(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict
         return {"text": nothing_text(intake.registry, context)}
     try:
         if verb == "status":
-            return {"text": status_line(graph)}
+            return {"text": "\n".join([status_line(graph), *account_offers(intake.registry, graph)])}
         if verb == "today":
             return {"text": today_text(graph, intake.registry.clock())}
         if verb == "decide":
@@ -140,6 +140,14 @@ def status_line(graph: Graph) -> str:
     notes = "1 note is" if len(entries) == 1 else f"{len(entries)} notes are"
     turns = "1 turn waits" if len(waiting) == 1 else f"{len(waiting)} turns wait"
     return f"{notes} remembered; {turns} to be observed.{trouble}"
+
+
+def account_offers(registry: Registry, graph: Graph) -> list[str]:
+    """How to join new accounts: to their own people that of theirs, to the owner each one. Nothing is joined by itself."""
+    whose = [graph.identity]
+    if graph.identity.key.endswith(":main"):
+        whose = [who for who in registry.identities() if who.agent == graph.identity.agent]
+    return [offer for who in whose if (offer := registry.new_account(who))]
 
 
 # --- The graph as an extra corpus of OpenClaw's memory_search and memory_get, by session.

@@ -31,7 +31,7 @@ from ..forget.bare import remove_remains
 from ..forget.erase import begun_paths, finish_forgetting
 from ..graph.graph import GRAPH_MARK, REMOVED_GRAPH, Graph, marked_identity, write_mark
 from ..graph.state import read_object, write_private
-from ..identity import INSIDE, Identity, identity_of_session, says_owner, speaker_decides
+from ..identity import INSIDE, Identity, account_of, identity_of_session, says_owner, speaker_decides
 from ..index.index import Index
 from ..index.rows import Synced, file_stat
 from ..index.store import is_disk_barred
@@ -48,6 +48,7 @@ from .template import lay_template
 log = logging.getLogger(__name__)
 
 PATIENCE_S = 1.0  # how long background work waits for a locked vault, because other graphs wait behind it
+NEW_DAYS = 7  # how long an account counts as new: as long it is offered to be joined to another one's memory
 MAPS_FOLLOW = 200  # with more files changed at once, or more notes on one map, the next cycle makes the maps
 # How many graphs stay open. Each takes about five descriptors, and some systems allow a process 256. A daemon keeps up to
 # MOST_KEPT (0.8 MB of memory each), as long as their indexes have at most KEPT_BYTES: sqlite caches up to CACHE_KIB of each.
@@ -128,6 +129,21 @@ class Registry:
         if not speaker_decides(who.key) or configured(self.folder) is None:
             return ""
         return "the gateway did not say that its owner alone speaks there"
+
+    def new_account(self, who: Identity) -> str:
+        """How to join the account of *who*, first seen in the last NEW_DAYS, if others are remembered too; "" if it is old."""
+        account, mark = account_of(who.key), self.folder / "graphs" / who.folder / GRAPH_MARK
+        age_s = self.clock().timestamp() - mark.stat().st_mtime
+        if (
+            not account
+            or age_s > NEW_DAYS * 86_400
+            or all(i == who or i.scope != "dm" for i in self.identities())
+        ):
+            return ""
+        return (
+            f"{account} is new, with a memory of its own; if it is yours, `omg identity join owner {account}` joins it to"
+            f" yours; if it is the second account of another person, `omg identity join NAME {account} CHANNEL:ID`"
+        )
 
     def served_there(self, session: str, who: Identity) -> tuple[Identity, str]:
         """Whose memory *session* of *who* will be given, and a remark for a person; of a chat in which nobody spoke, its owner's."""

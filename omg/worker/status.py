@@ -137,6 +137,7 @@ def graph_status(worker: Worker, graph: Graph, *, engine: bool) -> dict[str, Any
         "identity": graph.identity.key,
         "vault": str(graph.vault.root),
         "apart": worker.registry.why_apart(graph.identity),
+        "new_account": worker.registry.new_account(graph.identity),
         "notes": sum(e.path.startswith("nodes/") for e in graph.index.entries()),
         "proposed": sum(1 for _ in proposed_notes(graph)),
         "inbox": inbox,
@@ -295,6 +296,7 @@ def graph_lines(graph: Mapping[str, Any], zone: tzinfo) -> list[str]:
     cut = {key: s["context"] for key, s in graph["sessions"].items() if s.get("context", {}).get("cut_turns")}
     rows: list[Row] = [
         (graph["apart"], "apart", graph["apart"]),
+        (graph["new_account"], "account", graph["new_account"]),
         (True, "vault", graph["vault"]),
         (True, "notes", graph["notes"]),
         (graph["proposed"], "proposed", f"{graph['proposed']} by the assistant: see `omg confirm`"),
