@@ -181,17 +181,6 @@ def print_done(done: CurationResult, text: str, as_json: bool) -> None:
     print_value({"path": done.path, "cycle": done.cycle}, as_json, text + undo)
 
 
-def save_private(file: Path, text: str) -> None:
-    """Write a file that only its owner can read; an existing file keeps its permissions."""
-    try:
-        with os.fdopen(
-            os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
-        ) as f:
-            f.write(text)
-    except OSError as e:
-        raise BadInput(f"{file} cannot be written ({e.strerror}); name another file") from e
-
-
 @app.command("new")
 def new_command(
     type: Annotated[str, typer.Argument(help="identity, preference, project, decision, fact or episode.")],
@@ -392,6 +381,7 @@ def graph_command(
 def page_served(port: int, show: bool, start: str = "") -> None:
     """Serve the page until Ctrl-C. The browser reads the link in a private file: other users see a command's arguments."""
     from ..client import fleet_of
+    from ..graph.state import write_private
     from ..ui.serve import serve_page
 
     if fleet_of(existing_home()) is not None:
@@ -402,7 +392,7 @@ def page_served(port: int, show: bool, start: str = "") -> None:
         def ready(link: str) -> None:
             print(f"{link}\nThe link works once, within 15 minutes. Ctrl-C ends the page.", flush=True)
             if show:
-                save_private(file, f'<meta http-equiv="refresh" content="0; url={link}">')
+                write_private(file, f'<meta http-equiv="refresh" content="0; url={link}">')
                 webbrowser.open(file.as_uri())
 
         try:
