@@ -39,11 +39,10 @@ from .llm.replies import Ask
 from .message.drop import to_epoch_ms
 from .node.note import Source
 from .tools.changing import remember_note
-from .worker.handing import DAY_S, handed_to_daemon
 from .worker.intake import Intake
 from .worker.nights import NightDone, reflect_each
 from .worker.registry import Registry
-from .worker.worker import WorkDone, Worker, observe_pending
+from .worker.worker import DAY_S, WorkDone, Worker, handed_to_daemon, observe_pending
 
 log = logging.getLogger(__name__)
 

@@ -77,7 +77,7 @@ def import_command(
     from ..importers import import_drops, openclaw_drops, read_drops
     from ..importers.openclaw import import_agents_notes
     from ..importers.taking import known_chats, record_of
-    from ..worker.handing import other_model_of_daemon
+    from ..worker.worker import other_model_of_daemon
 
     if found:
         return list_found(as_json)

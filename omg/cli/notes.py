@@ -421,8 +421,8 @@ def rebuild_command(
 def rebuilt(memory: Memory, identity: str | None, *, swap: bool) -> dict[str, Any]:
     """Rebuild in the daemon if one is up; else here, and keep one from starting meanwhile."""
     from ..daemon import daemon_lock
-    from ..worker.handing import handed_to_daemon
     from ..worker.nights import rebuild_each
+    from ..worker.worker import handed_to_daemon
 
     body = {"identity": identity, "swap": swap}
     with progress_bar("rebuilding", 0):

@@ -9,7 +9,6 @@ All graphs of one home: takes turns in, observes them on time, reflects at night
                 own.
     worker      Observes pending turns in the background, up to `[observation] parallel` graphs at a time.
     crew        Threads that work on graphs: a fixed number at a time, the most urgent work first.
-    handing     Hands work to the daemon of the home, if one is up that asks the same model as this process would.
     schedule    Decides when pending turns are observed.
     nights      Runs the Reflector over all graphs of a home: at night from cron, or when enough has changed.
     status      Reports what `omg status` shows: what runs, what waits and why, what it cost, and what the night did.

@@ -28,6 +28,7 @@ from itertools import accumulate, islice
 from typing import Any, TypedDict
 
 from ..check import is_able
+from ..client import ask_daemon
 from ..config import Observation
 from ..errors import (
     BadReply,
@@ -78,6 +79,7 @@ OLD_SHARE = 0.75  # share of a day's cap for turns older than a day; the rest is
 FORESEEN = (OmgError, OSError, sqlite3.Error)
 RULES_REST_S = 240.0  # the longest rest after which rules, which cost nothing, observe
 ENDING_S = 10.0  # how long `close` waits for the work under way
+DAY_S = 86_400.0  # deadline of work in the daemon: to observe an archive of years takes many calls of a model
 
 
 @dataclass(slots=True)
@@ -581,3 +583,29 @@ def waiting_turns(worker: Worker) -> Iterator[TurnsWaiting]:
         state, pending = worker.state_of(graph), graph.pending()
         if pending and (why := worker.hindered(graph) or (state.error if state.failures else "")):
             yield {"identity": graph.identity.key, "turns": len(pending), "why": why}
+
+
+# --- Hands work to the daemon of the home, if one is up that asks the same model as this process would.
+
+
+def other_model_of_daemon(worker: Worker) -> str:
+    """The model that a running daemon observes with, if this command was told another one; else ""."""
+    found = ask_daemon(worker.registry.folder, "/health", {}, timeout_s=10)
+    if found is None or found.get("fleet") or found.get("observer") == worker.models():
+        return ""
+    return ", else ".join(found["observer"])
+
+
+def handed_to_daemon(worker: Worker, path: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
+    """
+    The daemon's answer to *body*; None if none is up, or if this command was told to ask another model than the daemon's,
+    by a configuration that changed since the daemon was started or by `OMG_OBSERVATION_MODEL`.
+    """
+    if other := other_model_of_daemon(worker):
+        log.warning(
+            "the daemon observes with %s, this command was told %s and does the work itself; `omg down` stops the daemon",
+            other,
+            ", else ".join(worker.models()),
+        )
+        return None
+    return ask_daemon(worker.registry.folder, path, dict(body), timeout_s=DAY_S)
