@@ -97,7 +97,7 @@ def init_command(
 def lay(vault: Path | None, identity: str) -> Path:
     """Lay the template into the vault of *identity*; with *vault*, move the vault there first. Returns its folder."""
     from ..identity import identity_of_session
-    from ..worker.template import lay_template
+    from ..worker.registry import lay_template
 
     config = load_config()
     who = identity_of_session(identity, links=config.identity.links)

@@ -3,7 +3,6 @@ All graphs of one home: takes turns in, observes them on time, reflects at night
 
     registry    Every graph of one home: whose a session is, which graphs are open, and people's changes to their
                 files.
-    template    The template of a vault: pages, forms and settings of Obsidian that a person starts with.
     intake      Takes drops and inbox notes in, as turns that wait in their graph.
     reader      Reads a drop as a Turn and the files it shows were written; a long drop is read in a process of its
                 own.

@@ -13,6 +13,8 @@ from __future__ import annotations
 import json
 import logging
 import resource
+import secrets
+import shutil
 import sqlite3
 import threading
 from collections import OrderedDict
@@ -23,7 +25,7 @@ from datetime import date, datetime
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
-from ..config import Config, configured
+from ..config import Config, configured, shipped_folder
 from ..dates.days import time_zone
 from ..embed import Embedder
 from ..errors import BadNode, Locked, NotFound, OmgError, error_text
@@ -40,10 +42,9 @@ from ..message.turn import Turn
 from ..plan.drafts import Plan
 from ..plan.pages import LISTED, MapPages, maps_of
 from ..rebuild import finish_swap
-from ..vault.vault import Vault
+from ..vault.vault import FORMS, Vault
 from .events import event_of, write_event
 from .schedule import note_edited
-from .template import lay_template
 
 log = logging.getLogger(__name__)
 
@@ -399,3 +400,48 @@ def moved_receipt(graph: Graph, synced: Synced, now: datetime) -> Receipt:
                 plan.retitle(new, replace(node, aliases=(*node.aliases, old)), old)
     followed = tuple(f"followed {old} to {new}" for old, new in synced.moved)
     return new_receipt("edit", now, plan.changes(), name="moved", summary=followed)
+
+
+# --- The template of a vault: pages, forms and settings of Obsidian that a person starts with. plan/pages.py makes the pages.
+
+
+STYLE = ".obsidian/snippets/omg.css"  # laid first: where it is, the settings of Obsidian are OMG's
+
+
+def lay_template(graph: Graph, *, again: bool = False) -> None:
+    """
+    Add the template's missing files to a vault that OMG has not written to; with *again* to any vault. Existing files are
+    never touched, and nothing is added to the person's own `.obsidian/`.
+
+    The index note comes last. If a crash stops this, the next opening goes on.
+    """
+    root, template = graph.vault.root, shipped_folder("vault_template")
+    known = (graph.folder / "written.jsonl").exists()
+    if known and graph.vault.wrote("index") and next(graph.vault.paths(), None) is None:
+        # More likely an unmounted drive, or a sync that has not begun, than a person who deleted everything.
+        raise NotFound(
+            f"{root}: the vault is empty, and it had notes; bring them back, or to begin anew "
+            f"delete {graph.folder / 'written.jsonl'}"
+        )
+    if known and (root / "index.md").exists() and not again:
+        return
+    theirs = (root / ".obsidian").exists() and not (root / STYLE).exists()
+    for source in sorted(
+        template.rglob("*"), key=lambda p: (p == template / "index.md", p != template / STYLE, p)
+    ):
+        below = source.relative_to(template)
+        target = root / below
+        if theirs and below.parts[0] == ".obsidian":
+            continue
+        if source.is_dir():
+            target.mkdir(parents=True, exist_ok=True)
+        elif not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path = below.with_suffix("").as_posix()
+            if source.suffix == ".md" and not path.startswith((".", FORMS)):
+                graph.vault.write(path, source.read_bytes(), None)
+                graph.vault.remember(path, source.read_bytes())
+            else:
+                whole = root / f".omg-{secrets.token_hex(4)}.tmp"  # `settle` removes one that a crash left
+                shutil.copyfile(source, whole)
+                whole.replace(target)
