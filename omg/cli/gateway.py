@@ -33,6 +33,12 @@ if TYPE_CHECKING:
 LOOK_EVERY_S, LOOK_FOR_S = 0.05, 35
 
 
+def ensured_daemon(home: Path) -> tuple[int, bool]:
+    """The pid of the daemon, and whether it was started now."""
+    found = ask_daemon(home, "/health", {}, timeout_s=5)
+    return (int(found["pid"]), False) if found else (start_daemon(home), True)
+
+
 def start_daemon(home: Path) -> int:
     """Start one that outlives this command; returns its pid, once it answers."""
     started = subprocess.Popen(
@@ -156,12 +162,8 @@ def serve_command(
 @app.command("up")
 def up_command() -> None:
     """Start the daemon in the background, if none is up."""
-
-    home = load_config(existing_home()).home
-    if found := ask_daemon(home, "/health", {}, timeout_s=5):
-        print(f"up already, pid {found['pid']}")
-        return
-    print(f"up, pid {start_daemon(home)}")
+    pid, fresh = ensured_daemon(load_config(existing_home()).home)
+    print(f"up{'' if fresh else ' already'}, pid {pid}")
 
 
 @app.command("down")
@@ -356,8 +358,8 @@ def install_into(host: str, home: Path, *, identity: str, only: str, yes: bool, 
     if not (yes or dry_run or typer.confirm(asked)):
         raise typer.Exit(1)
     print_steps(install_host(client, home, identity=identity, only=only, dry_run=dry_run), dry_run)
-    if not dry_run and ask_daemon(home, "/health", {}, timeout_s=5) is None:
-        print(f"✓ the daemon is up, pid {start_daemon(home)}")
+    if not dry_run and (daemon := ensured_daemon(home))[1]:
+        print(f"✓ the daemon is up, pid {daemon[0]}")
 
 
 project_app = typer.Typer(help="The memory that a project has of its own.", no_args_is_help=True)
@@ -393,8 +395,7 @@ def join_project_command(
 
 def ensure_daemon(home: Path) -> None:
     with suppress(OmgError):
-        if ask_daemon(home, "/health", {}, timeout_s=5) is None:
-            start_daemon(home)
+        ensured_daemon(home)
 
 
 @app.command("mcp")
