@@ -196,17 +196,13 @@ def expire(folder: Path) -> None:
     by when it was had. An undo stays, for the Reflector does not do again what a person took back (reflect/verdicts.py).
     """
     with os.scandir(folder) as entries:
-        closed = [e for e in entries if is_closed(e.name) and not is_undo(e.name)]
+        closed = [e for e in entries if is_closed(e.name) and "-undo-" not in e.name]
     if len(closed) <= RECEIPTS_KEPT:
         return
     newest_first = sorted(((e.stat().st_mtime, e.path) for e in closed), reverse=True)
     for written, path in newest_first[RECEIPTS_KEPT:]:
         if written < time.time() - KEPT_DAYS * 86_400:
             Path(path).unlink()
-
-
-def is_undo(name: str) -> bool:
-    return "-undo-" in name
 
 
 def is_closed(name: str) -> bool:

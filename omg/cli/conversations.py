@@ -132,10 +132,14 @@ def print_imported(
     memory: Memory, told: dict[str, Any], record: ImportRecord, as_json: bool, *, dry_run: bool
 ) -> None:
     """Print what an import brought, and what became of it; on stderr what could not be read."""
+    from ..importers.undoing import became, became_text
+
     for problem in told["skipped"][:PROBLEMS]:
         warn(f"skipped {problem}")
     text = import_summary(told, "would come in" if dry_run else "came in")
-    print_value(told, as_json, f"{text}\n{became_of(memory, record)}" if record.id else text)
+    if record.id:
+        text += "\n" + became_text(became(memory.registry.graphs(), record), record.id)
+    print_value(told, as_json, text)
 
 
 def take_own_exports(files: list[Path], as_json: bool) -> None:
@@ -212,12 +216,6 @@ def look_first(memory: Memory, drops: Drops, *, yes: bool, observe: bool, quiet:
         warn("nothing was imported: a model would be asked. Say --yes, or --no-observe to take it in only")
         raise typer.Exit(1)
     return drops.reading.newest
-
-
-def became_of(memory: Memory, record: ImportRecord) -> str:
-    from ..importers.undoing import became, became_text
-
-    return became_text(became(memory.registry.graphs(), record), record.id)
 
 
 @contextmanager

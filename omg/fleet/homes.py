@@ -40,7 +40,7 @@ from ..embed import Embedder, load_embedder
 from ..errors import BadInput, ConfigError, NotFound, Stale
 from ..forget.removal import FORGOTTEN_MARK
 from ..graph.graph import GRAPH_MARK, marked_identity
-from ..graph.state import TEMPORARY
+from ..graph.state import TEMPORARY, file_look
 from ..llm.child import Child
 from ..memory import Memory
 from ..reflect.run import is_due
@@ -93,9 +93,10 @@ class Tree:
         found: dict[str, bytes | None] = dict.fromkeys(self.known if paths is None else ())
         for path in files_below(self.root, self.left_out) if paths is None else paths:
             try:
-                look = look_of(file := below(self.root, path))
-                found.pop(path, None)
-                if path not in self.known or self.known[path].look != look:
+                look = file_look(file := below(self.root, path))
+                if path in self.known and self.known[path].look == look:
+                    found.pop(path, None)
+                else:
                     found[path] = file.read_bytes()
             except FileNotFoundError:
                 continue
@@ -159,7 +160,7 @@ class Tree:
 
     def _know(self, path: str, data: bytes) -> None:
         merges = path.endswith(".json") and (self.shared or path in SERVED)
-        look = look_of(below(self.root, path))
+        look = file_look(below(self.root, path))
         self.known[path] = Known(look, [hash_of(piece) for piece in pieces_of(data)], data if merges else b"")
 
     def _newer(self, conn: Connection[Any], paths: Iterable[str]) -> dict[str, bytes]:
@@ -220,11 +221,6 @@ def files_below(root: Path, left_out: str) -> Iterator[str]:
 def is_utf8(name: str) -> bool:
     """Whether Postgres can hold the name: Python shows bytes that are not UTF-8 as lone surrogates."""
     return name.isascii() or not re.search("[\ud800-\udfff]", name)
-
-
-def look_of(file: Path) -> tuple[int, int, int]:
-    found = file.stat()
-    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def hash_of(data: bytes) -> bytes:

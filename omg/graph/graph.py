@@ -200,8 +200,7 @@ class Pending:
     def turn(self) -> Turn:
         """The turn as the file has it now. Raises FileNotFoundError, or BadInput, naming the file, if it is
         damaged."""
-        found = self.file.stat()
-        return parsed_turn(self.file, (found.st_ino, found.st_mtime_ns, found.st_size))
+        return parsed_turn(self.file, file_look(self.file))
 
 
 @lru_cache(maxsize=32)  # from intake to archive a turn is asked for five times
