@@ -161,7 +161,7 @@ def put_loose(
     messages: Iterable[Message],
     tell: Callable[[str, list[str]], object] = lambda name, ids: None,
 ) -> int:
-    """Put those of *messages* that are new with what is pending; returns how many. *tell* is told before, under which name."""
+    """Make those of *messages* that are new pending; returns how many. *tell* is called first, with the name of the turn and the ids."""
     if fresh := graph.unseen(messages):
         what = hashlib.sha256("".join(m.id for m in fresh).encode()).hexdigest()[:16]
         turn = Turn(INBOX_SESSION, INBOX_SESSION, graph.identity.agent, "inbox", "", "", "", tuple(fresh))
@@ -334,7 +334,7 @@ class Runs:
             self._end(self.folder / mark_name(session), int(made[1]))
 
     def settle(self, now_ms: int) -> None:
-        """A run without an end may have written any file, so record it so. Remove entries older than KEPT_MS."""
+        """Record that a run without an end may have written any file. Remove entries older than KEPT_MS."""
         for file in self._marks():
             begun = [ms for ms in run_starts(file) if ms < now_ms - LONGEST_MS]
             self._keep(Writes(ms - SLACK_MS, ms + LONGEST_MS, None) for ms in begun)

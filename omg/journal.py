@@ -192,8 +192,9 @@ def remade(change: Change) -> bool:
 
 def expire(folder: Path) -> None:
     """
-    Remove closed receipts that nobody reaches back to. By the file's age: an old talk that is imported is dated
-    by when it was had. An undo stays, for the Reflector does not do again what a person took back (reflect/verdicts.py).
+    Remove closed receipts that are neither younger than KEPT_DAYS nor among the last RECEIPTS_KEPT. The age is that of the
+    file, because the receipt of an imported talk has the day of the talk. The receipt of an undo stays: the Reflector does
+    not repeat what a person took back (reflect/verdicts.py).
     """
     with os.scandir(folder) as entries:
         closed = [e for e in entries if is_closed(e.name) and "-undo-" not in e.name]
@@ -275,7 +276,7 @@ def own_change(graph: Graph, change: Change, data: bytes) -> None:
 
 
 def rebase_change(now: bytes, change: Change) -> bytes | None:
-    """*change* made on a person's text, or None where it cannot be. Making it twice changes nothing more."""
+    """Make *change* on *now*, a person's text; None if that is not possible. Making it twice changes nothing more."""
     what = change.rebase
     try:
         text = now.decode("utf-8")
@@ -313,7 +314,7 @@ def renamed_to(graph: Graph, change: Change) -> str | None:
 
 
 def add_undone(graph: Graph, change: Change) -> None:
-    """As if a person had deleted what *change* made of its messages: they took it back."""
+    """Add a tombstone for what *change* made of its messages: the person took it back, as if they had deleted the note."""
     try:
         after = parse_node(change.after, change.path) if change.after else None
         before = parse_node(change.before, change.path) if change.before else None
@@ -328,8 +329,8 @@ def put_in_inbox(
     graph: Graph, change: Change, outcome: Outcome, why: str = "you changed at the same time"
 ) -> None:
     """
-    What is new in a change that could not be made, as an inbox note: a whole new note, or a line of history. A
-    map is made anew anyway, and sources, links or an older state are no news.
+    Write what is new in a change that could not be made as an inbox note: a whole new note, or a line of history. Maps are
+    made anew anyway, and sources, links and older states are not new.
     """
     new = change.rebase.history
     if change.before is None and change.rebase.block is None:

@@ -104,8 +104,8 @@ def begin_rebuild(graph: Graph, folder: Path) -> None:
 
 def carry_over(graph: Graph, folder: Path) -> frozenset[str]:
     """
-    Bring every tombstone along, and the files that a person made or changed: as they are now, if they have
-    changed since they were last brought (carried.json), and not if they are gone. Returns their paths.
+    Copy every tombstone, and the files that a person made or changed, to the new graph. A file that was copied before
+    (carried.json) is copied again only if it has changed since, and is removed if it is gone. Returns their paths.
     """
     if (graph.folder / "tombstones.jsonl").exists():
         shutil.copyfile(graph.folder / "tombstones.jsonl", folder / "tombstones.jsonl")
@@ -127,7 +127,7 @@ def carry_over(graph: Graph, folder: Path) -> frozenset[str]:
 
 
 def drop_deleted(graph: Graph, new: Vault, kept: Collection[str]) -> None:
-    """What was made anew already, and a person has deleted in the old vault since, goes."""
+    """Remove the new notes that the person has deleted in the old vault meanwhile."""
     for path in [p for p in new.paths() if p.startswith("nodes/") and p not in kept]:
         node = new.read(path)
         if graph.tombstones.blocks(node.id, [s.id for s in node.sources], cited=lambda: True):
@@ -202,8 +202,8 @@ def write_moves(graph: Graph, moves: list[list[str]]) -> None:
 
 def move(source: Path, target: Path) -> None:
     """
-    Move a file or folder, also to another file system; what a cut left half done is done. *source* is whole until
-    *target* is, and goes in one step.
+    Move a file or folder, also to another file system, or finish a move that a crash interrupted. *source* stays whole
+    until *target* is whole, and is then removed in one step.
     """
     gone = source.with_name(f".{source.name}.moved")
     if os.path.lexists(source):

@@ -183,7 +183,7 @@ def _name_of(key: str, fields: dict[str, Any]) -> str:
 
 
 def redact_result(text: str, arguments: str) -> tuple[str, int]:
-    """Return *text*, the result of a call with *arguments*, without secrets; of `pass show x` the one word that it prints."""
+    """Return *text*, the result of a call with *arguments*, without secrets. The one word that `pass show x` prints is a secret."""
     clean, count = redact(text)
     m = ONE_WORD.fullmatch(clean)
     words = [word for word in arguments.split() if not SOURCE_FILE.fullmatch(word)]
@@ -194,7 +194,7 @@ def redact_result(text: str, arguments: str) -> tuple[str, int]:
 
 
 def answers_with(question: str, answer: str) -> str | None:
-    """What *answer*, a whole message, gives away as one word where the message before it is *question*: "password", "code" or None."""
+    """What *answer*, a whole message of one word, gives away if it follows the message *question*: "password", "code" or None."""
     asked = {kind for kind, _, _ in find_labels(question[-ASKED_CHARS:])}
     if "number" in asked and re.fullmatch(r"[#*]?\d{4,8}[#*]?", answer):
         return "code"

@@ -110,7 +110,7 @@ SIGN_INSIDE = re.compile(r"[A-Za-z0-9]{2}(?:[!~*^]+[A-Za-z0-9]|[#&][A-Za-z])[A-Z
 
 def is_mangled(value: str) -> bool:
     """
-    Whether *value* is written as nothing but a password is: "Rover-s2aGQ46", "Tulpe!Nq68".
+    Whether *value* is written as only passwords are: "Rover-s2aGQ46", "Tulpe!Nq68".
 
     It has capitals, small letters and digits, and a part in which they alternate without a word, or a sign inside.
     Of 3.9 MB of chats none is; of 12 MB of Python sources, about ten names.
@@ -163,7 +163,7 @@ ASSIGNED_HEX = re.compile(r"(?:=|: |[:=] ?[\[(]?[\"'])(?P<value>(?:[0-9a-f]{16})
 
 
 def random_tokens(text: str) -> Iterator[Span]:
-    """Yield tokens of 20 and more characters that look drawn, and short ones as only passwords are, unless their line calls them public."""
+    """Yield tokens of 20 and more characters that look random, and short ones that look like passwords, unless their line calls them public."""
     for m in LONG.finditer(text):
         if (is_random(m[0]) or SECRET_HEX.match(m[0])) and not (
             BLOCK.match(m[0]) or PREFIXED.match(m[0]) or NO_AFTER.match(text, m.end())

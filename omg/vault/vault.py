@@ -171,8 +171,10 @@ def as_corrected(node: Node, theirs: Iterable[str]) -> Node:
 
 
 def described_by_text(node: Node) -> Node:
-    """*node* with the first line below its title as its description, where the title stands there; the title stays before the
-    line where the file is not named by it."""
+    """
+    *node* with the first line below its title as its description, if the description only repeats the title. The title
+    stays in front of that line if the file is not named after it.
+    """
     if node.description != node.title:
         return node
     line = first_text_line(node.body if node.heading else H1.sub("", node.body, count=1))

@@ -106,7 +106,7 @@ class Registry:
         return None if who is None or self.config.switched_off(who.agent) else self.only or who
 
     def asking(self, context: Mapping[str, Any], session: str | None = None) -> Identity | None:
-        """Whose the session is of which a gateway's question tells; *session*: instead of the one that it names."""
+        """The identity behind a gateway's question; None: nobody's. *session* takes the place of the session that the question names."""
         return self.identity_of(
             str(context.get("sessionKey") or "") if session is None else session,
             channel=str(context.get("channel") or ""),
@@ -147,7 +147,7 @@ class Registry:
         )
 
     def served_there(self, session: str, who: Identity) -> tuple[Identity, str]:
-        """Whose memory *session* of *who* will be given, and a remark for a person; of a chat in which nobody spoke, its owner's."""
+        """The identity whose memory *session* of *who* is given, and a remark for a person. A chat in which nobody spoke yet is its owner's."""
         unheard = (
             speaker_decides(session)
             and session not in self._owners()

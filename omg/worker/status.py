@@ -75,7 +75,7 @@ def cost_of(days: Iterable[Mapping[str, Spent]]) -> dict[str, Any]:
 
 
 def cost_lines(costs: Mapping[str, Any], *, capped: bool = True) -> list[str]:
-    """The lines that tell a person the answer of `costs_of`. *capped*: whether they name the caps, which only models have."""
+    """The answer of `costs_of` as lines for a person. *capped*: name the caps, too; rules have none."""
     lines = []
     for label, key in (("today  ", "today"), ("30 days", "last_30_days")):
         cost = costs[key]

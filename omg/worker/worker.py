@@ -185,7 +185,7 @@ class Worker:
         return self._crews.setdefault((models[0], night), Crew(size))
 
     def away(self, models: Sequence[str]) -> str:
-        """What tells a person why no model of *models* can be asked from here; "" if one can be, or no model is needed."""
+        """Why none of *models* can be asked from here, for a person; "" if one can, or if no model is needed."""
         return MODEL_AWAY if self.gateway is None and set(models) == {"gateway"} else ""
 
     # --- when
