@@ -247,6 +247,11 @@ def test_a_plan_for_a_day_soon_is_a_note_within_the_hour_while_talk_goes_on(make
     assert omg.work() == []
 
 
+def test_a_span_that_ends_in_months_is_no_day_soon(make):
+    graph = say(make(), "I want to halve the costs within 6 months.")
+    assert not graph.state().near_day_ms
+
+
 def test_rules_wait_for_a_short_rest(make, clock):
     omg = make(model="offline")
     graph = say(omg, words(20))

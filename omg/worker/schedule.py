@@ -113,10 +113,10 @@ def rest_at(state: State, pending: Sequence[Pending], options: Observation) -> f
 
 
 def names_near_day(turn: Turn, day: date) -> bool:
-    """Whether a person names a day of the coming week in *turn*, said on *day*."""
+    """Whether a person names a day of the coming week in *turn*, said on *day*. "Within six months" names none."""
     said = (m.spoken[:READ_CHARS] for m in turn.messages if m.role == "user")
     days = (when for text in said for when in resolve_dates(text, day))
-    return any(when.end >= day and (when.start - day).days <= NEAR_DAYS for when in days)
+    return any(0 <= (when.end - day).days <= NEAR_DAYS for when in days)
 
 
 def why_waiting(
