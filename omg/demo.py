@@ -37,6 +37,8 @@ from .worker.nights import NightDone
 
 SAMPLE_FOLDER = Path(__file__).parent / "sample"
 REPLIES = SAMPLE_FOLDER / "replies.json"
+# A strong model's answers to the first of PROMPTS, unedited: with nothing beside it, and with what OMG gave it.
+ANSWERS = SAMPLE_FOLDER / "answers.json"
 DEMO_SESSION = "agent:main:main"
 GROUP_SESSION = "agent:main:telegram:group:-1004815"
 NIGHT = datetime(2026, 3, 23, 2, tzinfo=UTC)  # after the last of the sample's weeks
@@ -49,7 +51,7 @@ PROMPTS = (
     ("Which paper do I take, and what does the shop ask for it?", DEMO_SESSION),
     ("When is the dinner, and who eats no meat?", GROUP_SESSION),
 )
-LINES = {"standing": 4, "prompt": 3, "night": 6, "history": 2}  # of each part that are shown at most
+LINES = {"standing": 2, "prompt": 2, "night": 6, "history": 2}  # of each part that are shown at most
 LABEL = 12  # columns of what a line is about
 PIPED_COLUMNS = 200
 
@@ -261,7 +263,7 @@ def show(story: Story, console: Console, *, offline: bool) -> None:
         "forget",
         f"“{SECRET}”, told in confidence: {gone}; {how_many(left, 'file')} of OMG's still hold the name",
     )
-    show_slices(story, console)
+    show_slices(story, console, answered=not offline)
 
 
 def show_days(story: Story, console: Console) -> None:
@@ -298,7 +300,7 @@ def show_notes(story: Story, console: Console) -> None:
         )
 
 
-def show_slices(story: Story, console: Console) -> None:
+def show_slices(story: Story, console: Console, *, answered: bool) -> None:
     while story.graph.index.embed():
         pass
     for n, (prompt, whose, given) in enumerate(story.given()):
@@ -306,10 +308,19 @@ def show_slices(story: Story, console: Console) -> None:
             heading(console, "The first notes that every prompt of Nora's is given")
             for line in given.standing[: LINES["standing"]]:
                 put(console, "", without_name(line))
-            heading(console, "Four prompts, and the first notes that each is given because of what it asks")
+            also = ", and what a strong model answered to the first without memory and with it" * answered
+            heading(console, f"Four prompts, the first notes that each is given for what it asks{also}")
         put(console, whose, f"“{prompt}”  {given.tokens} tokens of memory in all", style="bold")
         for line in given.bearing[: LINES["prompt"]]:
             put(console, "", without_name(line))
+        if answered and not n:
+            show_answers(console)
+
+
+def show_answers(console: Console) -> None:
+    for how, answer in json.loads(ANSWERS.read_text(encoding="utf-8")).items():
+        for n, line in enumerate(filter(None, answer.split("\n"))):
+            put(console, "" if n else f"{how} it", line)
 
 
 def history_of(note: Node) -> list[str]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import os
 import re
 import shlex
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from omg.demo import DEMO_SESSION, SAMPLE_FOLDER, Replay, recorded_replies, run_demo, story_in
+from omg.demo import ANSWERS, DEMO_SESSION, SAMPLE_FOLDER, Replay, recorded_replies, run_demo, story_in
 from omg.importers import read_drops
 from omg.llm.replies import ModelQuestion
 from omg.message.drop import clean_entries
@@ -71,6 +72,16 @@ def test_a_prompt_of_another_wording_gets_the_reply_of_its_own_question():
         reply = replay(ModelQuestion("Other instructions.", other, None, row.purpose))
         assert reply.text == row.reply
     assert len(replay.changed) == len(replay.rows)
+
+
+def test_one_prompt_is_answered_without_memory_and_with_what_is_still_given(shown):
+    answers = json.loads(ANSWERS.read_text("utf-8"))
+    (given,) = re.findall(r"“When are the Tidepool sketches due.*?\nNora", shown.text, re.S)
+    lines = [line for answer in answers.values() for line in answer.split("\n") if line]
+    assert [line[12:] for line in given.splitlines()[-len(lines) - 1 : -1]] == lines
+    given = given[: given.index("without it")]
+    for fact in ("2026-03-23", "14 of the 16", "15 and 16", "Katrin", "calmer"):
+        assert fact in given
 
 
 @pytest.mark.parametrize("which", ["shown", "by_rules"])
