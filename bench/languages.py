@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from omg.embed import Embedder, load_embedder
 from omg.index.index import Index
+from omg.index.search import FOR_PROMPT
 from omg.node.note import Node, render_node
 from omg.vault.vault import Vault
 
@@ -81,7 +82,7 @@ def found(notes: list[str], asks: list[str], embedder: Embedder | None, first: i
     home = Path(tempfile.mkdtemp(prefix="languages-"))
     try:
         index = index_of(notes, home, embedder)
-        hits = [[h.entry.path for h in index.search(ask, first, now=NOW, quote=False)] for ask in asks]
+        hits = [[h.entry.path for h in index.search(ask, first, now=NOW, how=FOR_PROMPT)] for ask in asks]
         index.close()
         return [f"nodes/fact/n{n}" in paths for n, paths in enumerate(hits)]
     finally:

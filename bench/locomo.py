@@ -40,6 +40,7 @@ from omg.embed import Embedder, load_embedder, static
 from omg.graph.graph import Graph
 from omg.identity import Identity
 from omg.index.index import Index
+from omg.index.search import How
 from omg.index.store import terms_of
 from omg.llm.replies import ModelQuestion, ModelReply
 from omg.message.turn import Message, Turn, message_to_json
@@ -272,7 +273,7 @@ def measure(conversation: Conversation, index: Index, scores: dict[str, Score], 
         for walk in (True, False):
             name = "omg" if walk else "omg, no walk"
             began = time.perf_counter()
-            found = [hit.entry.path for hit in index.search(asked.text, 10, now=now, walk=walk)]
+            found = [hit.entry.path for hit in index.search(asked.text, 10, now=now, how=How(walk=walk))]
             scores[name].ms.append((time.perf_counter() - began) * 1e3)
             scores[name].add(asked, [reach[path] for path in found])
             if level == "graph":

@@ -104,6 +104,7 @@ def percentiles(times: list[float]) -> dict[str, float]:
 def library(root: Path, questions: Path, file: Path, embedder: str, cold_only: bool) -> dict[str, Any]:
     from omg.embed import load_embedder
     from omg.index.index import Index
+    from omg.index.search import How
     from omg.text.tokens import count_tokens
     from omg.vault.vault import Vault
 
@@ -128,7 +129,7 @@ def library(root: Path, questions: Path, file: Path, embedder: str, cold_only: b
     assert [h.entry.path for h in index.search("quokka", now=NOW)][:1] == paths[:1]
     edit(paths, "numbat")
     out["hundred"] = spent(lambda: index.sync(vault, paths))
-    out["words"] = asked_of(lambda q: index.search(q, now=NOW, vectors=False), asked)
+    out["words"] = asked_of(lambda q: index.search(q, now=NOW, how=How(vectors=False)), asked)
     if embedder != "none":
 
         def work_off() -> None:

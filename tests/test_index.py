@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from omg.embed import Model
 from omg.index.archived import statements_of
 from omg.index.index import Index
+from omg.index.search import FOR_PROMPT, How
 from omg.index.statements import heads_of
 from omg.index.store import Store
 from omg.inject.prompt import in_order
@@ -399,7 +400,7 @@ def test_a_search_by_hand_puts_what_says_the_words_before_what_was_said_beside_t
     index.sync(vault)
     paths = ["nodes/fact/waiter", "nodes/fact/dinner"]
     assert [h.entry.path for h in index.search("Ramiro", now=NOW)] == paths
-    assert [h.entry.path for h in index.search("Ramiro", now=NOW, quote=False)] == paths[::-1]
+    assert [h.entry.path for h in index.search("Ramiro", now=NOW, how=FOR_PROMPT)] == paths[::-1]
 
 
 def test_what_was_said_half_a_day_later_is_another_talk(vault, index, tmp_path):
@@ -423,7 +424,7 @@ def test_a_question_reaches_the_model_only_once_it_is_loaded(vault, tmp_path):
     assert model.asked == []
     while index.embed():
         pass
-    found(index, "alpha", vectors=False)
+    found(index, "alpha", how=How(vectors=False))
     assert "alpha" not in model.asked
     found(index, "alpha")
     assert "alpha" in model.asked

@@ -254,7 +254,7 @@ def test_a_note_that_shares_no_word_is_found_by_its_link(remember):
     find = remember(
         sister="Tom's sister is [[bea|Bea]].", bea="Bea works at the zoo.", stranger="Otto works at the bank."
     )
-    assert find("Who is the sister of Tom?", walk=False) == ["sister"]
+    assert find("Who is the sister of Tom?", how=scores.How(walk=False)) == ["sister"]
     found = find("Who is the sister of Tom?", hits=True)
     assert [h.entry.path for h in found] == ["sister", "bea"]
     assert "linked with “Sister”" in found[1].why
@@ -278,7 +278,7 @@ def test_links_are_followed_both_ways_and_not_through_a_map(remember):
 def test_a_link_does_not_displace_the_first_answers(remember):
     notes = {f"good{n}": f"alpha beta {'gamma ' * n}" for n in range(5)}
     find = remember(**notes, linked="something [[good0]] [[good1]] [[good2]] [[good3]] [[good4]] alpha")
-    direct = find("alpha beta", walk=False)[:5]
+    direct = find("alpha beta", how=scores.How(walk=False))[:5]
     assert find("alpha beta")[:5] == direct
 
 

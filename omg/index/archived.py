@@ -3,7 +3,7 @@ The archive's messages in the index: who said what, and what was said around it.
 
     take_in          the new lines of archive/*.jsonl, by byte offset
     source_window    the messages a note was made from, and those around them: a note is found by these, too
-    find_said        statements by their words and meaning (statements.py)
+    raise_for_days   statements of the days that a question asks for count for more
 
 The archive's files are the truth (graph/graph.py writes them). A file that changed in any other way than by added lines is
 read again from its start.
@@ -12,7 +12,7 @@ read again from its start.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import date, datetime, time, timedelta, tzinfo
 from pathlib import Path
 from typing import NamedTuple
@@ -22,8 +22,7 @@ from ..errors import BadInput
 from ..message.turn import Message, message_from_json
 from ..node.note import Source
 from ..text.characters import fold_text
-from .search import ParsedQuery, Rarity
-from .statements import Found, Span, find_statements, spans_by_row
+from .statements import Found, Span, spans_by_row
 from .statements import add as add_statements
 from .statements import remove as remove_statements
 from .store import rows_of
@@ -33,8 +32,6 @@ NEAR_CHARS = 500  # characters of each neighbour: enough to tell what the talk i
 SOURCES = 12  # of a note's, the latest; one that is updated for years has hundreds
 APART_MS = 6 * 3_600_000  # a session may go on for years: what was said half a day ago is another talk
 RAISED_FOR_DAY = 1.75  # as search.py raises notes of the days asked for
-POSTINGS_SAID = 6_000  # rows that the words of a question may fit, as for notes; here 2 µs each
-POSTINGS_RARE = 1_000  # the same, where only its rarest words are looked for
 TAIL_BYTES = 64  # bytes before the offset by which a file is known again
 SPOKEN = "trim(coalesce(json_extract(line, '$.sender'), '') || ' ' || json_extract(line, '$.text'))"
 
@@ -189,24 +186,11 @@ def day_start_ms(day: date, zone: tzinfo) -> int:
     return round(datetime.combine(day, time(), zone).timestamp() * 1000)
 
 
-def find_said(
-    db: sqlite3.Connection,
-    asked: ParsedQuery,
-    zone: tzinfo,
-    rarity: Rarity,
-    assistants: float = 1.0,
-    near: Callable[[Iterable[int]], Mapping[int, float]] | None = None,
-    quick: bool = False,
+def raise_for_days(
+    db: sqlite3.Connection, found: list[Found], days: Iterable[When], zone: tzinfo
 ) -> list[Found]:
-    """
-    The statements that answer *asked*, in no order; those raised that were said on the days asked for. *assistants*: the
-    factor of the assistant's; 0: none of them. *quick*: by its rarest words alone.
-    """
-    terms, whole = rarity.choose(db, asked.terms, POSTINGS_RARE if quick else POSTINGS_SAID)
-    found = find_statements(db, " OR ".join(term.match for term in terms), whole, assistants, near)
-    if not asked.days:
-        return found
-    between = [(day_start_ms(d.start, zone), day_start_ms(d.end + timedelta(1), zone)) for d in asked.days]
+    """*found*, with those raised that were said on *days*."""
+    between = [(day_start_ms(d.start, zone), day_start_ms(d.end + timedelta(1), zone)) for d in days]
     said = said_at(db, {f.row for f in found})
     raised = {
         row for row, (_, _, at_ms) in said.items() if any(since <= at_ms < until for since, until in between)

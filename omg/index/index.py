@@ -16,6 +16,7 @@ import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, date, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -30,15 +31,19 @@ from . import archived, statements
 from .links import ALIAS, LINK, PROSE, begun_rows, fitting_notes, resolve_row
 from .rows import RowWriter, Synced, sync_tables
 from .search import (
+    BY_HAND,
     POOL,
+    How,
     Matrix,
     Near,
     ParsedQuery,
     Rarity,
-    find_notes,
+    best_hits,
+    find_candidates,
     missing_vectors,
     parse_query,
     put_vectors,
+    weigh_pool,
 )
 from .statements import SignMatrix
 from .store import Entry, Hit, Store, entries_where, is_unusable, meta_value, reason_unusable, rows_of
@@ -172,24 +177,22 @@ class Index:
         k: int = 10,
         *,
         now: datetime,
-        walk: bool = True,
-        vectors: bool = True,
         uses: Mapping[str, int] = {},
-        quote: bool = True,
+        how: How = BY_HAND,
     ) -> list[Hit]:
         """
         The *k* notes that answer *query* best, best first.
 
-        *now*: the time that "last week" and a note's freshness refer to. *walk*: follow links from the best hits. *uses*:
-        note id → how often it was useful. *quote*: a search by hand: let `why` quote the matching words, and put notes that say
-        all of them first. Vectors are used only after `embed` has loaded the model; a search never loads it.
+        *now*: the time that "last week" and a note's freshness refer to. *uses*: note id → how often it was useful. Vectors
+        are used only after `embed` has loaded the model; a search never loads it.
         """
         with self._store.read() as db:
-            near = functools.partial(self._near, db) if vectors and self._warm else None
+            near = functools.partial(self._near, db) if how.vectors and self._warm else None
             local = now.astimezone(self.zone)
             asked = parse_query(query, local.date()) if isinstance(query, str) else query
-            find = functools.partial(find_notes, db, asked, k, now=local, rarity=self._rarity, near=near)
-            return find(walk=walk, uses=uses, quote=quote)
+            found = find_candidates(db, asked, k, self._rarity, near)
+            weigh_pool(db, found.pool, asked, local, uses)
+            return best_hits(db, found, k, how)
 
     @retry_on_new_file
     def find_said(
@@ -201,9 +204,13 @@ class Index:
         """
         asked = parse_query(query, now.astimezone(self.zone).date()) if isinstance(query, str) else query
         by_meaning = self._warm and bool(asked.terms) and not quick
+        postings = statements.POSTINGS_RARE if quick else statements.POSTINGS
         with self._store.read() as db:
             near = functools.partial(self._near_said, db, asked.text) if by_meaning else None
-            return archived.find_said(db, asked, self.zone, self._said, assistants, near, quick)
+            terms, whole = self._said.choose(db, asked.terms, postings)
+            match = replace(asked, terms=terms).match
+            found = statements.find_statements(db, match, whole, assistants, near)
+            return archived.raise_for_days(db, found, asked.days, self.zone) if asked.days else found
 
     def search_raw(
         self, query: str | ParsedQuery, k: int = 10, *, now: datetime

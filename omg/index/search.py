@@ -12,7 +12,7 @@ import math
 import re
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -357,22 +357,37 @@ def matching_words(db: sqlite3.Connection, ids: Sequence[int], question: ParsedQ
     return found
 
 
-def find_notes(
+class How(NamedTuple):
+    """
+    How notes are searched. *walk*: follow links from the best hits. *quote*: let `why` quote the matching words, and put
+    notes that say all of them first; this takes a fifth of the time. *vectors*: by meaning, too.
+    """
+
+    walk: bool = True
+    quote: bool = True
+    vectors: bool = True
+
+
+BY_HAND, FOR_PROMPT, ALONE = How(), How(quote=False), How(walk=False, quote=False)
+
+
+class Candidates(NamedTuple):
+    """The notes that may answer *question*, which has the terms that were looked for; and the best one's confidence."""
+
+    question: ParsedQuery
+    pool: Pool
+    by_words: Collection[int]
+    sure: float
+
+
+def find_candidates(
     db: sqlite3.Connection,
     question: ParsedQuery,
     k: int,
-    *,
-    now: dt.datetime,
     rarity: Rarity,
     near: Callable[[str], Near | None] | None,
-    walk: bool,
-    uses: Mapping[str, int],
-    quote: bool,
-) -> list[Hit]:
-    """
-    The *k* notes that answer *question* best. *near*: what is close to a text in meaning, or None. *quote*: say which
-    words were found and where, which takes a fifth of the time.
-    """
+) -> Candidates:
+    """The candidates for *k* hits. *near*: what is close to a text in meaning, or None."""
     chosen, whole = rarity.choose(db, question.terms)
     question = replace(question, terms=chosen)
     words = notes_by_words(db, question.match) if chosen else {}
@@ -383,11 +398,19 @@ def find_notes(
         pool = {id: pool[id] for id in heapq.nlargest(WEIGHED * k, pool, key=lambda id: pool[id].score)}
     for id in notes_by_days(db, question.days):
         pool.setdefault(id, Candidate())
-    weigh_pool(db, pool, question, now, uses)
-    exact = chosen if quote and not question.days else ()
-    order = (walked_order(db, pool, k, exact) if walk else ranked_ids(pool))[:k]
-    said = matching_words(db, order, question) if quote else {id: ["found by its words"] for id in words}
-    return hits_of(db, order, pool, said, sure)
+    return Candidates(question, pool, words.keys(), sure)
+
+
+def best_hits(db: sqlite3.Connection, found: Candidates, k: int, how: How) -> list[Hit]:
+    """The *k* best of *found*, which were weighed."""
+    question, pool = found.question, found.pool
+    exact = question.terms if how.quote and not question.days else ()
+    order = (walked_order(db, pool, k, exact) if how.walk else ranked_ids(pool))[:k]
+    if how.quote:
+        said = matching_words(db, order, question)
+    else:
+        said = {id: ["found by its words"] for id in found.by_words}
+    return hits_of(db, order, pool, said, found.sure)
 
 
 # --- The notes' vectors: made in the background, stored as float16, searched as one matrix.

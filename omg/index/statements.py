@@ -35,6 +35,8 @@ PLACES = 20  # bits of a statement's number below its message's row
 ASSISTANT = 1 << PLACES - 1  # the first of them: the assistant said it; the others are its place
 LEAST_CHARS, MOST_CHARS = 80, 600  # of a statement: shorter lines stand together, longer ones are cut
 POOL = 300  # statements found by words, and by meaning
+POSTINGS = 6_000  # rows that the words of a question may fit, as for notes; here 2 µs each
+POSTINGS_RARE = 1_000  # the same, where only its rarest words are looked for
 # A heading or a lead: what stands below it says little without it.
 HEADING = regex.compile(r"(?P<level>#{1,6})\s|(?:\*\*|__)[^*_\n]+(?:\*\*|__):?$|.{1,200}[:：](?:\*\*|__)?$")
 LEAD_LEVEL = 7  # below all headings

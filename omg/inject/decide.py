@@ -27,7 +27,7 @@ from ..graph.given import note_given
 from ..graph.graph import Graph
 from ..graph.state import SessionState, State, note_session_id
 from ..index.links import told_by
-from ..index.search import ParsedQuery, parse_query
+from ..index.search import FOR_PROMPT, ParsedQuery, parse_query
 from ..index.store import WEAK_BELOW, Entry, Hit, Term, terms_of
 from ..message.envelope import legible_text, strip_memory, without_envelope
 from ..node.note import MOCS, OPEN_LOOPS, TYPES, map_of_type, page_title, text_below_head
@@ -680,7 +680,7 @@ def relevant_hits(graph: Graph, query: ParsedQuery, now: datetime, limit: int, f
     """The notes that bear on *query*, best first."""
     # Twice as many as are named: some of them stand in `system` already.
     uses = graph.uses.times()
-    hits = graph.index.search(query, 2 * limit, now=now, uses=uses, quote=False)
+    hits = graph.index.search(query, 2 * limit, now=now, uses=uses, how=FOR_PROMPT)
     return [
         h
         for h in hits

@@ -18,6 +18,7 @@ from ..graph.graph import Graph
 from ..inbox import PREFIX
 from ..index.archived import APART_MS, last_messages
 from ..index.rows import plain_body
+from ..index.search import ALONE
 from ..index.store import Entry
 from ..llm.replies import Ask, ModelQuestion, cut_out, instructions, object_schema
 from ..message.envelope import MEMORY_NOTES, cut_middle
@@ -166,7 +167,7 @@ def notes_found(graph: Graph, texts: Iterable[str], at: datetime, *, vectors: bo
     """What the index finds for each of *texts*, best first."""
     best: dict[str, tuple[float, Entry]] = {}
     for text in dict.fromkeys(text[:1000] for text in texts if text.strip()):
-        for hit in graph.index.search(text, HITS, now=at, walk=False, vectors=vectors, quote=False):
+        for hit in graph.index.search(text, HITS, now=at, how=ALONE._replace(vectors=vectors)):
             if hit.entry.path.startswith(WAITING) or hit.entry.type in GENERATED:
                 continue  # loose notes, of which these messages may be made, and generated pages
             if hit.entry.status == "active" and hit.score > best.get(hit.entry.path, (-1.0, None))[0]:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..errors import BadReply
+from ..index.search import ALONE
 from ..index.store import Entry
 from ..llm.replies import ModelReply, cut_out, object_schema
 from ..plan.corrections import is_proposal
@@ -69,7 +70,7 @@ def notes_like(plan: Plan, edit: Edit, known: set[str]) -> list[Entry]:
     graph, text = plan.graph, f"{edit.title}. {edit.description}"
     at = datetime.fromtimestamp(edit.said_ms / 1000, UTC)
     near = []
-    for hit in graph.index.search(text, HITS, now=at, walk=False, quote=False):
+    for hit in graph.index.search(text, HITS, now=at, how=ALONE):
         e = hit.entry
         if (
             e.path.startswith("nodes/")

@@ -18,6 +18,7 @@ from ..dates.days import event_span
 from ..errors import how_many
 from ..graph.graph import Graph
 from ..graph.state import Uses
+from ..index.search import ALONE
 from ..index.store import Entry, Hit
 from ..journal import Rebase
 from ..node.markdown import wikilink
@@ -255,7 +256,7 @@ class NotesAlike:
                 break
         self.warm = True
         asked = dict.fromkeys((statement_of(entry, ". "), self.telling(entry)))
-        search = partial(self.index.search, k=HITS, now=self.now, walk=False, quote=False)
+        search = partial(self.index.search, k=HITS, now=self.now, how=ALONE)
         near: dict[Entry, float] = {}
         for hit in chain(*zip_longest(*map(search, asked))):
             other = hit and self.active.get(hit.entry.path)

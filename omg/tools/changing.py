@@ -23,6 +23,7 @@ from ..errors import BadInput, NotFound
 from ..graph.graph import Graph
 from ..identity import is_remembered
 from ..index.archived import last_messages
+from ..index.search import ALONE
 from ..index.store import Entry
 from ..inject.passages import waiting
 from ..message.consent import is_yes
@@ -286,7 +287,7 @@ def sentence_meant(plan: Plan, old: str, now: datetime) -> tuple[Node, str]:
         return whole_note(plan, path)
     if several := graph.index.ambiguous(name):
         raise BadInput(several_text(graph, several))
-    hits = [h.entry for h in graph.index.search(old, LOOKED_AT, now=now, walk=False)]
+    hits = [h.entry for h in graph.index.search(old, LOOKED_AT, now=now, how=ALONE)]
     hits = [e for e in hits if e.status != "superseded" and e.type not in GENERATED]
     notes = [plan.draft(e.path).node for e in hits]
     found = best_fits(notes, old)

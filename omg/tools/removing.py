@@ -15,6 +15,7 @@ from ..forget.places import BLANK, holds_words
 from ..forget.selection import Selection, Wanted, notes_holding, said_again, select, select_words, told_before
 from ..graph.graph import Graph
 from ..identity import is_remembered, says_owner
+from ..index.search import ALONE
 from ..index.store import Entry
 from ..inject.decide import TYPICAL
 from ..inject.prompt import passage_line
@@ -225,7 +226,7 @@ def notes_about(intake: Intake, graph: Graph, query: str, *, said: bool) -> list
     A few notes that have most of the words of *query*, which no note holds as they are. Where nobody *said* the words just
     so, half of them is enough, or a near meaning. A message said beside a note does not count.
     """
-    found = graph.index.search(query, 5, now=intake.registry.clock(), walk=False)
+    found = graph.index.search(query, 5, now=intake.registry.clock(), how=ALONE)
     # a link beside is no word of it
     notes = [graph.vault.read(h.entry.path) for h in found]
     texts = {n.path: f"{n.title} {n.description} {n.full_body}" for n in notes}
