@@ -36,7 +36,6 @@ from ..node.markdown import (
     with_generated_block,
     with_properties,
 )
-from ..node.markdown import generated_block as block_of
 from ..node.note import (
     MOCS,
     OPEN_LOOPS,
@@ -373,7 +372,7 @@ def persons_words(text: str, path: str) -> str:
 
     Nothing of a page whose markers are broken: what we once wrote there cannot be told from their words.
     """
-    if block_of(text) is not None:
+    if generated_block(text) is not None:
         whole = with_generated_block(text, "")
     elif BEGIN in text or END in text:
         return ""
@@ -528,14 +527,12 @@ class MapPages:
         topics = self.topics()
         self.paths |= {above for above, of in topics.items() if self.paths & {t.path for t in of}}
         listed = self.lists(self.paths)
-        gone = {moc for moc, entries in listed.items() if is_topic(moc) and not self.stays(moc, entries)}
-        listed = {moc: entries for moc, entries in listed.items() if moc not in gone}
-        for moc, entries in listed.items():
-            if is_topic(moc) and moc not in self.new and self.graph.vault.bytes(moc) is None:
-                self.new[moc] = self.first_page(moc, entries)
-                page = as_entry(parse_node(self.new[moc], moc))
-                above = next((e.map for e in entries if e.path == project_of_map(moc)), "")
-                topics.setdefault(above, []).append(page)
+        gone = sorted(
+            moc for moc, entries in listed.items() if is_topic(moc) and not self.stays(moc, entries)
+        )
+        for moc in gone:
+            del listed[moc]
+        self.draft_first_pages(listed, topics)
         counts = {**self.counts(), **{moc: len(entries) for moc, entries in listed.items()}}
         told = {moc: self.still_told(moc, entries) for moc, entries in listed.items()}
         below = {
@@ -547,23 +544,44 @@ class MapPages:
             for moc, of in topics.items()
         }
         pages = {t.path: t for of in below.values() for t in of}
-        changes = [self.removal(moc) for moc in sorted(gone)]
+        changes = [self.removal(moc) for moc in gone]
         for moc, entries in listed.items():
             sized = [with_size(t, counts[t.path]) for t in below.get(moc, ())]
-            said = told_block(told[moc], {e.path: e for e in entries})
-            inner = map_block(moc, [*sized, *entries], said)
-            whole = self.new[moc] if moc in self.new else new_page(moc, "")
-            head: dict[str, object] = {"updated": newest_day(entries)}
-            if moc in pages:
-                head["description"] = pages[moc].description
-            changes.append(self.change(moc, inner, with_generated_block(whole, inner), head))
+            changes.append(self.map_change(moc, [*sized, *entries], told[moc], pages.get(moc)))
         if listed:
-            inner = index_block(counts, pages.values())
-            drafts = self.drafted()
-            days = (self.graph.index.newest_day(LISTED, but=drafts), newest_day(drafts.values()))
-            head = {"updated": max(filter(None, days), default=None)}
-            changes.append(self.change("index", inner, new_page("index", inner), head))
+            changes.append(self.index_change(counts, pages.values()))
         return [c for c in changes if c is not None]
+
+    def draft_first_pages(
+        self, listed: Mapping[str, Sequence[Entry]], topics: dict[str, list[Entry]]
+    ) -> None:
+        """Draft a page for each topic in *listed* that has none, and enter it into *topics*."""
+        for moc, entries in listed.items():
+            if is_topic(moc) and moc not in self.new and self.graph.vault.bytes(moc) is None:
+                self.new[moc] = self.first_page(moc, entries)
+                page = as_entry(parse_node(self.new[moc], moc))
+                above = next((e.map for e in entries if e.path == project_of_map(moc)), "")
+                topics.setdefault(above, []).append(page)
+
+    def map_change(
+        self, moc: str, entries: Sequence[Entry], told: Sequence[str], page: Entry | None
+    ) -> Change | None:
+        """The change of *moc*, which lists *entries*, topics first. *page*: its line on the map above, if it is a topic."""
+        notes = [e for e in entries if e.type != "moc"]
+        inner = map_block(moc, entries, told_block(told, {e.path: e for e in notes}))
+        head: dict[str, object] = {"updated": newest_day(notes)}
+        if page:
+            head["description"] = page.description
+        return self.change(
+            moc, inner, with_generated_block(self.new.get(moc) or new_page(moc, ""), inner), head
+        )
+
+    def index_change(self, counts: Mapping[str, int], topics: Iterable[Entry]) -> Change | None:
+        """The change of the index note."""
+        inner, drafts = index_block(counts, topics), self.drafted()
+        days = (self.graph.index.newest_day(LISTED, but=drafts), newest_day(drafts.values()))
+        head = {"updated": max(filter(None, days), default=None)}
+        return self.change("index", inner, new_page("index", inner), head)
 
     def stays(self, topic: str, entries: Sequence[Entry]) -> bool:
         """Whether *topic* has, or gets, a page: that of a project if it has notes enough, or has one and is still there."""
