@@ -12,6 +12,7 @@ number is its message's row, whether the assistant said it, and its place in the
 from __future__ import annotations
 
 import heapq
+import json
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -184,9 +185,10 @@ def find_statements(
 def spans_by_row(db: sqlite3.Connection, rows: Iterable[int]) -> dict[int, list[Span]]:
     """Message's row → its statements."""
     found: dict[int, list[Span]] = {row: [] for row in rows}
-    select = "select start, end, head from statement where id >= ? and id < ? order by id"
-    for row, spans in found.items():
-        spans += map(Span._make, db.execute(select, (row << PLACES, row + 1 << PLACES)))
+    select = f"""select said.value, start, end, head from json_each(?) said cross join statement
+        where statement.id >= said.value << {PLACES} and statement.id < said.value + 1 << {PLACES} order by said.id, statement.id"""
+    for row, *span in db.execute(select, (json.dumps([*found]),)):
+        found[row].append(Span._make(span))
     return found
 
 
