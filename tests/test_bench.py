@@ -62,6 +62,7 @@ TINY: dict[str, tuple[str, str]] = {
     "soak": ("--turns 20 --identities 2 --in-turn 3 --json", '"descriptors"'),
     "stale": ("--between 0 --cases 1 --embedder none --json", '"stale"'),
     "stability": ("--turns 4 --embedder none --json", '"hook_ms_p50"'),
+    "turn": ("--functions", "changes of file"),
     "turnwise": ("--data {data} --base {base} --sessions session_1", '"made"'),
     "vaults": ("--notes 30 --embedder none --json", "{"),
     "words": ("--data {talk} --context slice raw --texts {tmp}/texts --json", '"share"'),
