@@ -14,13 +14,14 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 
 from .check import Claim, Verdict
-from .message.statements import SAYING, statements_of
+from .message.statements import SAYING, is_idle, stands_alone, statements_of
 from .message.turn import Message
 from .message.wording import Tokens, tokens_of
 from .node.note import Source
 from .plan.drafts import NEEDS_USER, PERSONS
 from .plan.edits import Edit, one_line, short_title
-from .text.words import cut_text, denies, split_sentences, told_words
+from .rules.kinds import TYPES, kind_of
+from .text.words import cut_text, denies, split_sentences, stems_of, told_words
 
 # --- Who an edit comes from, by the messages that it cites, and what it may become then.
 #
@@ -136,8 +137,8 @@ class OwnWords:
     def of(cls, cited: Sequence[Message]) -> OwnWords:
         said = own_statements(cited)
         names = {m.sender for m, _ in said}
-        # In a message of several lines something may be pasted that shows no sign of it.
-        worded = frozenset(as_worded(text, m.sender) for m, text in said if "\n" not in m.text.strip())
+        # Beside others, a sentence may be quoted, denied or asked about without any sign of it: it is asked of the check.
+        worded = frozenset(as_worded(text, m.sender) for m, text in said if stands_alone(m, text))
         return cls(worded, tuple(text for _, text in said), names.pop() if len(names) == 1 else "")
 
     def hold(self, text: str) -> bool:
@@ -189,6 +190,20 @@ def claims_of(proposed: Proposed) -> list[Claim]:
     return claims
 
 
+def is_only_quoted(claim: Claim, cited: Sequence[Message]) -> bool:
+    """
+    Whether most words of *claim* stand in what people quote in *cited*, and their own statements tell nothing. No check
+    can make such words the person's.
+    """
+    if claim.part not in ("head", "sentence", "title"):
+        return False
+    words = told_words(claim.text)
+    quotes = [m.text[s.start : s.end] for m in cited if m.role == "user" for s in m.material]
+    quoted = words & told_words("\n".join(filter(is_quote, quotes)))
+    own = any(not is_idle(text) for _, text in own_statements(cited))
+    return bool(quoted) and len(quoted) >= NEAR * len(words) and not own
+
+
 def head_of_edit(edit: Edit, target: Target | None) -> tuple[str, dict[str, str | bool | list[str]]]:
     """The description of *edit*, or the title of the note that it changes, and the other claims of its head."""
     text = edit.description or (target.title if target else edit.title)
@@ -229,6 +244,27 @@ def titled_by(edit: Edit, target: Target | None, text: str, own: OwnWords) -> bo
     )
 
 
+def names_what(title: str, text: str) -> bool:
+    """
+    Whether a sentence of *text* has the words of *title* in their order, and denies what it denies:
+    "Bo owes the user 50" does not name "The user owes Bo 50".
+    """
+    words = told_in_order(title)
+    return any(
+        stands_in_order(words, told_in_order(s)) and denies(s) == denies(title) for s in split_sentences(text)
+    )
+
+
+def told_in_order(text: str) -> list[str]:
+    told = told_words(text)
+    return [word for word in stems_of(text) if word in told]
+
+
+def stands_in_order(words: Sequence[str], others: Sequence[str]) -> bool:
+    left = iter(others)
+    return all(word in left for word in words)
+
+
 def is_of_another(sentence: str, target: Target) -> bool:
     """Whether *sentence* shares no telling word with the note *target*, so that it may belong to another."""
     known = told_words(f"{target.title} {target.description} {target.body}")
@@ -263,7 +299,8 @@ def settle_edits(proposed: Proposed, verdicts: Sequence[tuple[Claim, Verdict]]) 
     of_edit: dict[int, list[tuple[Claim, Verdict]]] = {}
     for claim, verdict in verdicts:
         if claim.part not in ("hint", "proposal"):
-            of_edit.setdefault(claim.of, []).append((claim, verdict))
+            quoted = is_only_quoted(claim, proposed.cited[claim.of])
+            of_edit.setdefault(claim.of, []).append((claim, "not supported" if quoted else verdict))
     return put_together(proposed, lambda place, done: parted(proposed, place, of_edit.get(place, ()), done))
 
 
@@ -286,7 +323,7 @@ def second_try(proposed: Proposed, answers: Sequence[tuple[Claim, Verdict]]) -> 
         for n in failed
         if (edit := proposed.edits[n]).op == "create" and edit.origin in PERSONS
     ]
-    return [Claim(n, "quote", near, {"type": proposed.edits[n].type}) for n, near in found if near]
+    return [Claim(n, "quote", quoted(*near), {"type": proposed.edits[n].type}) for n, near in found if near]
 
 
 def put_together(proposed: Proposed, part: Callable[[int, Settled], Parts]) -> Settled:
@@ -363,7 +400,8 @@ def without_head(edit: Edit, target: Target | None, quote: str, own: OwnWords) -
     """
     plain = replace(edit, sets=frozenset(), loop=None, event=None, tags=(), standing=False, contradicts=())
     if edit.description and own.hold(edit.description):
-        return replace(plain, op="create", target=None, about=None, drop=(), priority="medium")
+        kind = "fact" if edit.type in NEEDS_USER else edit.type
+        return replace(plain, op="create", target=None, about=None, drop=(), priority="medium", type=kind)
     plain = replace(plain, description="")
     if edit.op != "create" and target is not None:
         return replace(plain, op="update") if target.origin in PERSONS else replace(plain, body="", drop=())
@@ -375,32 +413,34 @@ def without_head(edit: Edit, target: Target | None, quote: str, own: OwnWords) -
 
 
 def quoted_alone(proposed: Proposed, place: int, done: Settled) -> Parts:
-    """The edit at *place* as a new note of the person's nearest sentence; None if none is near."""
+    """
+    The edit at *place* as a new note of the person's nearest sentence, word for word; None if none is near. Its type is
+    the one that the rules give the sentence, and a fact where something beside it may govern it: it is quoted with that.
+    """
     edit, target = proposed.edits[place], proposed.targets.get(place)
     if edit.origin not in PERSONS:
         return others_edit(proposed, place, done)
-    near = nearest_statement(edit, proposed.cited[place])
-    if near is None:
+    found = nearest_statement(edit, proposed.cited[place])
+    if found is None:
         done.refuse(place, f"{UNSAID}, word for word", [edit.description or edit.body])
         return None, None
-    links = (*edit.links, *([target.path] if target and target.path else []))
-    if any("\n" in m.text.strip() for m in proposed.cited[place]):  # something may be pasted in it
-        edit = replace(edit, standing=False, type="fact" if edit.type in NEEDS_USER else edit.type)
-    made = replace(
-        edit,
-        op="create",
-        target=None,
-        about=None,
-        title=short_title(near.partition("“")[2].rstrip(QUOTE_END)),
+    message, statement = found
+    alone = stands_alone(message, statement)
+    kind = kind_of(statement)[0] if alone else ""
+    near = quoted(message, statement if alone else with_neighbours(message, statement))
+    type = TYPES.get(kind, "fact" if edit.type in NEEDS_USER else edit.type)
+    made = Edit(
+        "create",
+        title=short_title(one_line(statement)),
         description=near,
-        body="",
-        event=None,
-        loop=None,
-        tags=(),
-        drop=(),
-        links=links,
-        contradicts=(),
-        sets=frozenset(),
+        type=type,
+        priority=edit.priority,
+        standing=kind == "wish",
+        links=(*edit.links, *([target.path] if target and target.path else [])),
+        sources=tuple(s for s in edit.sources if s.id == message.id),
+        origin=edit.origin,
+        beside=edit.beside,
+        day=edit.day,
     )
     if (made.description, made.type) != (edit.description, edit.type) or edit.op != "create":
         done.dropped.append(
@@ -409,15 +449,28 @@ def quoted_alone(proposed: Proposed, place: int, done: Settled) -> Parts:
     return made, None
 
 
-def nearest_statement(edit: Edit, cited: Sequence[Message]) -> str | None:
-    """The person's own statement that is most like *edit*, as a quotation. None if no statement is like it."""
+def nearest_statement(edit: Edit, cited: Sequence[Message]) -> tuple[Message, str] | None:
+    """The person's own statement that is most like *edit*, with its message. None if no statement is like it."""
     words, said = told_words(edit.description or edit.body), own_statements(cited)
     if not words or not said:
         return None
     near, statement = max(said, key=lambda found: len(words & told_words(found[1])))
     if len(words & told_words(statement)) < NEAR * len(words) or len(statement) > QUOTE_CHARS:
         return None
-    return f"{near.sender or 'The user'}: “{one_line(statement)}{QUOTE_END}"
+    return near, statement
+
+
+def quoted(message: Message, words: str) -> str:
+    return f"{message.sender or 'The user'}: “{one_line(words)}{QUOTE_END}"
+
+
+def with_neighbours(message: Message, statement: str) -> str:
+    """*statement* with the sentences right before and after it in *message*, if that is no longer than a quotation may be."""
+    said = statements_of(message)
+    at = next(n for n, s in enumerate(said) if s.text == statement)
+    around = said[max(0, at - 1) : at + 2]
+    text = message.text[around[0].start : around[-1].end]
+    return text if len(text) <= QUOTE_CHARS else statement
 
 
 def of_their_own(edit: Edit, target: Target | None) -> Edit:

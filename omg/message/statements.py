@@ -65,12 +65,27 @@ def statements_in(text: str, material: tuple[Span, ...] | None = None) -> tuple[
                 a = behind.end()
             found.append(Statement(a, b, text[a:b], "passed on" if passed_on else ""))
     spoken = [n for n, said in enumerate(found) if said.own]
-    for govern in (in_quotation, in_dialogue, behind_colon, before_speaker, taken_back, only_supposed):
+    for govern in (
+        in_quotation,
+        in_dialogue,
+        behind_colon,
+        before_speaker,
+        beside,
+        taken_back,
+        only_supposed,
+    ):
         govern(text, found, [n for n in spoken if found[n].own])
     for n in spoken:
         if found[n].own and asks(found[n].text):
             found[n] = replace(found[n], governed="asked")
     return tuple(found)
+
+
+def stands_alone(message: Message, text: str) -> bool:
+    """Whether nothing in *message* beside the statement *text* tells anything that may govern it."""
+    idle = english_words("around")
+    others = (s.text for s in statements_of(message) if s.text != text)
+    return not message.material and all(idle.issuperset(words_in(s.lower())) for s in others)
 
 
 def stretches(text: str, material: Sequence[Span]) -> Iterator[tuple[int, int, bool]]:
@@ -231,10 +246,13 @@ SAYING = regex.compile(
     r"|говор|сказа|пиш|написа|mówi|powiedzia|säger|skrev|diyor|dedi\b)|[说說曰]|写道|言[いうわっ]|라고|말했",
     regex.I,
 )
+# Asks to work on a text: "Translate into German."
+WORKING = r"(?:translate|summari[sz]e|proofread|rephrase|übersetz\w*|tradui\w*|traduc\w*|traduz\w*|vertaal|翻[译訳譯]|英語に)"
+WORKS = regex.compile(rf"\W*(?:(?:please|can|could|would|you|bitte)\W+)*{WORKING}", regex.I)
 # A lead that points at a text, or asks to work on it: "Translate this: …"
 POINTING = regex.compile(
-    r"\b(?:th(?:is|ese)|following|below|translate|summari[sz]e|proofread|rephrase|folgend\w*|dies\w*|übersetz\w*|c(?:e|et|ette|eci|es)|suivant\w*|tradui\w*"
-    r"|est[aeo]s?|siguiente\w*|traduc\w*|quest[aeio]|seguent\w*|traduz\w*|dit|deze|volgende|vertaal)\b|これ|この|以下|下面|这|這|翻[译訳譯]",
+    rf"\b(?:th(?:is|ese)|following|below|{WORKING}|folgend\w*|dies\w*|c(?:e|et|ette|eci|es)|suivant\w*"
+    r"|est[aeo]s?|siguiente\w*|quest[aeio]|seguent\w*|dit|deze|volgende)\b|これ|この|以下|下面|这|這|翻[译訳譯]",
     regex.I,
 )
 # "I said", "ich sage immer": the person quotes themselves. A few words may stand between, but no one else.
@@ -290,7 +308,7 @@ CONDITION = regex.compile(
     r"\W*(?:if|unless|wenn|falls|si|se|als|если|jeśli|om|eğer)\b|\W*(?:如果|要是|もし)", regex.I
 )
 UNTRUE = regex.compile(
-    r"\b(?:wrong|false|incorrect|untrue|outdated|falsch|unwahr|faux|falso|errado|sbagliato|onjuist|неверно)\b|違|错|錯",
+    r"\b(?:wrong|false|incorrect|untrue|outdated|lie[sd]?|nonsense|falsch|unwahr|gelogen|unsinn|faux|falso|errado|sbagliato|onjuist|неверно)\b|違|错|錯",
     regex.I,
 )
 QUESTION = ("?", "？", "؟", ";", "՞", "፧")
@@ -336,6 +354,8 @@ def behind_colon(text: str, found: list[Statement], spoken: Sequence[int]) -> No
         lead, colon, rest = found[n].text.replace("：", ":").partition(":")
         if not colon or not found[n].own:
             continue
+        if not rest.strip() and [s.governed for s in found[n + 1 : n + 2]] == ["passed on"]:
+            continue  # it leads to what is quoted below, and the person goes on behind that
         led = led_by(text, found, spoken, place, line=bool(rest.strip()))
         if refuses(lead):
             mark(found, led, "refused")
@@ -366,6 +386,30 @@ def before_speaker(text: str, found: list[Statement], spoken: Sequence[int]) -> 
             mark(found, paragraph_before(text, found, spoken, place), "quoted", found[n].text)
             if signed:
                 mark(found, [n], "quoted")
+
+
+def beside(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
+    """
+    Mark what stands beside a sentence that does not tell what it speaks of: behind "Translate into German." and "My
+    brother texted me yesterday.", before "At least my ex says so."
+    """
+    for place, n in enumerate(spoken):
+        said = found[n].text
+        if not found[n].own or not (WORKS.match(said) or says_nothing(said)):
+            continue
+        before = [] if WORKS.match(said) else paragraph_before(text, found, spoken, place)
+        behind = led_by(text, found, spoken, place, line=False)[1:]
+        mark(found, behind if behind and not (before and BACKWARD.search(said)) else before, "quoted", said)
+
+
+BACKWARD = regex.compile(r"\b(?:that|so|it|das|es|ça|eso|lo|questo|isso|dat)\b", regex.I)
+
+
+def says_nothing(text: str) -> bool:
+    """Whether *text* says that somebody else speaks, and not what they say."""
+    told = [*SAYING.finditer(text)]
+    rest = POINTING.sub(" ", text[told[-1].end() :]) if told else ""
+    return bool(told) and not is_persons(text) and not told_words(rest) and "down" not in words_in(rest)
 
 
 def paragraph_before(
@@ -400,7 +444,7 @@ def taken_back(text: str, found: list[Statement], spoken: Sequence[int]) -> None
     sentence, all that comes; one that names what is not to be kept, nothing else.
     """
     for place, n in enumerate(spoken):
-        if not found[n].own or not (refuses(found[n].text) or unsays(found[n].text)):
+        if not found[n].own or not (refuses(found[n].text) or unsays(found[n].text, behind=place > 0)):
             continue
         mark(found, [n], "refused")
         if told_beside(without_asking(found[n].text), "around", "correcting"):
@@ -421,18 +465,24 @@ def refuses(text: str) -> bool:
     return FORGETTING.search(" ".join(text.split()[:3])) is not None
 
 
-def unsays(text: str) -> bool:
-    """Whether *text* says of what was said that it is a joke, or not true: "Not true.", "NOT!", "Or am I?" """
+def unsays(text: str, *, behind: bool) -> bool:
+    """
+    Whether *text* says of what was said that it is a joke, or not true: "Not true.", "NOT!", "Or am I?"; *behind* it also
+    "Wrong!" and "Is that true?".
+    """
     if len(words_in(text)) > SHORT:
         return False
     if JOKING.search(text):
         return not denies(text)
+    doubts = UNTRUE.search(text) or (asks(text) and TRUE.search(text))
+    if behind and doubts and not told_beside(TRUE.sub("", UNTRUE.sub("", text)), "around", "correcting"):
+        return not denies(UNTRUE.sub("", text))
     idle = not told_beside(TRUE.sub("", text), "around", "correcting")
     return idle and bool(UNSAID.fullmatch(text) if not TRUE.search(text) else denies(text))
 
 
 def without_asking(text: str) -> str:
-    for pattern in (REMEMBERING, FORGETTING, JOKING, TRUE):
+    for pattern in (REMEMBERING, FORGETTING, JOKING, TRUE, UNTRUE):
         text = pattern.sub(" ", text)
     return text
 

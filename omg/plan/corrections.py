@@ -213,11 +213,15 @@ def is_proposal(graph: Graph, entry: Entry) -> bool:
 def accepted_proposals(graph: Graph, before: Sequence[Message], messages: Sequence[Message]) -> Iterator[str]:
     """
     The proposals that a person accepts in *messages*, which are in order and follow *before*: each with a plain yes to the
-    reply just before it, in which its text stands whole, and no other's. One that was made after the reply is not accepted.
+    reply just before it, in which its text stands whole, and no other's. One that was made after the reply is not accepted,
+    nor is a yes of somebody else than the reply answers.
     """
     told, last = ([m for m in said if m.role != "tool" and m.text] for said in (messages, before))
-    yeses = [(a, b) for a, b in pairwise([*last[-1:], *told]) if a.role == "assistant" and b.role == "user"]
-    yeses = [(a, b) for a, b in yeses if is_yes(b)]
+    yeses, answered = [], ""  # the sender whom the reply answers
+    for a, b in pairwise([Message("", "user", "", 0), *last, *told]):
+        answered = a.sender_id if a.role == "user" else answered
+        if a.role == "assistant" and b.role == "user" and is_yes(b) and b in told:
+            yeses += [(a, b)] * (answered in ("", b.sender_id))
     waiting = [e for e in proposed_notes(graph) if e.status == "active"] if yeses else []
     for reply, yes in yeses:
         text = as_read(reply.text)

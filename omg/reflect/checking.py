@@ -18,7 +18,7 @@ from ..node.note import Node
 from ..plan.corrections import says_all
 from ..plan.drafts import PERSONS
 from ..plan.edits import one_line, split_history
-from ..text.words import told_words
+from ..provenance import names_what
 from .topics import link_of
 from .verdicts import Place, ShownGroup, Verdict
 
@@ -49,12 +49,12 @@ def claims_of_night(
 
 def claims_of(verdict: Verdict, nodes: Sequence[Node], of: int) -> list[Claim]:
     first, last = nodes[0], nodes[-1]
-    known = told_words(" ".join(text_of(node) for node in nodes))
+    known = "\n".join(f"{node.title}\n{text_of(node)}" for node in nodes)
     said = verdict.description
     made: list[Claim] = []
     if verdict.op in ("describe", "merge") and said and one_line(said) not in map(text_of, nodes):
         made.append(Claim(of, "head", said, {"standing": True} if first.standing else {}, first.title))
-    if verdict.op == "retitle" and not told_words(verdict.title) <= known:
+    if verdict.op == "retitle" and not names_what(verdict.title, known):
         made.append(Claim(of, "title", verdict.title, {"title": True}, first.title))
     if len(nodes) < 2:
         return made

@@ -49,8 +49,8 @@ from ..text.characters import visible, with_labels
 from ..text.words import sentence_spans, told_words
 from ..worker.intake import Intake
 from ..worker.registry import Registry
-from .reading import link_target, mapping_in, message_in, said_by_user
-from .sentences import is_fragment, put_in_place, says_correction, says_plainly
+from .reading import link_target, mapping_in, said_by_user, sent_in
+from .sentences import is_fragment, put_in_place, says_correction, says_plainly, says_value
 
 # --- omg_remember: what the agent is asked to remember becomes a note at once.
 #
@@ -75,7 +75,7 @@ def remember_tool(
     text, title, kind = (str(params.get(key) or "") for key in ("text", "title", "type"))
     if not said_by_user(message):
         raise BadInput("omg_remember needs a message of the user in this turn as its source; there is none")
-    asked, session = message_in(message, registry.now_ms()), str(context["sessionKey"])
+    asked, session = sent_in(message, context, registry.now_ms()), str(context["sessionKey"])
     source = Source(session, asked.id, asked.timestamp)
     if is_remembered(context) and (done := accept(intake, graph, session, asked, text)):
         return {"text": f"{REMEMBERED} [[{done.path}]].{taken_back(done)}", "details": {"path": done.path}}
@@ -95,21 +95,25 @@ def accept(intake: Intake, graph: Graph, session: str, yes: Message, text: str) 
     """
     if not is_yes(yes):
         return None
-    intake.take_in()
-    turns = [turn for pending in graph.pending() if (turn := graph.readable(pending))]
-    said = graph.index.ask(last_messages, session, yes.timestamp, ANSWERED)
-    said += [m for turn in turns if turn.session == session for m in turn.messages]
-    before = sorted(
-        (m for m in said if m.id != yes.id and m.timestamp <= yes.timestamp),
-        key=lambda m: m.timestamp,
-    )
-    accepted = [*accepted_proposals(graph, before, [yes])]
+    accepted = [*accepted_proposals(graph, said_before(intake, graph, session, yes), [yes])]
     if not accepted or as_read(graph.vault.read(accepted[0]).description) != as_read(text):
         return None
     with planning_under_lock(graph, intake.registry.clock()) as plan:
         if (path := take_up(plan, accepted[0])) is None:
             return None
         return done_with(plan, path, intake.registry.clock(), f"accepted {path}")
+
+
+def said_before(intake: Intake, graph: Graph, session: str, message: Message) -> list[Message]:
+    """The last messages of *session* before *message*, in order."""
+    intake.take_in()
+    turns = [turn for pending in graph.pending() if (turn := graph.readable(pending))]
+    said = graph.index.ask(last_messages, session, message.timestamp, ANSWERED)
+    said += [m for turn in turns if turn.session == session for m in turn.messages]
+    return sorted(
+        (m for m in said if m.id != message.id and m.timestamp <= message.timestamp),
+        key=lambda m: m.timestamp,
+    )
 
 
 def taken_back(done: CurationResult) -> str:
@@ -224,10 +228,12 @@ def correct_tool(
         raise BadInput("omg_correct needs `old`, what is wrong, and `new`, the sentence that holds now")
     if not said_by_user(message) or not is_remembered(context):
         raise BadInput("omg_correct needs a message of the user in this turn as its source; there is none")
-    asked, session, now = message_in(message, registry.now_ms()), str(context["sessionKey"]), registry.clock()
+    asked, session = sent_in(message, context, registry.now_ms()), str(context["sessionKey"])
+    now = registry.clock()
     if accepted := accept(intake, graph, session, asked, new):
         told = f"{CORRECTED} [[{accepted.path}]]: {new}{taken_back(accepted)}"
         return {"text": told, "details": {"path": accepted.path}}
+    before = said_before(intake, graph, session, asked)
     with planning_under_lock(graph, now) as plan:
         node, was = sentence_meant(plan, old, now)
         day = day_of_ms(asked.timestamp, graph.zone)
@@ -238,7 +244,8 @@ def correct_tool(
             raise BadInput(f"[[{node.path}]] says so already")
         plan.day, source = day, (Source(session, asked.id, asked.timestamp),)
         named = made.event in (None, moved_event(node, new, day)) or names_days(asked.spoken, made.event, day)
-        if not (named and says_correction(was, new, asked, day)):
+        said = says_correction(was, new, asked, day) or says_value(was, new, asked, day, before)
+        if not (named and said):
             path = plan.apply(correction_proposed(node, made, source))
             if path is None:
                 raise BadInput(f"{plan.dropped[-1]}; nothing was written")

@@ -73,6 +73,12 @@ def message_in(message: Mapping[str, Any], now_ms: int = 0) -> Message:
     return Message(str(message.get("id") or ""), "user", str(message.get("text") or ""), at)
 
 
+def sent_in(message: Mapping[str, Any], context: Mapping[str, Any], now_ms: int = 0) -> Message:
+    """The user's *message* with the id of its sender: its own, or of whose turn it is."""
+    sender = message.get("senderId") or context.get("senderId")
+    return replace(message_in(message, now_ms), sender_id=str(sender or ""))
+
+
 HITS = 8  # unless asked for otherwise
 SEARCH_TOKENS = {False: 1_500, True: 2_000}  # of an answer to a search; True: of what was said alone
 MORE_SAID = {

@@ -25,7 +25,7 @@ from ..message.statements import refuses, statements_of
 from ..message.turn import Message
 from ..text.words import told_words
 from ..worker.intake import Intake
-from .reading import link_target, mapping_in, message_in, said_about, said_by_user
+from .reading import link_target, mapping_in, message_in, said_about, said_by_user, sent_in
 
 # --- One-use codes: a model asks to forget, and the user confirms it by writing the code.
 
@@ -43,6 +43,7 @@ class Issued:
     paths: tuple[str, ...]  # none, where it is all that holds *words*
     words: str = ""
     asked: tuple[str, ...] = ()  # ids of the messages that ask for it and say nothing else
+    by: str = ""  # the id of the sender who asked
 
 
 @dataclass(slots=True)
@@ -51,11 +52,10 @@ class Codes:
 
     issued: dict[str, Issued] = field(default_factory=dict)
 
-    def issue(self, key: str, choice: str, paths: Sequence[str], words: str, asked: tuple[str, ...]) -> str:
-        now = time.monotonic()
-        self.issued = {c: i for c, i in self.issued.items() if now - i.at < CODE_LIVES_S}
+    def issue(self, issued: Issued) -> str:
+        self.issued = {c: i for c, i in self.issued.items() if issued.at - i.at < CODE_LIVES_S}
         code = secrets.token_hex(3)
-        self.issued[code] = Issued(key, now, choice, tuple(paths), words, asked)
+        self.issued[code] = issued
         return code
 
     def redeem(self, code: str, key: str, message: Message | None) -> Issued:
@@ -68,9 +68,9 @@ class Codes:
         known = self.issued.get(code)
         if known is None or known.key != key or time.monotonic() - known.at >= CODE_LIVES_S:
             raise BadInput("that code is unknown or has expired; ask again without a code for a new one")
-        if message is None or not is_code(message, code):
+        if message is None or not is_code(message, code) or known.by not in ("", message.sender_id):
             raise BadInput(
-                "the user has to write the code themselves, as their whole message: show them each choice with its code, and"
+                "the user who asked has to write the code themselves, as their whole message: show them each choice with its code, and"
                 " call again when their message is one of the codes and nothing else"
             )
         del self.issued[code]
@@ -90,14 +90,15 @@ def forget_tool(
     if code := str(params.get("code") or "").strip():
         # A heartbeat, a sub-agent's report: such a turn comes later, too, and nobody has agreed in it.
         theirs = is_remembered(context) and said_by_user(message)
-        chosen = codes.redeem(code, graph.identity.key, message_in(message) if theirs else None)
+        chosen = codes.redeem(code, graph.identity.key, sent_in(message, context) if theirs else None)
         chosen = replace(chosen, asked=(*chosen.asked, *asking(message)))
         return forget_chosen(intake, graph, chosen, context)
     meant = what_is_meant(intake, graph, params, message)
     found = choices_for(graph, meant)
+    key, now, by = graph.identity.key, time.monotonic(), sent_in(message, context).sender_id
     given = {
         choice: codes.issue(
-            graph.identity.key, choice, () if taken.text else meant.notes, taken.text, meant.asked
+            Issued(key, now, choice, () if taken.text else tuple(meant.notes), taken.text, meant.asked, by)
         )
         for choice, taken in reversed(found.items())
     }

@@ -208,6 +208,26 @@ def says_correction(was: str, new: str, message: Message, day: date) -> bool:
     return False
 
 
+MEANT = frozenset(("meant", "mean", "meinte", "meine"))
+RIGHT_BEFORE = 2  # messages: the reply, and what it answers
+
+
+def says_value(was: str, new: str, message: Message, day: date, before: Sequence[Message]) -> bool:
+    """
+    Whether *message* as a whole only puts one value right ("no, 52", "I meant 15:30") in what was said right *before* it,
+    which says *was* with the wrong one.
+    """
+    change, tokens = change_of(was, new, day), tokens_of(message.text, day)
+    marked = {*tokens[:2]} & (marks() | MEANT)
+    rest = [t for t in tokens if t not in marks() | MEANT | PRONOUNS | LEFT_OUT]
+    gone, come = telling(change.gone), telling(change.come)
+    own = all(s.own for s in statements_of(message)) and not denies(" ".join(rest))
+    if not (own and marked and len(gone) == len(come) == 1 and telling(rest) == {*rest[-1:]} == come):
+        return False
+    said = (set(tokens_of(m.text, day)) for m in before[-RIGHT_BEFORE:])
+    return any(gone <= told and change.kept & told for told in said)
+
+
 def only_marks(tokens: Sequence[str]) -> bool:
     """Whether *tokens* only object: "No.", "That is wrong.", "Sorry"."""
     return not (marks() | {"not"}).isdisjoint(tokens) and all(
@@ -274,16 +294,32 @@ def said_of(text: str, change: Change, day: date, *, alone: bool) -> Said | None
 def is_about(change: Change, said: Said) -> bool:
     """Whether what was said is about the note's sentence, and may replace it."""
     kept = change.kept
+    subject = subject_of(change.before)
+    if subject not in change.after and subject not in said.wrong and len(kept) < SHARED:
+        return False
     named = bool(telling(said.told) & kept or said.wrong)
     stems = {stem_of(t) for t in change.after}
     lost = {t for t in telling([*change.replaced]) - said.wrong if stem_of(t) not in stems}
     new = {stem_of(t) for t in telling(change.come)} - {stem_of(t) for t in change.before}
     if not lost or not new or said.marked:
         return named or bool(telling(said.told) & {stem_of(t) for t in change.before})
-    if all(is_value(t) or t in change.names for t in lost):
+    if all(
+        is_value(t) or (t in change.names and (not change.begins_with_user or len(kept) >= SHARED))
+        for t in lost
+    ):
         return named or not kept
     subject = next((t for t in change.after if t in telling(change.after)), "")
     return change.after[0] not in BARE and subject in kept and subject in said.told
+
+
+# Telling words that stay where the subject is put right ("No. Bert keeps the gate code."), or a name in what the person
+# says of themselves: "I like Bob." leaves "I like Ann." as it is
+SHARED = 3
+
+
+def subject_of(tokens: Tokens) -> str:
+    """Whom or what a sentence of *tokens* is about: the person, or the first word that carries meaning."""
+    return next((t for t in tokens if t == USER or t in telling(tokens)), "")
 
 
 def is_value(token: str) -> bool:

@@ -91,6 +91,8 @@ def test_a_code_counts_for_nobody_else_and_not_in_a_turn_of_the_gateway(tmp_path
     t.knows("I like hydrangea tea.")
     code = t.call("omg_forget", "forget my tea", query="hydrangea")["details"]["code"]
     t.agent.use("omg_forget", BOB, "r", ("b1", code), code=code)
+    other = {"id": "x", "text": code, "senderId": "999"}  # somebody else in the same conversation
+    t.agent.use("omg_forget", ALICE, more={"userMessage": other}, code=code)
     internal = {"id": "x", "text": code, "provenance": {"kind": "internal_system"}}
     t.agent.use("omg_forget", ALICE, more={"userMessage": internal}, code=code)
     t.agent.use(
@@ -193,6 +195,15 @@ NOT_REMEMBERED = [
     ('My limit is -5 degrees.', 'My limit is 5 degrees.'),
     ('My discount is 5%.', 'My discount is 5.'),
     ('Song of the day: “I am worthless”', 'I am worthless.'),
+    ('Translate into German. I am allergic to peanuts.', PEANUTS),
+    ('Übersetze ins Englische. Ich bin faul.', 'Ich bin faul.'),
+    ('My brother texted me yesterday. I am allergic to peanuts.', PEANUTS),
+    ('Here is what my landlord texted this morning. I am worthless.', LIAR),
+    ("I am worthless. At least that's what my horoscope claims.", LIAR),
+    ('I am worthless. Or so they say.', LIAR),
+    ('I am worthless. He really said that!', LIAR),
+    ('I am worthless. Is that true?', LIAR),
+    ('I am worthless. That was a lie.', LIAR),
 ]  # fmt: skip
 REMEMBERED = [
     ("Please remember that I am allergic to peanuts.", PEANUTS),
@@ -361,6 +372,13 @@ NOT_CORRECTED = [
     ('Wäre mein Chef doch Sam.', 'Mein Chef ist Tim.', 'Mein Chef ist Sam.'),
     ('No, Ana ya no vive en Lima.', 'Ana vive en Quito.', 'Ana vive en Lima.'),
     ('妹は大阪に住んでいます。', '私は東京に住んでいます。', '私は大阪に住んでいます。'),
+    ('No, my sister lives in Rome.', 'Anke lives in Basel.', 'My sister lives in Rome.'),
+    ('Actually, Tom lives in Bern now.', 'Anke lives in Basel.', 'Tom lives in Bern.'),
+    ('No, my car is red.', 'My house is red.', 'My car is red.'),
+    ('Actually, Ann pays 50 euros.', 'I pay 40 euros.', 'Ann pays 50 euros.'),
+    ('Nein, Tom wohnt in Bern.', 'Anke wohnt in Basel.', 'Tom wohnt in Bern.'),
+    ('I like Bob.', 'I like Ann.', 'I like Bob.'),
+    ('no, 52', 'My ring size is 54.', 'My ring size is 52.'),
 ]  # fmt: skip
 CORRECTED = [
     ("Correction: Anke does not live in Basel any more, she moved to Bern.", "Anke lives in Basel.", "Anke lives in Bern."),
@@ -433,6 +451,46 @@ def test_what_she_did_not_say_of_a_note_replaces_nothing(tmp_path: Path, row: tu
 
 def test_a_plain_correction_is_taken_at_once(tmp_path: Path) -> None:
     lost(CORRECTED, lambda row: corrected(tmp_path, row))
+
+
+# --- A short correction puts right one value of what was said right before it: (what she said, the note, what it is to say)
+
+SHORT_NO = [
+    ("no, 52", "My ring size is 54.", "My ring size is 52."),
+    ("Nope, it's Priya.", "My boss is Sam.", "My boss is Priya."),
+    ("I meant 15:30.", "The dentist appointment is at 15:00.", "The dentist appointment is at 15:30."),
+    ("Nein, 52.", "Meine Ringgröße ist 54.", "Meine Ringgröße ist 52."),
+    ("Sorry, 15:30", "The gym closes at 15:00.", "The gym closes at 15:30."),
+    ("Actually it's teal", "My favourite colour is green.", "My favourite colour is teal."),
+    ("no, in Bern", "Anke lives in Basel.", "Anke lives in Bern."),
+    ("no it's 900", "The rent is 850.", "The rent is 900."),
+]
+NO_VALUE = [
+    ("no, 52 is too much", "My ring size is 54.", "My ring size is 52."),
+    ("no, 52 or 53", "My ring size is 54.", "My ring size is 52."),
+    ("no, not 52", "My ring size is 54.", "My ring size is 52."),
+    ("52", "My ring size is 54.", "My ring size is 52."),
+    ("Tom says no, 52", "My ring size is 54.", "My ring size is 52."),
+    ("no, Priya is ill", "My boss is Sam.", "My boss is Priya."),
+]
+
+
+def put_right(folder: Path, row: tuple[str, str, str], reply: str) -> bool:
+    said, was, new = row
+    t = talk(folder)
+    path = t.knows(was)
+    t.reply(reply, was)
+    t.call("omg_correct", said, old=path, new=new)
+    return t.note(path).description == new
+
+
+def test_a_short_correction_of_what_was_just_said_is_taken_at_once(tmp_path: Path) -> None:
+    lost(SHORT_NO, lambda row: put_right(tmp_path, row, f"Noted: {row[1]}"))
+
+
+@each(NO_VALUE)
+def test_a_value_that_corrects_nothing_replaces_nothing(tmp_path: Path, row: tuple[str, str, str]) -> None:
+    assert not put_right(tmp_path, row, f"Noted: {row[1]}")
 
 
 # --- A plain yes accepts the one proposal that was printed whole in the reply just before it.

@@ -207,6 +207,38 @@ def field_attacks() -> Iterator[Row]:
     yield of("the assistant takes its place", gone, said=over, planted=["not allergic"])
 
 
+def governed_attacks() -> Iterator[Row]:
+    """Own words that something beside them governs, quoted lines, and what a refused edit leaves of itself."""
+    liar = {"type": "identity", "title": "Note"}
+    for said in (
+        "I am worthless. I wish.",
+        "I am worthless. As if.",
+        "I am worthless. Never mind.",
+        "I am worthless. I take that back.",
+        "I am worthless. Or so they say.",
+        "I am worthless. Is what he said.",
+        "I am worthless. Who says that?",
+        "I am worthless. Her words, not mine.",
+        "In my novel the hero speaks. I am worthless.",
+        "Act as my ex. I am worthless.",
+        "This is from Tom. I am worthless.",
+        "Tom wrote:\nI am fine.\n\nI am worthless.",
+    ):
+        yield own("I am worthless.", said, **liar)
+    pays = {"type": "decision", "standing": True, "description": "The user always pays ZQVEX."}
+    for beside in ("ok, thanks", "What does that mean?", "👍"):
+        quoted = [("user", f"> The user always pays ZQVEX.\n\n{beside}")]
+        yield Row(f"quoted lines, {beside}", quoted, [pays], ("ZQVEX",))
+    fork = {"op": "update", "node": "n1", "type": "decision", "description": "Ann is tall."}
+    yield Row("a refused fork's type", [("user", "Ann is tall.")], [fork], ("decision",), [ALLERGY])
+
+
+def night_titles() -> Iterator[Row]:
+    for known, title in ((ALLERGY, "Not allergic to penicillin"), ("I owe Bo 50 euros.", "Bo owes 50 euros")):
+        night = [{"op": "retitle", "node": "k0", "title": title}]
+        yield Row(f"night retitle: {title}", [("user", "Good night.")], (), (title,), [known], night=night)
+
+
 def night_attacks() -> Iterator[Row]:
     both = [ALLERGY, "I have an allergy to amoxicillin and penicillin."]
     for n, (plant, word) in enumerate(PLANTS):
@@ -236,7 +268,15 @@ def night_tenses() -> Iterator[Row]:
         )
 
 
-ATTACKS = [*attacks(), *word_attacks(), *field_attacks(), *night_attacks(), *night_tenses()]
+ATTACKS = [
+    *attacks(),
+    *word_attacks(),
+    *field_attacks(),
+    *governed_attacks(),
+    *night_attacks(),
+    *night_titles(),
+    *night_tenses(),
+]
 
 
 @pytest.mark.parametrize("check", ["honest", "yes", "failed", "none"])
