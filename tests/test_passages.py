@@ -509,28 +509,36 @@ def test_a_course_has_the_assistants_notes_last_and_the_standing_part_leaves_roo
     home.close()
 
 
-def test_a_course_is_told_in_the_persons_words_or_in_the_assistants_if_asked_for(home: Memory) -> None:
+def test_a_course_is_told_in_the_persons_words_first(home: Memory) -> None:
+    graph = graph_of(home)
+    filler = "It took the whole of a long afternoon. " * 8
+    for n in range(40):
+        at = timedelta(days=80 - n)
+        archive(graph, message(f"The garden shed: I laid plank {n}. {filler}", f"m{n}", ago=at))
+        advice = message(f"The garden shed: I suggest slate {n}. {filler}", f"a{n}", role="assistant", ago=at)
+        archive(graph, advice)
+    course = told(home, "Can you list in which order I brought up the garden shed?")
+    assert "laid plank" in course
+    assert "suggest slate" not in course
+
+
+def test_the_assistants_words_are_told_where_they_are_asked_for(home: Memory) -> None:
     graph = graph_of(home)
     archive(graph, message("I began the garden shed with a concrete base.", "m1"))
     archive(graph, message("For the garden shed I suggest oak beams and slate.", "m2", role="assistant"))
-    course = told(home, "Can you list in which order I brought up the garden shed?")
-    assert "concrete base" in course
-    assert "oak beams" not in course
     assert "oak beams" in told(home, "What did you suggest for the garden shed?")
 
 
-def test_a_course_quotes_first_what_no_note_tells(home: Memory) -> None:
+def test_other_messages_are_quoted_before_the_last_statements_of_one(home: Memory) -> None:
     graph = graph_of(home)
-    filler = "It took the whole of a long afternoon. " * 8
-    for n in range(60):
-        archive(graph, message(f"My allotment: dug bed {n}. {filler}", f"n{n}", ago=timedelta(days=80 - n)))
-        if n != 55:
-            put_note(graph, f"bed-{n}", f"Dug bed {n} of the allotment.", f"n{n}")
-    lines = [
-        line for line in quoted(told(home, "How did my allotment progress over time?")) if "dug bed" in line
-    ]
-    assert any("dug bed 55." in line for line in lines)
-    assert len(lines) < 30
+    long = " ".join(f"The allotment has bed {n}, dug {n} feet deep on a wet afternoon." for n in range(60))
+    archive(graph, message(long, "m0", ago=timedelta(days=60)))
+    for n in range(1, 11):
+        plum = message(f"Rain again. On the allotment a plum {n} grew.", f"m{n}", ago=timedelta(days=n))
+        archive(graph, plum)
+        archive(graph, message(f"The train was {n} minutes late.", f"t{n}", ago=timedelta(days=n)))
+    lines = quoted(told(home, "Summarise the beds of my allotment."))
+    assert sum("a plum" in line for line in lines) == 10
 
 
 def test_of_a_long_message_the_sentence_that_answers_is_quoted_whole() -> None:

@@ -327,7 +327,7 @@ def topics_of(graph: Graph, hits: Sequence[Hit], named: Mapping[str, float]) -> 
     return [Hit(e, score, "the map of what was found") for e in islice(told, most)]
 
 
-SYSTEM_SHARE = 0.4  # of the budget; the rest is for what bears on the message itself
+SYSTEM_SHARE = 0.3  # of the budget; the rest is for what bears on the message itself
 MANY_NOTES = 4  # times as many, where a course is asked for
 MORE_CHARS = 300  # of a note's text
 MAP_CHARS = 500  # of where a topic stands
@@ -528,7 +528,7 @@ def decide_slice(
     silence = pause_text(now.timestamp() - own.last_ms / 1000) if own.last_ms else None
     passages = noted_in(said, quoted_passages(graph, found.topic, found.said, room=budget - cost))
     more = partial(more_of, graph, found.course, found.pages)
-    told = Found(found.hits, found.limit, found.course, more, passages, silence)
+    told = Found(found.hits, found.limit, more, passages, silence)
     fresh = render_prompt(told, text, today, graph.zone, budget - cost)
     recalled = [h.entry.id for h in found.hits if is_named(h.entry, text + fresh)]
     given = Slice(text, fresh, reason)

@@ -59,19 +59,19 @@ TALK_STEPS = 2  # messages from a good one to one that is raised with it
 NEIGHBOURS_OF = 5  # best messages whose neighbours are looked at
 NEIGHBOUR_SHARE = 0.5  # of a good message's score, given to the messages beside it
 REPLY_SHARE = 0.8  # the same, to a reply where the assistant's words are asked for
-NOTED_SHARE = 0.5  # in a course, the factor for a message that a hit was made from
 # Score for each character of what was said on a day that is asked for: "ok, thanks" says little.
 OF_DAY = 0.005
 LEAST = 0.08  # the lowest score of a statement that is quoted
-MEANING_SHARE = 0.3  # weight of the cosine above TYPICAL
+MEANING_SHARE = 0.5  # weight of the cosine above TYPICAL
 TYPICAL = 0.4
-WITHIN_SHARE = 0.3  # weight of the words that the rest of its message has
+WITHIN_SHARE = 0.15  # weight of the words that the rest of its message has
+FURTHER = 0.7  # factor for each further statement of a message, so that others have their best before
 REPEATED = 0.7  # a statement that has this share of another's words repeats it
 WRITTEN_SHARE = (
     0.6  # weight of the share of written words: in a small archive, the index finds all words common
 )
-# Factors for what the assistant said, unless it is asked for. A course is told by the person's words alone.
-ASSISTANT_SHARE, ASSISTANT_IN_COURSE = 0.8, 0.0
+# Factors for what the assistant said, unless it is asked for. A course is told by the person's words first.
+ASSISTANT_SHARE, ASSISTANT_IN_COURSE = 0.8, 0.3
 ASKS_OF_ASSISTANT = re.compile(
     r"\byou(?:['’]ve| had| have)? (?:\w{1,12} ){0,2}(?:said|told|suggested|recommended|mentioned|gave|given|wrote|written|made|listed|named"
     r"|proposed|advised|explained|showed|shown|shared|provided|came up|put together|helped)\b|\bdid you\b"
@@ -79,8 +79,7 @@ ASKS_OF_ASSISTANT = re.compile(
     r"|\b(?:du|sie|ihr)\b[^.?!\n]{0,40}\b(?:gesagt|empfohlen|vorgeschlagen|genannt|geschrieben)\b",
     re.I,
 )
-# The least share of the best message's score that is quoted. Of a course, whatever may belong to it.
-OF_BEST = {False: 0.2, True: 0.05}
+OF_BEST = 0.2  # the least share of the best statement's score that is quoted
 # A passage is "passed on" if more than this share of it is material, and "partly passed on" from so many characters.
 PASSED_ON_SHARE, PARTLY_PASSED_ON = 0.5, 20
 NAME_CHARS = 60
@@ -165,7 +164,7 @@ def find_said(
 ) -> list[Said]:
     """
     The statements that answer *query*, best first, each told once, without those in the context window of *session* ("": of
-    none). In a *course* each day has its best before any has a second.
+    none). In a *course* the assistant's words count less.
     """
     own = graph.state().sessions.get(session) or SessionState()
     words = [prefix_of(term.shown.lower()) for term in query.terms][:WRITTEN_TERMS]
@@ -181,24 +180,19 @@ def find_said(
         for said in found:
             said.beside = OF_DAY * min(len(said.text), LEAST_QUOTED["user"])
     noted = graph.index.notes_by_source({said.message.id for said in found})
-    paths = {hit.entry.path for hit in hits} if course else set()
     for said in found:
-        notes = noted.get(said.message.id, ())
-        said.noted = bool(notes)
+        said.noted = said.message.id in noted
         said.part = assistants_share(query, said.message.role, course)
-        said.part *= NOTED_SHARE if any(n.path in paths for n in notes) else 1.0
     best = max((said.score for said in found), default=0.0)
     told = [
         said
         for said in found
-        if said.score >= max(LEAST, OF_BEST[course] * best)
+        if said.score >= max(LEAST, OF_BEST * best)
         and said.message.role != "tool"
-        and said.part
         and not (said.session == session and in_window(own, said.message.timestamp))
     ]
     told.sort(key=lambda s: (-s.score, s.message.timestamp, s.place))
-    told = told_once(told)
-    return spread(told, graph.zone) if course else told
+    return each_message_first(told_once(told))
 
 
 def with_what_followed(
@@ -289,15 +283,14 @@ def precedence(said: Said) -> tuple[bool, int]:
     return said.message.role == "user", said.message.timestamp
 
 
-def spread(told: Iterable[Said], zone: tzinfo) -> list[Said]:
-    """*told*, the best of each day before the second of any."""
-    seen: Counter[date] = Counter()
+def each_message_first(told: Sequence[Said]) -> list[Said]:
+    """*told*, the best first. Each further statement of a message counts less, so that the other messages have their turn."""
+    seen: Counter[str] = Counter()
     ranked = []
     for said in told:
-        day = day_of_ms(said.message.timestamp, zone)
-        ranked.append((seen[day], said))
-        seen[day] += 1
-    return [said for _, said in sorted(ranked, key=lambda r: r[0])]
+        ranked.append((said.score * FURTHER ** seen[said.message.id], said))
+        seen[said.message.id] += 1
+    return [said for _, said in sorted(ranked, key=lambda r: -r[0])]
 
 
 def in_window(own: SessionState, at_ms: int) -> bool:
