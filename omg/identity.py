@@ -128,15 +128,17 @@ def person_label(people: dict[str, list[str]], group: str, name: str, sender_id:
     def hashed(text: str) -> str:
         return hashlib.sha256(f"{group} {text}".encode("utf-8", "replace")).hexdigest()[:16]
 
-    first, space, rest = " ".join(name.split()).partition(" ")
-    if not first or not sender_id:
+    shown = " ".join(name.split())
+    found = re.search(r"[^\W\d_][\w.'-]*", shown)  # "Ann" of "Ann; Bob", as the rules call them
+    if not found or not sender_id:
         return name
+    first, rest = found[0], shown[found.end() :]
     bare = re.sub(r"-\d+$", "", first)  # "Ann-2" may be nobody's own name
     senders = people.setdefault(hashed(plain_form(bare).casefold()), [])
     if (sender := hashed(sender_id)) not in senders:
         senders.append(sender)
     number = senders.index(sender) + 1
-    return name if number == 1 and first == bare else f"{bare}-{number}{space}{rest}"
+    return name if number == 1 and first == bare else f"{shown[: found.start()]}{bare}-{number}{rest}"
 
 
 def speaker_decides(session_key: str) -> bool:

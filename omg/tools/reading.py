@@ -48,6 +48,7 @@ from ..provenance import origin_mark
 from ..text.characters import visible, with_labels
 from ..text.tokens import clip_text, count_tokens
 from ..text.words import cut_text, written_words
+from ..worker.intake import arrived
 from ..worker.registry import Registry
 
 # --- Lenient readers for what a gateway sends with a call. None of them raises.
@@ -68,9 +69,10 @@ def said_by_user(message: Mapping[str, Any]) -> bool:
 
 
 def message_in(message: Mapping[str, Any], now_ms: int = 0) -> Message:
-    """The user's *message* as the hooks hand it over; *now_ms*: its time where it has none."""
+    """The user's *message* as the hooks hand it over; *now_ms*: its time where it has none, or one that has not come."""
     at = to_epoch_ms(message.get("timestamp")) or now_ms
-    return Message(str(message.get("id") or ""), "user", str(message.get("text") or ""), at)
+    read = Message(str(message.get("id") or ""), "user", str(message.get("text") or ""), at)
+    return arrived(read, now_ms) if now_ms else read
 
 
 def sent_in(message: Mapping[str, Any], context: Mapping[str, Any], now_ms: int = 0) -> Message:
