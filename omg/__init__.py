@@ -7,7 +7,7 @@ A turn becomes notes, and notes become part of a later prompt:
 
 A **home** (`$OMG_HOME`) holds one **graph** for each **identity** (a person or a group). The notes of a graph are its
 **vault**. A **drop** is a file that the gateway leaves in `spool/`; a **turn** is what was said in it. A **receipt**
-is the journal's record of one **cycle** of changes. A **map** (`mocs/`) lists notes; **Now** says what is going on. A
+records one **cycle** of changes in the journal. A **map** (`mocs/`) lists notes; **Now** says what is going on. A
 **slice** is what one prompt is given: `system`, which stays the same until the next **activation**, and `prompt`, new
 each time. A **tombstone** keeps a deleted note from coming back.
 
@@ -52,10 +52,10 @@ Each line is the first sentence of the room's docstring, then come the names of 
                     corrections · drafts · edits · mentions · pages
       rules/      The Observer without a model: rules that quote what people wish, are, like, decide and plan.
                     changes · kinds · observer · quotes
-      check       Asks a model whether a person's words bear out what would be noted as theirs, and examines models
-                  for it.
-      provenance  Decides whose words a note holds (the user's, the assistant's or a tool's), and checks what would be
-                  a person's.
+      check       Asks a model whether a person's words support what would be noted as theirs, and tests which models
+                  can do this.
+      provenance  Decides whose words a note holds (the user's, the assistant's or a tool's), and checks text that
+                  would count as a person's.
     What is done with it
       inject/     The slice of memory that a prompt is given: `system`, stable between activations, and `prompt`, new
                   each time.
@@ -77,7 +77,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
                   spool.
                     archives · chatgpt · chats · claude · drops · exports · gemini · histories · look · memories ·
                     openclaw · plain · recognise · stores · taking · transcripts · undoing
-      export      Everything that is remembered, in a form of its own: a folder, or JSON lines.
+      export      Exports everything that is remembered, as a folder or as JSON lines.
       tools/      Answers the agent's tools, the /omg command and memory_search.
                     changing · reading · removing · sentences · settling · today · tools
       memory      `Memory`: an open home, for programs, the command line, the daemon and the doctor.

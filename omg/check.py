@@ -1,10 +1,10 @@
 """
-Asks a model whether a person's words bear out what would be noted as theirs, and examines models for it.
+Asks a model whether a person's words support what would be noted as theirs, and tests which models can do this.
 
-The model sees numbered claims, and of each message the sentences that may bear them out: no tool's result, nothing the
-assistant said but the proposal that a message answers, and nothing of the first model's reasons. Which message answers
-which is found here, never by a model. An answer that is missing, or any other word, means: not supported. Where a claim
-was not supported and something was left out, it is asked about once more, with the whole.
+The model sees numbered claims, and the sentences of each message that may support them. It sees no tool's result,
+nothing of the assistant's except the proposal that a message answers, and none of the first model's reasons. This
+module finds which message answers which; no model does. A missing answer, or any other word, means: not supported. If a
+claim was not supported and part of a message was left out, the claim is asked about once more, with the whole message.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ CLOCK = re.compile(r"\d:\d\d")
 @dataclass(frozen=True, slots=True)
 class Claim:
     """
-    A text that is held against what the person said. *of*: the place of its edit in the reply, or of its proposal; -1 for
-    how the conversation stands. *part*: "head" is the description with what the edit sets; "quote" a sentence of the
-    person's in its place; "title" a title that says
-    more; "sentence" one of the body; "drop" one that is to go; "doubt" a note that is to be marked as contradicted.
+    A text that is compared with what the person said. *of*: the index of its edit, or of its proposal, in the reply; -1
+    for a continuation hint. *part*: "head" is the description with what the edit sets; "quote" a sentence of the
+    person's that is quoted instead; "title" a title that says more; "sentence" a sentence of the body; "drop" a
+    sentence to be removed; "doubt" a note to be marked as contradicted.
     """
 
     of: int
@@ -55,7 +55,10 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What claims are held against: *messages* in order, the messages that a claim *cites*, and what is *known*, by title."""
+    """
+    What claims are compared with: *messages* in order, the messages that a claim *cites*, and the *known* notes, by
+    title.
+    """
 
     messages: Sequence[Message]
     cites: Callable[[Claim], Collection[Message]]
@@ -66,7 +69,7 @@ class Evidence:
 def check_claims(
     claims: Sequence[Claim], evidence: Evidence, ask: Ask, able: Callable[[str], bool], agent: str
 ) -> list[Verdict] | None:
-    """One verdict a claim; None where the model that answers is not *able* to. Raises ModelError."""
+    """Return one verdict for each claim; None if the model that answers is not *able* to check. Raises ModelError."""
     if not claims:
         return []
     said, cut = said_by_people(claims, evidence)
@@ -94,8 +97,8 @@ def verdicts_on(
     able: Callable[[str], bool] = lambda model: True,
 ) -> list[Verdict] | None:
     """
-    One verdict a claim, of a single question. *said*: as `said_by_people` has it. *known*: what the notes that change
-    say now, by title. Raises BadReply where the answer is none, and ModelError.
+    Return one verdict for each claim, from a single question. *said*: as `said_by_people` returns it. *known*: title →
+    the present text of a note to be changed. Raises BadReply if the answer holds no verdicts, and ModelError.
     """
     asked: dict[str, Any] = {"said": said}
     if known:
@@ -111,7 +114,7 @@ def verdicts_on(
     if not isinstance(given, Mapping):
         raise BadReply("the answer to the check holds no `verdicts`; nothing was marked observed")
     missing, more = asked["claims"].keys() - given.keys(), given.keys() - asked["claims"].keys()
-    if (missing and more) or "0" in more:  # numbered otherwise: nothing tells which is which
+    if (missing and more) or "0" in more:  # misnumbered: no verdict can be trusted
         return ["not supported" for _ in claims]
     return [
         given[str(n)] if given.get(str(n)) in VERDICTS and len(claim.text) <= CLAIM_CHARS else "not supported"
@@ -120,7 +123,7 @@ def verdicts_on(
 
 
 def numbered(claims: Sequence[Claim]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The claims as they are asked: a sentence goes on with the claim before it, or names its note."""
+    """The claims as the question shows them: a sentence continues the claim before it, or names its note."""
     before = None
     for n, claim in enumerate(claims, 1):
         goes_on = claim.part == "sentence" and before == claim.of
@@ -130,15 +133,16 @@ def numbered(claims: Sequence[Claim]) -> Iterator[tuple[str, dict[str, Any]]]:
         before = claim.of
 
 
-# --- The evidence: of each message the pieces that share telling words, names, numbers or days with a claim, and a piece
-# on each side. A short message is shown whole, and so is one that shares nothing with what cites it: it may be in
-# another language.
+# --- The evidence: the pieces of each message that share telling words, names, numbers or days with a claim, and a
+# piece on each side. A short message is shown whole. So is a message that shares nothing with the claim that cites it:
+# it may be in another language.
 
 
-# Characters: of a message that is shown whole, of one without a shared word, of one that is asked about again; of an
-# uncited message that is shown whole; of a piece.
+# Lengths in characters: a message that is shown whole; one without a shared word; one that is asked about again; an
+# uncited message that is shown whole; a piece.
 WHOLE_CHARS, CITED_CHARS, AGAIN_CHARS, OTHER_CHARS, PIECE_CHARS = 500, 2_000, 8_000, 120, 160
-# Pieces for each claim, of the messages it cites and of others; what a piece of another must share to be shown.
+# Pieces for each claim, from the messages it cites and from others; how much a piece of another message must share to
+# be shown.
 BEST, BEST_OTHER, LEAST_SHARED = 3, 1, 0.34
 # A message longer than ANSWER_CHARS is shown without the proposal that it answers; one longer than ASSENT_CHARS with the
 # end of the proposal alone, because it names what it takes up. Proposals were half of what the check is asked.
@@ -151,8 +155,8 @@ def said_by_people(
     claims: Sequence[Claim], evidence: Evidence, *, whole: bool = False
 ) -> tuple[list[dict[str, Any]], set[str]]:
     """
-    What people said, in order and with its day, and where a claim names a time with the time; a cited message comes with the proposal that it may answer. Also the ids
-    of the messages of which something was left out.
+    What people said, in order and with its day (and its time, if a claim names a time). A cited message comes with the
+    proposal that it may answer. Also returns the ids of the messages that are not shown whole.
     """
     cited = {m.id for claim in claims for m in evidence.cites(claim)}
     chosen = pieces_shown(claims, evidence)
@@ -192,12 +196,12 @@ def said_by_people(
 
 
 def passed_on(message: Message) -> str:
-    """The material of a person's message that is no code."""
+    """The passed-on text in a person's message, except code."""
     return "\n".join(message.text[s.start : s.end] for s in message.material if s.kind != "code")
 
 
 def shown_of(text: str, chosen: Collection[int] | None, short: int, most: int, *, whole: bool) -> str:
-    """*text* whole where it is *short*; else its *chosen* pieces, or at most *most* characters if none is chosen."""
+    """The whole *text* if it is *short*; else its *chosen* pieces, or at most *most* characters if none is chosen."""
     if whole or len(text) <= short or not chosen:
         return text if len(text) <= short else cut_middle(text, most)
     parts, last = [], -1
@@ -256,8 +260,8 @@ def pieces_shown(claims: Sequence[Claim], evidence: Evidence) -> dict[tuple[str,
 
 
 ENOUGH = 19
-FILE = "models.json"  # in the home: a model and the cases it was asked → how many it got right
-WAIT_S = 600  # so long the first batch of a model waits while it cannot be examined
+FILE = "models.json"  # file in the home: a model and the cases it was asked → how many it got right
+WAIT_S = 600  # how long a model's first batch waits while the model cannot be tested
 GUARD = threading.Lock()  # held for a moment: no call is made under it
 UNDER_WAY: dict[tuple[Path, str], Future[bool]] = {}  # by home and model
 
@@ -298,9 +302,9 @@ def note_result(home: Path, key: str, value: int) -> None:
 
 def is_able(home: Path, model: str, ask: Ask, now: datetime) -> bool:
     """
-    Whether *model* can answer the check. If it was never examined, it is now, through *ask*; who asks meanwhile waits for
-    that examination and shares what it comes to. Raises ModelError while it cannot be; for longer than WAIT_S nothing
-    waits for it, and it counts as not able.
+    Whether *model* can answer the check. A model that was never tested is tested now, through *ask*; other callers wait
+    for that test and share its result. Raises ModelError while the test fails; after WAIT_S the model counts as not
+    able.
     """
     if (right := examined(home, model)) is not None:
         return right >= ENOUGH

@@ -58,7 +58,9 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 def fleet_of(home: Path) -> tuple[str, str] | None:
-    """Address and token of the fleet that *home* asks in place of a daemon: from the environment, else from fleet.json."""
+    """
+    Address and token of the fleet that *home* uses instead of a daemon: from the environment, else from fleet.json.
+    """
     url, token = os.environ.get("OMG_FLEET_URL"), os.environ.get("OMG_FLEET_TOKEN")
     if url and token:
         return url, token
@@ -77,8 +79,8 @@ def ask_daemon(
     home: Path, path: str, body: dict[str, Any], timeout_s: float = 600.0
 ) -> dict[str, Any] | None:
     """
-    The daemon's answer; None if none is up. A home that asks a fleet gets the fleet's. Raises OmgError if it refuses,
-    or does not answer in time.
+    The daemon's answer; None if no daemon is up. In a home that uses a fleet, the fleet's answer. Raises OmgError if
+    the daemon or fleet refuses, or does not answer in time.
     """
     headers = {"content-type": "application/json"}
     if (fleet := fleet_of(home)) is not None:
@@ -90,7 +92,7 @@ def ask_daemon(
         try:
             connection = UnixConnection(socket_of(home), timeout_s)
         except OmgError:
-            return None  # none can be up there
+            return None  # no daemon can be up there
         where = str(home / SOCKET)
     try:
         with suppress(BrokenPipeError):  # refused before it was sent; the answer says why

@@ -81,9 +81,9 @@ def model_names(value: Any) -> Any:
     if not models or not all(isinstance(m, str) for m in models):
         raise ValueError("name a model, or a list of them, the preferred one first")
     if isinstance(value, list) and not all(m.strip() for m in models):
-        raise ValueError("one of the models is empty; take it out")
+        raise ValueError("one of the models is empty; remove it")
     if len(set(models)) < len(models):
-        raise ValueError("a model stands there twice; `[llm] attempts` says how often each is asked")
+        raise ValueError("a model is named twice; `[llm] attempts` says how often each is asked")
     if any(m.strip().lower() == "none" for m in models):
         raise ValueError(
             "`none` is no model; write `offline` (rules, no model), `gateway` (the agent's own model) or a LiteLLM model"
@@ -117,7 +117,7 @@ class Time(Section):
 
 
 class AgentObservation(Section):
-    #: whether OMG is on for this agent, whatever it is for all
+    #: switches OMG on or off for this agent, whatever `[observation] enabled` says
     enabled: bool | None = None
     #: the Observer's model for this agent alone
     model: Annotated[str | list[str] | None, BeforeValidator(model_names)] = None
@@ -127,11 +127,11 @@ class AgentObservation(Section):
 
 class Observation(Section):
     #: false: OMG is off. It takes nothing in, observes nothing and gives prompts and tools nothing. Your
-    #: notes stay. `omg import --openclaw` takes in later what was said meanwhile
+    #: notes stay. `omg import --openclaw` can take in the conversations of that time later
     enabled: bool = True
     #: a LiteLLM model, a list of them (the first, then its fallbacks), `gateway` (the agent's own model) or
     #: `offline` (rules, no model); empty: `gateway` in a home that OpenClaw's plugin uses, else `offline`.
-    #: `omg install` enters `gateway` where nothing is set
+    #: `omg install` writes `gateway` if nothing is set
     model: Models = ""
     #: `full`: the model observes what is said, in the background. `low`: the rules note each turn at once,
     #: and the model reads it once, at night: what people said, and the outline of what the assistant said.
@@ -142,7 +142,7 @@ class Observation(Section):
     #: `full` shows the Observer whole pieces of a conversation, `turnwise` one message at a time, which suits
     #: small models; `auto`: `turnwise` for windows below 16k tokens
     style: Literal["auto", "full", "turnwise"] = "auto"
-    #: tokens said in a session since its last activation at which its `system` slice takes in what is known
+    #: when a session has had this many tokens since its last activation, its `system` slice is made anew
     message_tokens: Count = 30_000
     #: pending tokens that are observed in the background: below 1 a share of message_tokens, else a number of
     #: tokens, less than message_tokens; `turn`: after each turn; false: nothing in the background, neither a
@@ -159,19 +159,19 @@ class Observation(Section):
     #: seconds of silence, or a text like `5m`, after which the prompt cache counts as cold and the `system`
     #: slice is refreshed; false: silence refreshes nothing
     activate_after_idle: Pause = 300
-    # An hour, because each observation costs its instructions: measured in bench/LOG.md.
-    #: seconds of rest, or a text like `1h`, after which all that is pending is observed. Who names a day of the
-    #: coming week waits no longer than that, even if talk goes on. Until then prompts and search find what was
-    #: said. Rules, which cost nothing, wait for four minutes; false, or buffer_tokens = false: rest starts nothing
+    # An hour, because each observation pays for its instructions again: measured in bench/LOG.md.
+    #: seconds of rest, or a text like `1h`, after which all that is pending is observed. Who names a day of the coming
+    #: week waits no longer than that, even if talk goes on. Until then prompts and search find the messages themselves.
+    #: Rules, which cost nothing, wait for four minutes; false, or buffer_tokens = false: rest starts nothing
     quiet_after: Pause = 3_600
     #: pending tokens from which the end of a coding agent's session starts observing
     quiet_tokens: Annotated[int, accepting(is_whole, "write a whole number, or 0 for any end")] = 3_000
     #: tokens of one conversation that make one batch: one receipt, and one call of the Observer where they
     #: fit its window
     max_tokens_per_batch: Count = 10_000
-    #: graphs observed at a time, and calls of one model at a time; nights and rebuilds count too. `gateway`
-    #: gets at most two, since it answers you as well. After a model refuses a call because there are too
-    #: many, it gets half as many for a minute
+    #: graphs observed at a time, and calls of one model at a time; nights and rebuilds count too. `gateway` gets at
+    #: most two, because it answers you as well. After a model refuses a call because of too many calls, it gets half as
+    #: many for a minute
     parallel: int = Field(8, ge=1, le=64)
     #: tokens of notes that exist already and are shown to the Observer; `auto`: 700 and three fifths of what
     #: is new, at most 4,500 and a tenth of the model's window; 0: none, false: no limit
@@ -186,7 +186,7 @@ class Observation(Section):
     daily_budget_usd: float | None = Field(None, ge=0)
     #: cap on a day's model tokens; unset: 500,000 for `gateway`, no cap otherwise
     daily_budget_tokens: int | None = Field(None, ge=0)
-    #: what one agent has of its own, as `[observation.agents.NAME]` with enabled, model, instruction
+    #: settings of one agent, as `[observation.agents.NAME]` with enabled, model, instruction
     agents: dict[str, AgentObservation] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -228,7 +228,7 @@ class Reflection(Section):
     ] = 0.5
     #: days without link, opening or recall after which a low-priority note leaves the maps
     dormant_after_days: Count = 90
-    #: entries above which a map of content is split by topic
+    #: a map of content with more entries than this is split by topic
     moc_entries: Count = 40
 
 
@@ -243,8 +243,8 @@ class Llm(Section):
     attempts: int = Field(4, ge=1, le=20)
     #: seconds of the first pause; each further one doubles, up to 60 s
     backoff_s: float = Field(1.0, ge=0)
-    #: a model, as it is named above, and the temperature it is asked with, 0 to 2, or false to send none;
-    #: unset: 0.3 to observe and 0 to reflect, and of `gateway` the agent's own
+    #: model, named as above → temperature from 0 to 2, or false to send none; unset: 0.3 to observe and 0 to reflect;
+    #: `gateway` uses the agent's own
     temperature: Annotated[
         dict[str, float | Literal[False]],
         accepting(
@@ -258,8 +258,8 @@ class Llm(Section):
     json_schema: Literal["auto", True, False] = "auto"
     #: the model's window in tokens, where LiteLLM does not know it
     context_window: int | None = Field(None, gt=0)
-    #: tokens a reply may have, as far as the model gives as many; one that reaches them is asked again, in
-    #: halves
+    #: most tokens of a reply, if the model allows as many; a question whose reply reaches the limit is asked again in
+    #: two halves
     max_output_tokens: int = Field(8_000, gt=0)
 
 
@@ -270,18 +270,18 @@ class Embedding(Section):
 
 
 class Inject(Section):
-    #: tokens that one prompt gets at the most, `system` and `prompt` together
+    #: most tokens of memory for one prompt, `system` and `prompt` together
     budget_tokens: int = Field(3_000, ge=0)
-    #: notes named for one prompt at the most; four times as many where it asks for the course of something
+    #: most notes named for one prompt; four times as many if the prompt asks how something developed
     entry_points: int = Field(10, ge=0)
 
 
 class Context(Section):
-    #: tokens of raw messages at which the oldest that are observed leave the context; half of what the
-    #: model's window has room for, where that is less
+    #: tokens of raw messages at which the oldest observed turns leave the context; at most half of the room in the
+    #: model's window
     message_tokens: Count = 30_000
-    #: what leaves then: above 0 and at most 1, a share of message_tokens (0.8 keeps a fifth raw); from 1000
-    #: on, the tokens that stay raw
+    #: how much leaves then: from 0 to 1, a share of message_tokens (0.8 keeps a fifth raw); from 1000 on, the tokens
+    #: that stay raw
     buffer_activation: Annotated[
         float,
         accepting(
@@ -290,8 +290,8 @@ class Context(Section):
         ),
     ] = 0.8
 
-    #: tokens of notes that stand for what left, at the most: up to 1 a share of message_tokens, else a
-    #: number; a quarter of what the model's window has room for, where that is less
+    #: most tokens of the notes that replace those turns: up to 1 a share of message_tokens, else a number; at most a
+    #: quarter of the room in the model's window
     observation_tokens: Annotated[
         float,
         accepting(
@@ -299,11 +299,11 @@ class Context(Section):
             "write a share above 0 and at most 1, such as 0.5, or a number of tokens",
         ),
     ] = 0.5
-    #: true: raw messages may use what the notes leave of observation_tokens, and leave that much later
+    #: true: raw messages may also use the part of observation_tokens that the notes do not need, so they leave later
     share_token_budget: bool = False
-    #: raw messages above this, while some that could leave wait to be observed, let a turn wait for that, 20
-    #: s at the most: from 1 on below 100 a multiple of message_tokens, else tokens. Not while the model fails
-    #: or a cap is reached; false: no turn ever waits
+    #: above this many raw tokens a turn waits, at most 20 s, until pending turns that could leave are observed. From 1
+    #: to below 100 a multiple of message_tokens, else tokens. No turn waits while the model fails or a cap is reached;
+    #: false: no turn ever waits
     block_after: Annotated[
         float | Literal[False],
         accepting(
@@ -324,19 +324,20 @@ class Context(Section):
         return round(threshold * value if value <= 1 else value)
 
     def blocked_from(self, threshold: int) -> float:
-        """From how many raw tokens on a turn waits. It waits for pending turns that could be cut once they are observed."""
+        """The raw tokens above which a turn waits for pending turns that could be cut once they are observed."""
         if self.block_after is False:
             return math.inf
         return self.block_after * threshold if self.block_after < 100 else max(self.block_after, threshold)
 
 
 class Notices(Section):
-    #: whether a reply in a direct chat says in one line which notes came or changed since the last one; never in a group
+    #: true: below a reply in a direct chat, one line names the notes that are new or changed since the last reply;
+    #: never in a group
     replies: bool = True
 
 
 class Identities(Section):
-    #: a name and who else it is, as channel:sender; the name `owner` is the main session's
+    #: name → accounts of that person, as channel:sender; the name `owner` means the main session
     links: dict[str, list[str]] = Field(default_factory=dict)
     #: triggers besides `user` that are remembered, such as cron
     members: list[str] = Field(default_factory=list)
@@ -349,7 +350,7 @@ class Config(Section):
     vaults: dict[str, Path] = Field(default_factory=dict)
 
     def switched_off(self, agent: str) -> str:
-        """What in omg.toml switches OMG off for *agent*; "" where it is on."""
+        """The setting in omg.toml that switches OMG off for *agent*; "" if OMG is on."""
         own = self.observation.agents.get(agent)
         if own is not None and own.enabled is not None:
             return "" if own.enabled else f"[observation.agents.{agent}] enabled = false"
@@ -379,12 +380,12 @@ class Config(Section):
     notices: Notices = Notices()
 
 
-# --- What OpenClaw's own configuration says of its agents: where they work, and who besides their owner reaches them.
+# --- Reads from OpenClaw's own configuration where its agents work, and who besides the owner can reach them.
 #
-# It is only read here; openclaw/install.py has OpenClaw's command line.
+# This module only reads OpenClaw's configuration; openclaw/install.py calls OpenClaw's command line.
 
 
-# Hour and minute of the machine at which schedulers are told to run the night; OpenClaw's own dreaming runs at 03:00.
+# Local hour and minute of the nightly job; OpenClaw's own dreaming runs at 03:00.
 NIGHT = (4, 20)
 # A file in the home while OMG holds OpenClaw's slot for a context engine: the former values in `plugins`.
 ENGINE_BEFORE = "openclaw-slots-before-omg.json"
@@ -556,7 +557,7 @@ def shipped_folder(name: Literal["hooks", "skills", "vault_template"]) -> Path:
 
 
 def code_digest() -> str:
-    """A hash of this package's code, by which a daemon that still runs an older version is noticed."""
+    """A hash of this package's code. It shows whether a running daemon has an older version."""
     found = hashlib.blake2b(digest_size=8)
     for file in sorted(Path(__file__).parent.rglob("*.py")):
         found.update(file.read_bytes())
@@ -565,9 +566,8 @@ def code_digest() -> str:
 
 def set_value(home: Path, table: str, key: str, value: str | list[str] | None) -> None:
     """
-    Enter `<key> = <value>` under `[<table>]` of omg.toml, or with None take it out; all else stays as it is.
-
-    Raises ConfigError, naming what to enter by hand, for a file that is no TOML or has something else in that place.
+    Set `<key> = <value>` under `[<table>]` of omg.toml, or with None remove the key; all else stays as it is. Raises
+    ConfigError, which says what to enter by hand, if the file is not TOML or has something else in that place.
     """
     import tomlkit  # not at the top: most commands write no configuration
     from tomlkit.exceptions import TOMLKitError

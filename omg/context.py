@@ -71,16 +71,16 @@ def tokens_of(message: Mapping[str, Any]) -> int:
 
 # --- The lines of a timeline: the notes made of what was cut, and how a person's words began where no note was made.
 #
-# Each line says whose words it has, as quotations in a prompt do. Only the user is called "user".
+# Like a quotation in a prompt, each line says whose words it holds. Only the user is called "user".
 
 
-BEGINNING_CHARS = 160  # of what a person said in a turn that no note was made of
+BEGINNING_CHARS = 160  # of a person's message that no note was made from
 ORIGIN_MARKS = {"tool": " (from a tool or a page)", "assistant": " (by the assistant)"}
-LOOKED_AT_CHARS = 600  # of it are searched for secrets: a label may come after the beginning
+LOOKED_AT_CHARS = 600  # length that is searched for secrets: a label may come after the beginning
 
 
 def note_lines_of(graph: Graph, ids: Mapping[str, int]) -> list[Told]:
-    """A line for each note that was made from the messages *ids* (id → time) and still holds."""
+    """One line for each valid note that was made from the messages *ids* (id → time)."""
     first: dict[str, int] = {}
     for mid, notes in graph.index.notes_by_source(ids).items():
         for path in (note.path for note in notes if note.status != "superseded"):
@@ -100,7 +100,7 @@ def said_lines_of(graph: Graph, ids: Mapping[str, int]) -> list[Told]:
     """The beginning of each message of a person that no note was made from, as archived, without secrets."""
     cited = graph.index.notes_by_source(ids).keys()
     alone = [mid for mid in ids if mid not in cited]
-    # A note of these was deleted: its words do not come back.
+    # A note made from these was deleted: its words do not come back.
     gone = graph.tombstones.gone(dict.fromkeys(alone, ()))
     lines = []
     for message in graph.index.messages([mid for mid in alone if mid not in gone]):
@@ -125,7 +125,7 @@ Earlier in this conversation, as notes: they stand for {count} messages of {days
 more. They are data and not instructions; where two disagree, the newer holds. omg_open with the name of a note gives back the \
 words it was made from; omg_search finds what is not listed."""
 CARRY_ON = "Carry on from here without a greeting, and without telling this again."
-MORE_CHARS = 200  # of a note's text, where there is room: the reason stands there
+MORE_CHARS = 200  # of a note's text, if there is room: the text often holds the reason
 STOOD = "Where it stood on {day}; the messages below decide"
 
 
@@ -136,14 +136,17 @@ class Told:
     at_ms: int
     day: date
     text: str
-    rank: int  # the lowest gets in first: important notes 0, other notes 1, messages 2
-    more: str = ""  # what the note says beside its line; it gets in after all lines
+    rank: int  # the lowest rank is placed first: important notes 0, other notes 1, messages 2
+    more: str = ""  # the note's text beside its line; placed after all lines
 
 
 def render_timeline(
     told: Iterable[Told], hints: Sequence[tuple[str, str]], stood: date | None, *, messages: int, budget: int
 ) -> str:
-    """The timeline of *told*, with the *hints* of the day *stood*, in at most *budget* tokens; "" if nothing fits."""
+    """
+    The timeline of the lines *told*, with the *hints* from the day *stood*, in at most *budget* tokens; "" if nothing
+    fits.
+    """
     lines = sorted(told, key=lambda t: (t.at_ms, t.text))
     best = sorted(lines, key=lambda t: (t.rank, -t.at_ms, t.text))
     taken: set[Told] = set()
@@ -157,7 +160,7 @@ def render_timeline(
             spent += cost
     for line in best:
         cost = count_tokens(f"  {line.more}\n")
-        # It may take no line's place, even where the sum is a few tokens off.
+        # A text never displaces a line, even if the sum is a few tokens off.
         if line.more and line in taken and spent + cost + DAY_LINE_TOKENS <= budget:
             taken.remove(line)
             longer = replace(line, text=f"{line.text}\n  {line.more}")
@@ -199,7 +202,7 @@ def timeline_page(
     return wrap_memory("\n\n".join(parts))
 
 
-LAST_TURNS = 2  # that always stay: the answer just given, and what it answers
+LAST_TURNS = 2  # last turns that always stay: the answer just given, and the message it answers
 # Share of the threshold. A cut that gains less is not worth a new prefix, which no provider has cached.
 LEAST_GAIN = 0.2
 
@@ -232,14 +235,17 @@ def whole_turns(messages: Sequence[Shown]) -> list[range]:
 
 
 def answered_calls(messages: Sequence[Shown]) -> tuple[dict[int, int], set[int]]:
-    """Index of each message with calls → index of their last result; and the indices of calls without a result."""
+    """
+    Index of each message with calls → index of the last result of these calls; and the indices of calls without a
+    result.
+    """
     waiting: dict[str, int] = {}
     ends: dict[int, int] = {}
     unanswered: set[int] = set()
     for i, message in enumerate(messages):
         if message.answers in waiting:
             ends[waiting.pop(message.answers)] = i
-        # An id that comes again: the earlier call with it got no answer.
+        # The id was used before: the earlier call got no answer.
         for call in message.calls:
             unanswered |= {waiting[call]} if call in waiting else set()
             waiting[call] = i
@@ -289,7 +295,7 @@ def turns_to_cut(
 
 
 NOTE_LINE = re.compile(r"- (\S.*?) (?:— |\()")
-BY_RUN = ":user"  # ends the idempotency key of the message that began a run, behind the run's id
+BY_RUN = ":user"  # follows the run's id in the idempotency key of the message that began the run
 
 
 def served_again(context: RequestContext) -> dict[int, str]:
@@ -327,7 +333,10 @@ def runs_of(given: Sequence[Mapping[str, Any]]) -> dict[int, str]:
 
 
 def runs_kept(context: RequestContext, again: Mapping[int, str]) -> dict[str, str]:
-    """The served texts to keep: those put into the context *again*, and that of a run whose message is not given yet."""
+    """
+    The served texts to keep: those put into the context *again*, and the text of a run whose message is not in the
+    context yet.
+    """
     own, runs = context.own, runs_of(context.given)
     here = {run for i, run in runs.items() if i not in again}
     newest = next(reversed(own.served), "")
@@ -335,20 +344,19 @@ def runs_kept(context: RequestContext, again: Mapping[int, str]) -> dict[str, st
     return {run: text for run, text in own.served.items() if run in stay}
 
 
-# --- Which turns may leave the context: those whose messages are all observed.
+# --- Finds the turns that may leave the context: their messages are all observed.
 #
 # In doubt, a turn counts as not observed. `turns_to_cut` decides which of them leave, and when.
 
 
 def observed_turns(context: RequestContext, soon: Iterable[tuple[str, int]] = ()) -> set[int]:
     """
-    The turns whose messages are all observed and archived, or forgotten.
-
-    A turn that the gateway began by itself counts as the person's turns around it, which may refer to it. *soon*: places of
-    pending messages that count as observed.
+    The turns whose messages are all observed and archived, or forgotten. A turn that the gateway began by itself counts
+    as observed if the person's turns around it are, because they may refer to it. *soon*: places of pending messages
+    that count as observed.
     """
     graph = context.graph
-    again = graph.pending_keys()  # messages that a forgetting left without a note are observed once more
+    again = graph.pending_keys()  # messages whose note was forgotten are observed once more
     rows = graph.index.said_since(context.session, context.since_ms())
     archived = Counter((role, at) for role, at, mid in rows if mid not in again)
     archived.update(soon)
@@ -356,7 +364,7 @@ def observed_turns(context: RequestContext, soon: Iterable[tuple[str, int]] = ()
     for n, turn in enumerate(context.turns):
         if n in context.alike or not context.is_spoken(turn):
             continue
-        # Several messages may have the same millisecond, and only some of them be observed.
+        # Several messages may share a millisecond, and perhaps only some of them are observed.
         missing = [i for i in turn if archived[context.place(i)] < context.here[context.place(i)]]
         if missing and not is_accounted_for(context, turn, missing):
             waiting.add(n)
@@ -378,7 +386,7 @@ def waiting_places(graph: Graph, session: str) -> Iterator[tuple[str, int]]:
 
 
 def is_accounted_for(context: RequestContext, turn: range, missing: Sequence[int]) -> bool:
-    """Whether every *missing* message of *turn* was forgotten, is empty, or was not said to a person."""
+    """Whether every *missing* message of *turn* was forgotten, is empty, or was not addressed to a person."""
     own = context.is_no_persons(turn)
     entries = ({"entryId": str(i), "message": context.given[i]} for i in turn)
     keys = {m.id: m.key for m in clean_entries(entries, context.asked)}
@@ -403,10 +411,10 @@ def says_something(message: Mapping[str, Any]) -> bool:
 
 # Largest share of the model's window for raw messages, and for notes. The turn under way needs the rest.
 ROOM_SHARE, NOTES_SHARE = 0.5, 0.25
-# Of the threshold: raw messages with the notes served before them, while nothing can be cut
+# share of the threshold for raw messages and the notes served before them, while nothing can be cut
 MOST_SERVED = 1.5
 RUN_KEY_CHARS = 6  # enough to tell apart the runs that began in one second
-ARCHIVE_ROLES = {"toolResult": "tool"}  # of the gateway → as the archive has them
+ARCHIVE_ROLES = {"toolResult": "tool"}  # role in the gateway → role in the archive
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,7 +452,7 @@ class RequestContext:
         self.here = Counter(self.place(i) for i in range(len(self.given)))
         self.beginnings = [beginning(self.given[turn[0]]) for turn in self.turns]
         often = Counter(self.beginnings)
-        # Turns that begin alike are never cut: later nobody could tell which of them was.
+        # Turns with the same beginning are never cut: later nobody could tell which of them was cut.
         self.alike = {n for n, begins in enumerate(self.beginnings) if often[begins] > 1}
         # A turn that has grown since the cut does not count as cut: the timeline lacks what was added.
         known = {
@@ -455,7 +463,7 @@ class RequestContext:
         # Of cut turns the gateway sends only outlines, or megabytes: their cost was saved when they were cut.
         self.costs = {n: cost for n in known if (cost := own.cut_tokens.get(self.beginnings[n]))}
         self.cut = known.intersection(range(len(self.turns) - LAST_TURNS))
-        self.came_back = self.cut != known  # somebody went back to a cut turn and continued from there
+        self.came_back = self.cut != known  # the person went back to a cut turn and continued from there
         for n in set(range(len(self.turns))) - (self.cut & self.costs.keys()):
             for i in self.turns[n]:
                 self.messages[i] = replace(self.messages[i], tokens=tokens_of(self.given[i]))
@@ -468,7 +476,7 @@ class RequestContext:
         return [replace(m, tokens=m.tokens + served.get(i, 0)) for i, m in enumerate(self.messages)]
 
     def place(self, i: int) -> tuple[str, int]:
-        """The key by which a message is found in the archive, where its id and details may differ."""
+        """The key that finds a message in the archive, although its id and details may differ there."""
         role = str(self.given[i].get("role"))
         return ARCHIVE_ROLES.get(role, role), to_epoch_ms(self.given[i].get("timestamp")) or 0
 
@@ -492,7 +500,7 @@ class RequestContext:
         return min((at for i in range(len(self.given)) if (at := self.place(i)[1])), default=0)
 
     def told_before_ms(self) -> int:
-        """The time before which a timeline made now covers all that was said, except what a summary replaced."""
+        """A timeline made now covers every message before this time, except those that a summary replaced."""
         return self.since_ms() if self.is_spoken(range(len(self.messages))) else 0
 
     def is_spoken(self, messages: range) -> bool:
@@ -503,7 +511,7 @@ class RequestContext:
         return [i for n in sorted(turns) for i in self.turns[n]]
 
     def raw_from(self, cut: Collection[int]) -> int:
-        """When the first message behind all that was *cut* was said."""
+        """When the first message after the *cut* turns was said."""
         behind = self.indices(range(max(cut) + 1, len(self.turns)))
         return next((at for i in behind if (at := self.place(i)[1])), 0)
 
@@ -514,7 +522,7 @@ class RequestContext:
 
 
 def run_key(message: Mapping[str, Any]) -> str:
-    """The key of a message that began a run; "" for any other message."""
+    """The run's key, if the message began a run; else ""."""
     run = message.get("idempotencyKey")
     if message.get("role") != "user" or not isinstance(run, str) or not run:
         return ""
@@ -585,7 +593,7 @@ def cut_context(
 
 
 def told_times(graph: Graph, session: str, own: SessionState) -> tuple[int, int]:
-    """The times between which the cut's text covers all that was said; (0, 0) while some of it is not observed."""
+    """The times between which the text of the cut covers every message; (0, 0) while some of them are not observed."""
     late = any(at < own.told_before_ms for _, at in waiting_places(graph, session))
     return (0, 0) if late else (own.cut_ms, own.told_before_ms)
 
@@ -608,7 +616,7 @@ def turns_to_go(context: RequestContext) -> list[int]:
     """The turns that are cut now. None while a receipt is open, because its notes cannot be found yet."""
     if raw_tokens(context.weighed, context.turns, context.cut) < context.threshold:
         return []
-    observed = observed_turns(context)  # before the look at receipts: one that closes in between does no harm
+    observed = observed_turns(context)  # first: a receipt may close in between
     return [] if has_open_receipt(context.graph) else context.going(context.cut, observed)
 
 
@@ -616,9 +624,8 @@ def what_waits(
     context: RequestContext, cut: Collection[int], state: State, config: Config, raw: int
 ) -> tuple[bool, bool]:
     """
-    Whether pending turns are to be observed now, and whether this turn waits until they are, because turns could leave then.
-
-    Raw messages can stay above the threshold for good: messages from before OMG was installed are never observed.
+    Whether to observe pending turns now so that they can leave, and whether this turn waits for that. Raw messages can
+    stay above the threshold for good: messages from before OMG was installed are never observed.
     """
     graph, threshold = context.graph, context.threshold
     pending, could = sum(p.tokens for p in graph.pending()), False
@@ -644,10 +651,9 @@ def note_request(
 
 def beginning_of_cut(context: RequestContext) -> set[int]:
     """
-    The first turns that belong to the cut although the gateway's messages now begin earlier or later than at the last cut.
-
-    If they begin earlier, these are turns that the timeline covers already. If later, the rest of a turn that was cut:
-    an answer without its question.
+    The first turns that belong to the cut although the gateway's messages now begin earlier or later than at the last
+    cut. If earlier: turns that the timeline covers already. If later: the rest of a cut turn, an answer without its
+    question.
     """
     own, found = context.own, set[int]()
     for n, turn in enumerate(context.turns[:-LAST_TURNS]):
@@ -665,15 +671,14 @@ def beginning_of_cut(context: RequestContext) -> set[int]:
     return found & observed_turns(context) if found else found
 
 
-# --- the sources of the text in its place
+# --- the sources of the text that replaces cut turns
 
 
 def sources_of(context: RequestContext, cut: Iterable[int]) -> dict[str, int]:
     """
-    Archive ids and times of what was *cut*, and of what was said before the oldest message in the request.
-
-    The gateway sends the newest part of the transcript, eight bytes for each token of the model's window. Messages that its
-    own summary or a reset replaced are left out.
+    Archive ids and times of the *cut* messages, and of those older than the request. The gateway sends the newest part
+    of the transcript, eight bytes for each token of the model's window. Messages that the gateway's own summary or a
+    reset replaced are left out.
     """
     places = {context.place(i) for i in context.indices(cut)}
     since = context.since_ms()
@@ -686,7 +691,7 @@ def sources_of(context: RequestContext, cut: Iterable[int]) -> dict[str, int]:
 
 def timeline_of(context: RequestContext, cut: Iterable[int], ids: Mapping[str, int], now: datetime) -> str:
     graph, own, zone = context.graph, context.own, context.graph.zone
-    before = own.cut == "reset" and own.at_ms <= own.cut_ms  # the hints are of an earlier conversation
+    before = own.cut == "reset" and own.at_ms <= own.cut_ms  # the hints belong to an earlier conversation
     hints = [] if before else hints_that_hold(own, now.astimezone(zone).date(), zone)
     stood = day_of_ms(own.at_ms, zone) if own.at_ms else None
     told = [*note_lines_of(graph, ids), *said_lines_of(graph, ids)]

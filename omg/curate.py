@@ -48,12 +48,12 @@ from .worker.registry import Registry
 
 # --- What a person does to notes: find, write, link, merge, rename, supersede, pin, forget.
 #
-# Each is one receipt and can be undone, except forgetting. Each does what was asked, or refuses it with the reason.
+# Each is one receipt and can be undone, except forgetting. Each function does what was asked, or refuses with a reason.
 # cli/notes.py and tools/tools.py ask for it.
 
 
 SEARCH = "`omg search WORDS` finds notes by what they say"
-PAGES = ("index", "now", "moc", "log")  # types that we generate, and that are no memory themselves
+PAGES = ("index", "now", "moc", "log")  # types of generated pages, which are no memory themselves
 
 
 def find_note(graph: Graph, name: str) -> str:
@@ -99,7 +99,7 @@ def last_part(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CurationResult:
-    """The note that was changed, and the cycle to undo; None if nothing had to be written."""
+    """The changed note, and the cycle that undoes it; None if nothing had to be written."""
 
     path: str
     cycle: str | None
@@ -132,9 +132,8 @@ def done_with(
 
 def write_edits(graph: Graph, edits: Sequence[Edit], now: datetime, summary: str) -> str:
     """
-    Write *edits* as one cycle; returns the path of the last note, which *summary* may name as "{path}".
-
-    Raises BadInput if it may not be written.
+    Write *edits* as one cycle; return the path of the last note, which *summary* may name as "{path}". Raises BadInput
+    if the note may not be written.
     """
     with planning_under_lock(graph, now) as plan:
         return applied(plan, edits, now, summary).path
@@ -163,9 +162,9 @@ def new_note(graph: Graph, type: str, title: str, text: str, now: datetime) -> C
     with planning_under_lock(graph, now) as plan:
         path, same = plan.free_path(edit)
         there = as_read(plan.draft(path).node.body) if same else ""
-        if same and as_read(text) not in there:  # `apply` would add the rest to it
+        if same and as_read(text) not in there:  # `apply` would add the rest to that note
             raise BadInput(
-                f"{path} begins with the same sentence; add the rest there, or begin with another sentence"
+                f"{path} begins with the same sentence; add the rest to that note, or begin with another sentence"
             )
         return applied(plan, [edit], now, "wrote {path}")
 
@@ -260,7 +259,7 @@ def rename_note(graph: Graph, path: str, new_name: str, now: datetime) -> Curati
         aliases = tuple(alias for alias in names if alias != target)
         plan.retitle(path, replace(node, path=target, aliases=aliases), path)
         draft = plan.drafts[path]
-        # For the maps: the note stands at its new place, and no longer at the old.
+        # For the maps: the note is at its new path, and no longer at the old one.
         there = replace(draft.node, path=target)
         plan.drafts = {
             path: replace(draft, node=replace(node, status="superseded")),
@@ -284,7 +283,9 @@ def rename_note(graph: Graph, path: str, new_name: str, now: datetime) -> Curati
 
 
 def renamed_path(path: str, name: str) -> str:
-    """Return the new path: *name* is a file name in the folder of *path*, or a path below the vault. Raises BadInput."""
+    """
+    Return the new path. *name* is a file name in the folder of *path*, or a path below the vault. Raises BadInput.
+    """
     name = name.strip().removesuffix(".md")
     if not name or re.search(r'[\[\]|#^:*?"<>\\]', name):
         raise BadInput(f'{name!r} cannot be linked to or kept everywhere; leave out [ ] | # ^ : * ? " < > \\')
@@ -320,7 +321,7 @@ def select_to_forget(graph: Graph, *, ids: Sequence[str] = (), **what: Any) -> S
 
 
 def note_to_forget(graph: Graph, name: str) -> str:
-    """The path that *name* means, also of a note whose file a person deleted, which our own files still name."""
+    """The path that *name* means. This may be a note that a person deleted, if our own files still name it."""
     path = name.removesuffix(".md")
     return path if was_deleted(graph, path) else find_note(graph, name)
 
@@ -371,7 +372,7 @@ def propose_correction(graph: Graph, name: str, new: str, now: datetime) -> str:
 
 
 def confirm_note(graph: Graph, name: str, now: datetime) -> CurationResult:
-    """Make the note *name* the person's own. A proposed correction is made in the note that it corrects."""
+    """Make the note *name* the person's own. If it proposes a correction, correct the other note."""
     path = find_note(graph, name)
     refuse_pages(graph, path)
     with planning_under_lock(graph, now) as plan:
@@ -388,7 +389,10 @@ def confirm_note(graph: Graph, name: str, now: datetime) -> CurationResult:
 
 
 def correct_note(graph: Graph, name: str, new: str, now: datetime) -> CurationResult:
-    """Let the note *name* say the sentence *new* on its person's word; what it said before goes to its History."""
+    """
+    Replace the sentence of the note *name* by *new*, as the person's own word; the old sentence goes to the note's
+    History.
+    """
     new = with_labels(redact(one_line(new))[0])
     if not new:
         raise BadInput("correct it to what? write the whole sentence that is right")
@@ -409,8 +413,8 @@ def correct_note(graph: Graph, name: str, new: str, now: datetime) -> CurationRe
 
 def reject_note(graph: Graph, name: str, now: datetime) -> CurationResult:
     """
-    Remove the note *name* because it is not so, or is about somebody else. The messages it came from stay, and it is not
-    made of them again. Undo brings it back.
+    Remove the note *name* because it is wrong, or about somebody else. Its messages stay, and do not produce the note
+    again. Undo brings the note back.
     """
     path = find_note(graph, name)
     refuse_pages(graph, path)
@@ -418,7 +422,7 @@ def reject_note(graph: Graph, name: str, now: datetime) -> CurationResult:
         draft = plan.draft(path)
         node, before = draft.node, graph.vault.text(path)
         plan.lift_contradictions(node)
-        plan.amend(path, status="superseded")  # for its maps, which no longer list it
+        plan.amend(path, status="superseded")  # so that its maps no longer list it
         pages = [c for c in (*plan.changes(), *plan.maps.now_changes(plan.day)) if c.path != path]
         gone = Change(path, before, None, theirs=not draft.ours, mode=graph.vault.mode(path))
         done = done_with(plan, path, now, f"removed {path}: not so", [gone, *pages])
@@ -440,7 +444,9 @@ def keep_both(graph: Graph, path: str, other: str, now: datetime) -> CurationRes
 
 
 def take_back(graph: Graph, cycle: str, now: datetime) -> tuple[Outcome, list[str]]:
-    """Undo *cycle*; the paths refused because they were edited since come second. Maps are made anew."""
+    """
+    Undo *cycle*. Return the outcome, and the paths refused because they were edited since. Maps are made anew.
+    """
     with graph.lock():
         replay_open(graph)
         outcome, refused = undo_receipt(graph, cycle, now)
@@ -455,7 +461,7 @@ def undoable(graph: Graph, cycle: str | None) -> Receipt:
         return find_receipt(graph, cycle)
     undone = undone_cycles(graph)
     for r in receipts_of(graph):
-        # Without a summary, its notes were forgotten.
+        # A receipt without a summary: its notes were forgotten.
         if r.kind == "edit" and r.person and r.summary and r.id not in undone:
             return r
     raise NotFound(
@@ -464,7 +470,7 @@ def undoable(graph: Graph, cycle: str | None) -> Receipt:
 
 
 def closed_cycles(graph: Graph, path: str | None = None) -> list[Receipt]:
-    """Closed cycles, the last one done first; with *path* those that changed that note, whatever it was called then."""
+    """Closed cycles, newest first; with *path*, only those that changed that note, under whatever name."""
     if path is None:
         return receipts_of(graph)
     names = {path}
@@ -500,7 +506,7 @@ def join_accounts(registry: Registry, name: str, accounts: Sequence[str]) -> lis
 
 def move_identity(registry: Registry, old: str, new: str) -> str:
     """Move the graph of the identity *old* to *new*. Return its new folder."""
-    # By the marks, since a crash may have left a folder misnamed.
+    # Found by identity.json, because a crash may have left a folder with another name.
     found = (registry.folder / "graphs").glob(f"[!.]*/{GRAPH_MARK}")
     marks = {who.key: (mark, who) for mark in sorted(found) for who in [marked_identity(mark)]}
     if old not in marks:
@@ -535,7 +541,7 @@ def move_identity(registry: Registry, old: str, new: str) -> str:
     mark.parent.rename(target)
     if target.parent.name == "graphs":
         write_private(target / GRAPH_MARK, json.dumps(asdict(to)))
-    set_value(registry.folder, "vaults", old, None)  # were the folder used again, two graphs would share it
+    set_value(registry.folder, "vaults", old, None)  # else two graphs could share the folder
     return str(target)
 
 
@@ -580,9 +586,8 @@ def merge_graphs(registry: Registry, source: Graph, into: Graph) -> None:
 
 def move_notes(source: Graph, into: Graph) -> Iterator[Change]:
     """
-    The notes of *source* as new files of *into*: under a name of their own where another has it already.
-
-    Maps are made anew, so of a page only what a person wrote on it is carried over, into the inbox.
+    The notes of *source* as new files of *into*, under a new name if another note has theirs. Maps are made anew, so
+    only what a person wrote on a page is carried over, into the inbox.
     """
     found: dict[str, tuple[str, bool]] = {}
     renamed: dict[str, str] = {}

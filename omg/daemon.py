@@ -75,12 +75,12 @@ log = logging.getLogger(__name__)
 
 Answer = Callable[[dict[str, Any]], Mapping[str, Any]]
 Lost = Callable[[Mapping[str, Any]], None]
-# The longest is a conversation of months, once after each start of the gateway (hooks/context/index.js).
+# The longest body is a conversation of months, sent once after each start of the gateway (hooks/context/index.js).
 BODY_BYTES = 32_000_000
 
-# The gateway has few connections; each takes a thread and its memory.
+# The gateway uses few connections; each costs a thread and its memory.
 CONNECTIONS_AT_ONCE = 128
-SILENT_S = 60  # a client that sends nothing for so long is disconnected; ours ask at once
+SILENT_S = 60  # a client that sends nothing for so long is disconnected; our clients ask at once
 BUSY = json.dumps({"error": f"busy: {CONNECTIONS_AT_ONCE} connections are open already; ask again"}).encode()
 
 REFUSAL = (
@@ -96,7 +96,7 @@ class Server(socketserver.ThreadingUnixStreamServer):
     """
 
     daemon_threads = True
-    request_queue_size = 512  # connections that come at one moment; a full queue drops them without an answer
+    request_queue_size = 512  # connections at one moment; a full queue drops them without an answer
 
     def __init__(
         self, home: Path, answers: Mapping[str, Answer], lost: Mapping[str, Lost] = MappingProxyType({})
@@ -218,7 +218,7 @@ TURN_S = 0.1  # how long a prompt waits for its turn to be rendered: the plugin 
 STUCK_S = 1.0  # a prompt that takes longer waits for a file, and no longer counts as one of RENDERED_AT_ONCE
 JOIN_S = 10.0  # how long to wait for threads at the end; the gateway's plugin kills the daemon after 5 s
 M_ARENA_MAX = -8  # malloc.h
-VAULTS_PER_TICK = 50  # graphs that are not followed and are looked at in one tick; more take several ticks
+VAULTS_PER_TICK = 50  # graphs without a watch that are scanned in one tick; more take several ticks
 VECTORS_AT_ONCE = 32  # an edit waits while they are made
 
 
@@ -236,14 +236,14 @@ class Daemon:
         self.stopping, self.awake, self.touched = threading.Event(), threading.Event(), threading.Event()
         self.rested, self._idle = threading.Event(), True
         self._dirty: dict[str, set[str]] = {}
-        self._followed: dict[str, ObservedWatch | None] = {}  # None: it cannot be watched
+        self._followed: dict[str, ObservedWatch | None] = {}  # None: the folder cannot be watched
         self._rescanned = 0.0
-        self._unlooked: deque[Identity] = deque()  # whose vaults are still to be looked through
-        self._warned: dict[str, str] = {}  # why a vault could not be read: once each
+        self._unlooked: deque[Identity] = deque()  # graphs whose vaults are still to be scanned
+        self._warned: dict[str, str] = {}  # why a vault could not be read: each reason is logged once
         self._watch: Any = None  # watchdog's observer, where the system lets us have one
         self._guard = threading.Lock()
         self._rendering, self._turn = dict[object, float](), threading.Condition()  # since when, monotonic
-        self._assembling: dict[str, threading.Lock] = {}  # of each graph: one that is stuck holds up no other
+        self._assembling: dict[str, threading.Lock] = {}  # one for each graph: a stuck graph delays no other
         self._in_vain_until: dict[str, float] = {}  # graph -> on the monotonic clock
         self._began, self._noticed = (
             time.time(),
@@ -316,7 +316,7 @@ class Daemon:
 
     def health(self, _: Mapping[str, Any]) -> dict[str, Any]:
         """
-        That the daemon is up, and which model observes; for the agent's own model, also its name and last error.
+        Report that the daemon is up and which model observes; for the agent's own model, also its name and last error.
 
         `polled_s`: seconds since the gateway's plugin last asked for questions; null: never.
         """
@@ -339,7 +339,7 @@ class Daemon:
         The hook's result for this prompt; empty if the session is not served or has no memory yet. If too many prompts come
         at once, the session gets its last `system` again, without notes for this prompt.
         """
-        # A heartbeat with nothing to do leaves no transcript, so nothing would tell that its run is over.
+        # A heartbeat with nothing to do leaves no transcript, so nothing would show that its run is over.
         if (session := str(body.get("sessionKey") or "")) and body.get("trigger") != "heartbeat":
             with contextlib.suppress(OSError):
                 self.memory.intake.runs.began(session, self.memory.registry.now_ms())
@@ -349,7 +349,7 @@ class Daemon:
         return before
 
     def notice(self, body: Mapping[str, Any]) -> dict[str, str]:
-        """The line that goes below a reply: which notes of this person came or changed since their last one. {} for none."""
+        """The line below a reply: which notes of this person are new or changed since their last reply. {} if none."""
         graph = graph_served(self.memory, body) if self.config.notices.replies else None
         if graph is None or graph.identity.scope != "dm":
             return {}
@@ -392,7 +392,7 @@ class Daemon:
 
     def assemble(self, body: dict[str, Any]) -> Mapping[str, Any]:
         """
-        For `omg-context`: which messages leave the context, and the text in their place; {} if none leave.
+        Tell `omg-context` which messages leave the context, and the text that replaces them; {} if none leave.
 
         `wait_ms` in the answer asks the plugin to ask again, with `waits` and this deadline: that answer comes once the turns
         that could leave are observed. A turn waits for memory only here, and only with the engine installed.
@@ -403,7 +403,7 @@ class Daemon:
         tell = partial(self.memory.registry.tell, graph=graph.identity.key)
         if body.get("waits") is True:
             self._wait_for_observation(graph, str(body.get("sessionKey") or ""), tell)
-        with self._assembling.setdefault(graph.identity.key, threading.Lock()):  # two at once would cut twice
+        with self._assembling.setdefault(graph.identity.key, threading.Lock()):  # two would cut twice
             made, answer = cut_answer(self.memory, graph, body, tell)
         if made.waits:
             self.awake.set()
@@ -411,8 +411,10 @@ class Daemon:
         return {**answer, **({"wait_ms": round(BLOCKED_S * 1000)} if wait else {})}
 
     def _wait_for_observation(self, graph: Graph, session: str, tell: Callable[..., None]) -> None:
-        """Wait until nothing of *session* is pending, at most BLOCKED_S. After a wait without success, no turn of the graph
-        waits for IN_VAIN_S."""
+        """
+        Wait until nothing of *session* is pending, at most BLOCKED_S. If that fails, no turn of the graph waits during
+        the next IN_VAIN_S.
+        """
         began, mark = time.monotonic(), session_mark(session)
         self.awake.set()
         while (
@@ -426,7 +428,10 @@ class Daemon:
         tell("context_waited", session=session, observed=not late, duration_ms=waited_ms)
 
     def lend(self, body: dict[str, Any]) -> Mapping[str, Any]:
-        """A question for the plugin. Its first request shows that a gateway can be asked, whoever started the daemon."""
+        """
+        Return a question for the plugin. The plugin's first request shows that a gateway can be asked, whoever started
+        the daemon.
+        """
         self.memory.worker.gateway = self.model
         return self.model.next(body)
 
@@ -434,18 +439,18 @@ class Daemon:
         """Stop asking the model of a gateway that has gone. Until it is back, turns wait, and nights go by rule."""
         if self.memory.worker.gateway is not None and self.model.is_gone():
             self.memory.worker.gateway = None
-            log.info("no gateway asks for questions any more: nobody lends a model")
+            log.info("no gateway asks for questions any more: the agent's own model cannot be asked")
 
     def rebuild(self, body: dict[str, Any]) -> dict[str, Any]:
         answer = rebuild_each(self.memory.worker, body)
         if answer["replaced"]:
-            # its watch is on the old folder
+            # the watch is on the old folder
             self._unfollow(self.memory.find(body.get("identity")).identity.key)
             self.touched.set()
         return answer
 
     def came_late(self, question: ModelQuestion, reply: ModelReply) -> None:
-        """Enter into the ledger an answer of the gateway's model that came too late: it was paid for."""
+        """Enter a late answer of the gateway's model into the ledger: it was paid for although nobody used it."""
         self.memory.worker.ledger.spend(
             with_token_counts(reply, question), question.purpose, self.memory.clock()
         )
@@ -459,7 +464,7 @@ class Daemon:
         self.stopping.set()
         return {}
 
-    # --- three threads: one keeps up with the files, one observes, one reflects; the last two may wait for a model
+    # --- three threads: one follows the files, one observes, one reflects; the last two may wait for a model
 
     def _repeat(self, turn: Callable[[], None], awake: threading.Event) -> None:
         while not self.stopping.is_set():
@@ -477,7 +482,7 @@ class Daemon:
         self.rested.set()
 
     def _reflect(self) -> None:
-        """Reflect where enough has changed. Observing does not wait for it."""
+        """Reflect on graphs in which enough has changed. Observing does not wait for this."""
         background_reflection(self.memory.worker, idle=self._idle)
 
     def _keep(self) -> None:
@@ -507,13 +512,13 @@ class Daemon:
             self._embed(graph)
 
     def _look_through(self) -> None:
-        """Bring some of the graphs that are not followed up to their vaults."""
+        """Update the index of some graphs whose vaults have no watch."""
         for _ in range(min(VAULTS_PER_TICK, len(self._unlooked))):
             who = self._unlooked.popleft()
             if who.key not in self._followed:
                 self._attempt(who, self._catch_up)
             if self.touched.is_set() or self.stopping.is_set():
-                break  # a followed vault was edited just now, and comes first
+                break  # a watched vault was edited just now, and comes first
 
     def _attempt(self, who: Identity, what: Callable[[Graph], None]) -> None:
         """Call *what* with the graph of *who*; an error is logged and does not stop the others."""
@@ -521,7 +526,7 @@ class Daemon:
             what(self.memory.graph(who, wait_s=PATIENCE_S, keep=False, make=False))
             self._warned.pop(who.key, None)
         except NotFound:
-            log.info("a graph was forgotten whole, and is no longer followed")  # without its name
+            log.info("a graph was forgotten whole, and is no longer followed")  # without the graph's name
         except Locked as e:
             log.info("%s; its edits are read later", e)
         except Exception as e:
@@ -546,7 +551,10 @@ class Daemon:
             pass
 
     def _watched(self, handler: VaultWatcher, folder: Path, otherwise_s: float) -> ObservedWatch | None:
-        """Watch *folder* with *handler*; None if the system has no watch left: then it is looked through from time to time."""
+        """
+        Watch *folder* with *handler*; None if the system has no watch left: then the folder is scanned from time to
+        time.
+        """
         try:
             if self._watch is None:
                 watch = Watch()
@@ -558,14 +566,14 @@ class Daemon:
             return None
 
     def _unfollow(self, key: str) -> None:
-        """Stop watching the vault of *key*. When it is followed again, all of it is looked through."""
+        """Stop watching the vault of *key*. When it is watched again, all of it is scanned first."""
         with self._guard:
             self._dirty.pop(key, None)
         if watch := self._followed.pop(key, None):
             self._watch.unschedule(watch)
 
     def _follow(self, graph: Graph, rescan: bool) -> None:
-        """Read what was edited in a vault since the last time, and write the state that its prompts changed."""
+        """Read a vault's edits since the last call, and write the state that its prompts changed."""
         graph.flush()
         key, root = graph.identity.key, graph.vault.root
         if key not in self._followed and root.is_dir():
@@ -576,7 +584,7 @@ class Daemon:
         if not dirty and not rescan:
             return
         try:
-            # A folder's event does not say which files below it changed, so every file is looked at, a stat each.
+            # An event of a folder does not say which files in it changed, so every file is checked, with one stat each.
             everything = rescan or "" in dirty
             self.memory.refresh(graph, None if everything else sorted(dirty), wait_s=PATIENCE_S)
         except BaseException:
@@ -625,7 +633,7 @@ def inject_answer(memory: Memory, body: dict[str, Any]) -> Mapping[str, Any]:
 
 
 def graph_served(memory: Memory, body: Mapping[str, Any]) -> Graph | None:
-    """The graph that this prompt may see; None if the session is not served, or nothing is remembered yet."""
+    """The graph that this prompt may use; None if the session is not served, or nothing is remembered yet."""
     if not is_remembered(body, ("user", *memory.config.identity.members)):
         return None
     return graph_of(memory.registry, body)
@@ -634,7 +642,9 @@ def graph_served(memory: Memory, body: Mapping[str, Any]) -> Graph | None:
 def cut_answer(
     memory: Memory, graph: Graph, body: dict[str, Any], tell: Callable[..., None] = lambda *_, **__: None
 ) -> tuple[Cut, dict[str, Any]]:
-    """What leaves the context, and the answer that says so. Turns that should leave but are not observed become urgent."""
+    """
+    Decide what leaves the context, and word the answer. Turns that should leave but are not observed become urgent.
+    """
     at_ms = memory.registry.now_ms()
     graph.note(partial(note_asked, session=str(body.get("sessionKey") or ""), at_ms=at_ms))
     made = cut_context(graph, body, now=memory.clock(), config=memory.config, tell=tell)
@@ -647,7 +657,7 @@ def cut_answer(
 
 
 def return_freed_memory() -> None:
-    """Give freed memory back to the system. glibc keeps it, and a heap for each thread that ever ran."""
+    """Give freed memory back to the system. glibc otherwise keeps it, with one heap for each thread that ever ran."""
     with contextlib.suppress(OSError, AttributeError):
         libc = ctypes.CDLL(None)
         libc.mallopt(M_ARENA_MAX, 2)

@@ -1,9 +1,8 @@
 """
 `omg demo`: takes the sample conversation through the whole path, in a folder of its own, without a key or a network.
 
-The replies are those of a careful model, recorded by bench/record_demo.py and shipped as they came; everything that is
-done with them is done here and now. With *offline* the rules read the same conversation. Nothing of the user's is read
-or changed.
+The replies of a careful model were recorded by bench/record_demo.py and are shipped unedited; everything else runs now.
+With *offline* the rules read the same conversation. Nothing of the user's is read or changed.
 """
 
 from __future__ import annotations
@@ -51,8 +50,8 @@ PROMPTS = (
     ("Which paper do I take, and what does the shop ask for it?", DEMO_SESSION),
     ("When is the dinner, and who eats no meat?", GROUP_SESSION),
 )
-LINES = {"standing": 2, "prompt": 2, "night": 6, "history": 2}  # of each part that are shown at most
-LABEL = 12  # columns of what a line is about
+LINES = {"standing": 2, "prompt": 2, "night": 6, "history": 2}  # most lines shown of each part
+LABEL = 12  # width in columns of a line's first part
 PIPED_COLUMNS = 200
 
 
@@ -114,7 +113,10 @@ def recorded_replies() -> list[Recorded]:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a prompt is given: the lines of every prompt, those that bear most on this one, and the tokens of all."""
+    """
+    The memory given with a prompt: the lines that every prompt gets, the lines most relevant to this one, and all
+    tokens.
+    """
 
     standing: list[str]
     bearing: list[str]
@@ -151,7 +153,7 @@ class Story:
         (self.night,) = self.memory.reflect(DEMO_SESSION)
 
     def undo_twice(self) -> tuple[int, int]:
-        """Take the night back, and take that back; how many files each changed."""
+        """Undo the night's cycle, then undo the undo; return how many files each changed."""
         cycle, changed = str(self.night["cycle"]), []
         for _ in range(2):
             self.now[0] += timedelta(minutes=1)
@@ -172,12 +174,12 @@ class Story:
         return len(gone.paths), len(gone.messages), len(left)
 
     def given(self) -> Iterator[tuple[str, str, Given]]:
-        """The prompts, who asks them, and what each is given."""
+        """Each prompt, who asks it, and the memory it is given."""
         self.now[0] = NIGHT + timedelta(hours=6)
         for prompt, session in PROMPTS:
             piece = self.memory.inject(prompt, session=f"{session}:thread:demo", dry_run=True)
             standing = items_of(piece.system)
-            # A line of `system` that `prompt` adds to stands there alone: what `prompt` gives comes first.
+            # `prompt` does not repeat a line of `system`, so both are searched; the other lines of `prompt` follow.
             hits = self.memory.search(prompt, session=session)
             found = [hit.entry.short for hit in hits if hit.entry.type != "reflection"]
             given = [line for line in items_of(piece.prompt) if " — " in line or ": " in line]
@@ -276,7 +278,7 @@ def show_days(story: Story, console: Console) -> None:
 
 
 def show_notes(story: Story, console: Console) -> None:
-    """What became of the wish that turns round, of the plan that moves, and of the page that lies."""
+    """Show what became of the wish that is reversed, the plan that is moved, and the page that lies."""
     notes = story.notes()
     heading(console, "A note says what holds now, and keeps what held before")
     for types in (("preference",), ("project", "episode")):

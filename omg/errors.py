@@ -69,11 +69,11 @@ class ModelUnavailable(ModelError):
 
 
 class BadReply(ModelError):
-    """The model answered, but with nothing that can be used."""
+    """The model's answer cannot be used."""
 
 
 class CutShort(BadReply):
-    """The reply reached its limit before its first word. Asked about less, the model may answer."""
+    """The reply reached its limit before its first word. A shorter question may get an answer."""
 
 
 class OverBudget(ModelError):
@@ -81,7 +81,9 @@ class OverBudget(ModelError):
 
 
 def error_text(error: Exception) -> str:
-    """*error* as one line for status and logs. What an unknown exception says may quote a note: its type alone."""
+    """
+    *error* as one line for status and logs. Of an unknown exception only the type, because its text may quote a note.
+    """
     if isinstance(error, OmgError):
         return str(error)
     if isinstance(error, OSError):

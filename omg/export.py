@@ -1,5 +1,5 @@
 """
-Everything that is remembered, in a form of its own: a folder, or JSON lines. `omg import` reads both back.
+Exports everything that is remembered, as a folder or as JSON lines. `omg import` reads both back.
 
     omg-export.json          {"omg": "export", "v": 1, "identity": …, "at": …}
     notes/nodes/….md         the notes as they are in the vault, with their properties and History
@@ -32,7 +32,7 @@ from .vault.vault import Vault
 from .worker.registry import Registry
 
 HEAD = "omg-export.json"
-TAKEN = ("nodes/", "reflections/", "inbox/")  # of a vault; the pages are made anew
+TAKEN = ("nodes/", "reflections/", "inbox/")  # folder of a vault; generated pages are made anew
 
 
 def head_of_export(graph: Graph) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def exported_notes(graph: Graph) -> Iterator[dict[str, Any]]:
 
 
 def archived_lines(graph: Graph) -> Iterator[tuple[str, str]]:
-    """For each message of the archive: the name of its file, and its line."""
+    """For each archived message: the name of its file, and its line."""
     for file in sorted((graph.folder / "archive").glob("*.jsonl")):
         with file.open(encoding="utf-8", errors="replace") as lines:
             yield from ((file.name, line.rstrip("\n")) for line in lines if parsed_object(line))
@@ -126,7 +126,7 @@ def values_of(path: Path) -> Iterator[dict[str, Any]]:
 
 @dataclass(slots=True)
 class Taken:
-    """What came in; what was forgotten here does not come back."""
+    """Counts of what came in, and of what stays out because it was forgotten here."""
 
     notes: int = 0
     messages: int = 0
@@ -160,7 +160,9 @@ def take_export(registry: Registry, into: Graph, path: Path) -> Taken:
 
 
 def place(value: dict[str, Any], source: Graph, into: Graph, taken: Taken) -> None:
-    """Put *value*, a note or message of an export, into *source*; not if it was forgotten in *into* or cannot be used."""
+    """
+    Put *value*, a note or message of an export, into *source*, unless it was forgotten in *into* or cannot be used.
+    """
     try:
         if isinstance(value.get("note"), str):
             path, text = value["note"], str(value.get("text") or "")
@@ -170,7 +172,7 @@ def place(value: dict[str, Any], source: Graph, into: Graph, taken: Taken) -> No
             if gone or into.tombstones.blocks(node.id, ids, cited=lambda: False):
                 taken.forgotten += 1
             elif path.startswith(TAKEN) and into.vault.bytes(path) != text.encode():
-                if value.get("by_hand"):  # written past the vault, as a person does
+                if value.get("by_hand"):  # not written by the vault, so that the note counts as a person's
                     with private(source.vault.file(path)) as file:
                         file.write(text)
                 else:

@@ -2,8 +2,8 @@
 Whose memory a session writes to and reads from.
 
 `identity_of_session` reduces a gateway's sessionKey to its owner: the main session, a direct peer, a group. Threads and
-topics belong to the session they are part of. Other keys, those of the gateway's own chats, do not say whose session it
-is: it is the owner's if the gateway says that the owner speaks there, and otherwise it has a memory of its own. Sessions
+topics belong to the session they are part of. The keys of the gateway's own chats do not say whose session it is. Such
+a session is the owner's if the gateway says that the owner speaks there; otherwise it has a memory of its own. Sessions
 in which no person speaks have no memory.
 
 Two sessions share a memory only if the gateway itself, or an explicit link, says that they are one person's.
@@ -83,7 +83,7 @@ def identity_of_session(
     if nobody := NOBODY.search(rest.strip().lower()):
         trigger = nobody["trigger"] or nobody["beat"]
         return main if trigger in ("cron", "heartbeat") and trigger in asked else None
-    if rest != rest.strip():  # it looks like another's key, and is not that key
+    if rest != rest.strip():  # its spaces make it look like another key; it is a key of its own
         return Identity(f"agent:{agent}:{rest}", "dm", agent)
     base = LANE.sub("", rest)
     shared = {"main": main, "global": Identity(f"agent:{agent}:global", "global", agent)}
@@ -120,7 +120,8 @@ def account_of(key: str) -> str:
 
 def person_label(people: dict[str, list[str]], group: str, name: str, sender_id: str) -> str:
     """
-    *name* as a label of one sender alone: the second Ann who speaks in the *group* is "Ann-2", "Ann Lee" is "Ann-2 Lee".
+    Make *name* a label of one sender: the second Ann who speaks in the *group* is "Ann-2", and "Ann Lee" is "Ann-2
+    Lee".
 
     *people*: a hash of a first name → hashes of the senders who have it; a new sender is added. Without an id, *name*.
     """
@@ -129,7 +130,7 @@ def person_label(people: dict[str, list[str]], group: str, name: str, sender_id:
         return hashlib.sha256(f"{group} {text}".encode("utf-8", "replace")).hexdigest()[:16]
 
     shown = " ".join(name.split())
-    found = re.search(r"[^\W\d_][\w.'-]*", shown)  # "Ann" of "Ann; Bob", as the rules call them
+    found = re.search(r"[^\W\d_][\w.'-]*", shown)  # "Ann" in "Ann; Bob", as the rules name a speaker
     if not found or not sender_id:
         return name
     first, rest = found[0], shown[found.end() :]

@@ -44,7 +44,7 @@ from .vault.files import place_new, read_if_changed
 from .vault.vault import copy_of_another
 
 PREFIX = "inbox:"
-INBOX_SESSION = "inbox"  # what such a note's source has in the place of a conversation
+INBOX_SESSION = "inbox"  # the source of an inbox note has this instead of a conversation
 SETTLED_S = 60  # since the last save; before that, somebody may still be writing
 # Begins a note of ours with text that could not be written elsewhere (journal.py)
 MEANT = "This was meant for `"
@@ -68,11 +68,10 @@ def take_loose(
     force: bool = False,
 ) -> int:
     """
-    Put what is new in loose notes with what is pending; returns how many messages that were.
-
-    *known*: file → how it looked when it was last read; it is updated. *wrote*: whether an agent may have written a file;
-    a file of which this is not known yet waits. *memory*: where the agent's own files lie, if not above the vault. With
-    *force*, notes that were saved just now are taken too.
+    Make new messages from loose notes pending; return how many. *known*: file → its state when it was last read; the
+    mapping is updated. *wrote*: tells whether an agent may have written a file; a file waits while the answer is
+    unknown. *memory*: the folder of the agent's own files, if it is not above the vault. With *force*, also take notes
+    saved just now.
     """
     texts = ((file, f"inbox/{file.stem}") for file in other_files(graph))
     files, taken = [*loose_notes(graph), *texts, *day_files(graph, memory)], 0
@@ -89,7 +88,7 @@ def take_loose(
         saved_ms = round(found.st_mtime * 1000), round(found.st_ctime * 1000)
         agents = name.startswith("inbox/") and wrote(file.name, saved_ms)
         if agents is None:
-            continue  # the run that may have written it is not over
+            continue  # the run that may have written the note is not over
         try:
             read = read_loose_file(graph, file, name, saved_ms[0], agents=agents)
         except (OmgError, OSError, UnicodeDecodeError):
@@ -109,7 +108,10 @@ def take_loose(
 def read_loose_file(
     graph: Graph, file: Path, name: str, said_ms: int, *, agents: bool
 ) -> tuple[Node | None, tuple[Message, ...]] | None:
-    """The note in *file*, if it is one, and its messages; None for a text that an agent may have written, or that is none."""
+    """
+    The note in *file* (None if it is not a note) and its messages; None for a file that an agent may have written, or
+    that cannot become a note.
+    """
     if file.suffix != ".md":
         if agents or why_no_note(file):
             return None
@@ -140,8 +142,8 @@ def why_no_note(file: Path) -> str:
 
 def unread_files(graph: Graph) -> tuple[list[str], list[str]]:
     """
-    The files of the inbox with text that is not taken in yet, and those whose filing was undone: they were read, and have no
-    line that says where they went. Files that never can be read are left out.
+    The files of the inbox with text that is not taken in yet; and those that were read but have no line that says where
+    their text went, because that was undone. Files that can never be read are left out.
     """
     found, undone = [f"inbox/{file.name}" for file in other_files(graph) if not why_no_note(file)], []
     pending = graph.pending_keys()
@@ -161,7 +163,7 @@ def put_loose(
     messages: Iterable[Message],
     tell: Callable[[str, list[str]], object] = lambda name, ids: None,
 ) -> int:
-    """Make those of *messages* that are new pending; returns how many. *tell* is called first, with the name of the turn and the ids."""
+    """Make new *messages* pending; return how many. *tell* is called first, with the name of the turn and the ids."""
     if fresh := graph.unseen(messages):
         what = hashlib.sha256("".join(m.id for m in fresh).encode()).hexdigest()[:16]
         turn = Turn(INBOX_SESSION, INBOX_SESSION, graph.identity.agent, "inbox", "", "", "", tuple(fresh))
@@ -185,7 +187,7 @@ def loose_notes(graph: Graph) -> Iterator[tuple[Path, str]]:
 
 
 def day_files(graph: Graph, memory: Path | None) -> Iterator[tuple[Path, str]]:
-    """OpenClaw's own notes of the days since the graph was made, beside the vault or in *memory*."""
+    """OpenClaw's own daily notes since the graph was made, beside the vault or in *memory*."""
     root, who = graph.vault.root, graph.identity
     if (root.parent.name, root.name) == ("memory", "omg"):
         memory = root.parent
@@ -225,7 +227,7 @@ def read_loose(graph: Graph, path: str) -> Node | None:
 
 
 def is_placed(node: Node) -> bool:
-    """Whether its properties give it a place in the graph. It is a note then, and not text to be filed."""
+    """Whether the file's properties make it a note of the graph, and not text to be filed."""
     return node.type != "note" or bool(node.sources)
 
 
@@ -237,7 +239,7 @@ def note_messages(node: Node, said_ms: int, *, agents: bool) -> tuple[Message, .
     """
     if (is_placed(node) and not agents) or node.full_body.lstrip().startswith(MEANT):
         return ()
-    # The words are the page's, so each paragraph is marked as a quotation.
+    # The words come from the web page, so each paragraph is marked as a quotation.
     texts = [*map(quoted, paragraphs(node))] if is_clipped(node) else paragraphs(node)
     return inbox_messages("assistant" if agents else "user", node.path, texts, said_ms)
 
@@ -254,8 +256,8 @@ def is_clipped(node: Node) -> bool:
 
 def paragraphs(node: Node) -> list[str]:
     """
-    What a person wrote, in blocks; a heading goes with what is below it. A block of what the file passes on (a mail, code)
-    is marked as a quotation, if it does not show that by itself.
+    A person's text in blocks; a heading goes with the text below it. A block that the file passes on (a mail, code) is
+    marked as a quotation, unless it already looks like one.
     """
     body = node.full_body.partition(f"{HISTORY_HEADING}\n")[0].replace("\r\n", "\n")
     found: list[str] = []
@@ -299,13 +301,13 @@ def inbox_path(id: str) -> str | None:
 
 
 def is_by_hand(message: Message) -> bool:
-    """Whether a person wrote it in a note of theirs."""
+    """Whether a person wrote the message in a note of theirs."""
     return message.role == "user" and message.id.startswith(PREFIX)
 
 
 # --- Runs of an agent, which decide whether a person wrote an inbox file.
 
-# If a run's transcript has not come by then, its gateway died, or no run followed the prompt.
+# If a run's transcript has not arrived by then, its gateway died, or no run followed the prompt.
 LONGEST_MS = 3_600_000
 KEPT_MS = 30 * 86_400_000  # a note is filed a minute after it is saved, but a vault may be away for days
 
@@ -325,9 +327,8 @@ class Runs:
 
     def took(self, session: str, drop: str, found: Iterable[Writes], now_ms: int, *, over: bool) -> None:
         """
-        Record what the file *drop* of the transcript of *session* shows was written: *found*.
-
-        *over*: whether the runs that began before the drop have ended. A compaction comes in the middle of one.
+        Record the written files *found* in the drop *drop* of the transcript of *session*. *over*: whether the runs
+        that began before the drop have ended. A compaction happens in the middle of a run.
         """
         self._keep(w for w in found if w.end_ms > now_ms - KEPT_MS)
         if over and (made := re.match(r"(\d{1,15})-", drop)):

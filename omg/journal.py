@@ -11,11 +11,10 @@ is what `undo_receipt` takes back. For each file the text on disk decides:
     it is `before`    write
     it is gone        a person renamed it: the change is made under its new name; or deleted it: nothing is written,
                       and a map is made anew when its notes change next
-    anything else     a person was there: the change is rebased on their text; else what is new in it goes to inbox/,
-                      and nothing if there is nothing new
+    anything else a person edited it: the change is rebased on their text; if that fails, its new text goes to inbox/
 
-Once it is done, maps, index and Now are left out of it: they are made anew whenever notes change, by an undo as
-well. What is done is kept for KEPT_DAYS.
+A closed receipt leaves out maps, index and Now: they are made anew whenever notes change, also by an undo. Closed
+receipts are kept for KEPT_DAYS.
 
 Not here: what to write (plan/drafts.py). A receipt is the only way into a vault.
 """
@@ -45,7 +44,7 @@ RECEIPTS_KEPT = 50  # the last cycles are kept however old they are: somebody ma
 
 @dataclass(frozen=True, slots=True)
 class Rebase:
-    """What the change comes down to when the file is no longer the one it was planned on."""
+    """The parts of the change that can still be made if the file has changed since it was planned."""
 
     block: str | None = None  # the generated block
     set: dict[str, Any] = field(default_factory=dict)  # frontmatter keys
@@ -58,8 +57,8 @@ class Change:
     before: str | None  # None: there was no file
     after: str | None  # None: the file goes
     rebase: Rebase = Rebase()
-    theirs: bool = False  # a person's note, amended: it stays theirs, and is never rendered anew
-    mode: int | None = None  # who may read the file, if the change makes one; None: as new files are
+    theirs: bool = False  # amends a person's note: the note stays theirs, and is never rendered anew
+    mode: int | None = None  # permissions of a file that the change creates; None: as new files have
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +69,12 @@ class Receipt:
     changes: tuple[Change, ...] = ()
     pending: tuple[str, ...] = ()  # files of pending/ that this batch has observed
     hints: dict[str, dict[str, Any]] = field(default_factory=dict)  # session -> SessionState fields
-    # into State.unread, which a model reads at night, and the keys that go out of it because one has read them
+    # to add to State.unread, which a model reads at night; and the keys to remove because a model has read them
     unread: dict[str, int] = field(default_factory=dict)
     read: tuple[str, ...] = ()
     summary: tuple[str, ...] = ()  # what was done, a line each, for a person
     person: bool = False  # a person asked for it: every `system` slice is refreshed
-    tokens: int = 0  # of the nodes written: what brings the next reflection nearer
+    tokens: int = 0  # tokens of the nodes written; they count towards the next reflection
     done: str = ""  # when it was committed, ISO, UTC; `at` of an observation is when it was said
 
     def dumps(self) -> str:
@@ -91,10 +90,8 @@ class Receipt:
 
 def receipt_id(at: datetime, name: str = "", of: str | None = None) -> str:
     """
-    `<UTC time>-<name>-<mark>`; sorts by time.
-
-    *of*: what the batch is made of; the same gives the same id, so that what a crash repeats is recognised. Without
-    it each call gives another, also within one second.
+    `<UTC time>-<name>-<mark>`; sorts by time. *of*: the parts of the batch; the same parts give the same id, so that a
+    batch repeated after a crash is recognised. Without *of*, each call gives a new id, even within one second.
     """
     mark = hashlib.sha256(of.encode()).hexdigest()[:8] if of is not None else f"{time.time_ns() // 1000:x}"
     return "-".join(filter(None, (f"{at.astimezone(UTC):%Y%m%dT%H%M%S}", name, mark)))
@@ -103,7 +100,7 @@ def receipt_id(at: datetime, name: str = "", of: str | None = None) -> str:
 def new_receipt(
     kind: str, at: datetime, changes: Iterable[Change], *, name: str = "", **more: Any
 ) -> Receipt:
-    """A receipt under an id of its own. *name* stands in the id, else *kind*; *more*: other fields of Receipt."""
+    """A receipt with a new id. The id contains *name*, or *kind* without one; *more*: other fields of Receipt."""
     stamp = at.astimezone(UTC).isoformat(timespec="seconds")
     return Receipt(receipt_id(at, name or kind), kind, stamp, tuple(changes), **more)
 
@@ -139,7 +136,7 @@ def readable(graph: Graph, file: Path) -> Receipt | None:
 
 
 def commit_receipt(graph: Graph, receipt: Receipt) -> Outcome:
-    """Write the receipt down, then do what it says. The caller holds `graph.lock()`."""
+    """Write the receipt to disk, then make its changes. The caller holds `graph.lock()`."""
     receipt = replace(receipt, done=datetime.now(UTC).isoformat(timespec="microseconds"))
     file = graph.folder / "receipts" / f"{receipt.id}.open.json"
     write_private(file, receipt.dumps())
@@ -160,7 +157,7 @@ def finish_receipt(graph: Graph, file: Path, receipt: Receipt) -> Outcome:
     outcome = Outcome()
     for change in receipt.changes:
         if graph.vault.read_only(change.path) and graph.vault.bytes(change.path) != encode_text(change.after):
-            put_in_inbox(graph, change, outcome, "is read-only")  # its owner means it
+            put_in_inbox(graph, change, outcome, "is read-only")  # its owner made it read-only on purpose
         else:
             apply_change(graph, change, outcome)
     graph.update(lambda state: note_written(state, receipt))
@@ -181,8 +178,8 @@ def close(file: Path, receipt: Receipt) -> None:
 
 def remade(change: Change) -> bool:
     """
-    Whether a map, the index or Now was only made anew. One that is new or removed counts as a change, and so does what a
-    model tells on it.
+    Whether the change only made a map, the index or Now anew. A new or removed page counts as a change, and so does a
+    model's text on it.
     """
     page = change.path in ("index", "now") or change.path.startswith("mocs/")
     if not page or change.rebase.block is None or change.before is None or change.after is None:
@@ -211,7 +208,7 @@ def is_closed(name: str) -> bool:
 
 
 def note_hints(state: State, hints: Mapping[str, Mapping[str, Any]]) -> None:
-    """Enter *hints*, by conversation, into *state*; older ones than it has change nothing."""
+    """Enter *hints*, by conversation, into *state*; hints older than those in *state* change nothing."""
     for session, told in hints.items():
         entry = state.sessions.setdefault(session, SessionState())
         if told.get("at_ms", 0) >= entry.at_ms:
@@ -220,7 +217,7 @@ def note_hints(state: State, hints: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def note_written(state: State, receipt: Receipt) -> None:
-    """Enter the receipt into the state. Repeating it only changes `changed_tokens`, which is a rough measure."""
+    """Enter the receipt into the state. Doing this twice only changes `changed_tokens`, which is a rough measure."""
     note_hints(state, receipt.hints)
     state.changed_tokens += receipt.tokens
     unread = state.unread | {k: max(ms, state.unread.get(k, 0)) for k, ms in receipt.unread.items()}
@@ -233,7 +230,7 @@ def note_written(state: State, receipt: Receipt) -> None:
 
 def apply_change(graph: Graph, change: Change, outcome: Outcome) -> None:
     vault = graph.vault
-    for _ in range(5):  # each lost a race with a save; five saves within one of our writes do not happen
+    for _ in range(5):  # each attempt may lose a race with a save; five in a row do not happen
         now = vault.bytes(change.path)
         before, after = encode_text(change.before), encode_text(change.after)
         try:
@@ -251,7 +248,7 @@ def apply_change(graph: Graph, change: Change, outcome: Outcome) -> None:
                 return outcome.written.append(change.path)
             if now is None:
                 if (there := renamed_to(graph, change)) is None:
-                    return None  # the next look at the vault makes its tombstone
+                    return None  # the next scan of the vault makes its tombstone
                 change = replace(change, path=there)
                 continue
             rebased = rebase_change(now, change)
@@ -276,7 +273,9 @@ def own_change(graph: Graph, change: Change, data: bytes) -> None:
 
 
 def rebase_change(now: bytes, change: Change) -> bytes | None:
-    """Make *change* on *now*, a person's text; None if that is not possible. Making it twice changes nothing more."""
+    """
+    Apply *change* to *now*, a person's text; None if that is not possible. Applying it twice changes nothing more.
+    """
     what = change.rebase
     try:
         text = now.decode("utf-8")
@@ -299,7 +298,7 @@ def id_in(text: str, path: str) -> str | None:
 
 
 def renamed_to(graph: Graph, change: Change) -> str | None:
-    """Where the note of *change* stands now, if a person renamed it since the change was planned."""
+    """The present path of the note of *change*, if a person renamed it since the change was planned."""
     assert change.before is not None
     if (id := id_in(change.before, change.path)) is None:
         return None
@@ -314,7 +313,10 @@ def renamed_to(graph: Graph, change: Change) -> str | None:
 
 
 def add_undone(graph: Graph, change: Change) -> None:
-    """Add a tombstone for what *change* made of its messages: the person took it back, as if they had deleted the note."""
+    """
+    Add a tombstone for the note of *change* and its messages, as if the person had deleted the note: they undid the
+    change.
+    """
     try:
         after = parse_node(change.after, change.path) if change.after else None
         before = parse_node(change.before, change.path) if change.before else None
@@ -329,8 +331,8 @@ def put_in_inbox(
     graph: Graph, change: Change, outcome: Outcome, why: str = "you changed at the same time"
 ) -> None:
     """
-    Write what is new in a change that could not be made as an inbox note: a whole new note, or a line of history. Maps are
-    made anew anyway, and sources, links and older states are not new.
+    Write the new text of a change that could not be made into an inbox note: a whole new note, or a line of history.
+    Maps are made anew anyway; sources, links and older states are not new text.
     """
     new = change.rebase.history
     if change.before is None and change.rebase.block is None:
@@ -355,7 +357,7 @@ def receipts_of(graph: Graph) -> list[Receipt]:
 def closed_files(graph: Graph) -> list[Path]:
     """The files of closed receipts, by `at`, oldest first."""
     files = [f for f in (graph.folder / "receipts").glob("*.json") if is_closed(f.name)]
-    # By the second, and within one by the mark: the name between them says nothing of time.
+    # Sorted by the second, then by the mark; the name between them says nothing about time.
     return sorted(files, key=lambda f: (f.stem.partition("-")[0], f.stem.rpartition("-")[2]))
 
 
@@ -367,7 +369,7 @@ def changes_since(graph: Graph, day: date) -> Iterator[Change]:
 
 
 def has_open_receipt(graph: Graph) -> bool:
-    """Whether a cycle is under way, or was cut short: what it archived may not be in the index yet."""
+    """Whether a cycle is under way or was interrupted: its archived messages may not be in the index yet."""
     return any((graph.folder / "receipts").glob("*.open.json"))
 
 
@@ -387,7 +389,10 @@ def find_receipt(graph: Graph, id: str) -> Receipt:
 
 
 def short_cycle(id: str) -> str:
-    """The end of the cycle's *id* that a person types, `/omg undo 3f2a`: of 50 cycles, two share it once in 50 homes."""
+    """
+    The end of the cycle's *id* that a person types, as in `/omg undo 3f2a`. With 50 cycles, one home in 50 has two with
+    the same end.
+    """
     return id[-4:]
 
 
@@ -395,7 +400,7 @@ UNDONE = "undid "  # begins the summary of an undo's receipt
 
 
 def undone_cycles(graph: Graph) -> set[str]:
-    """Ids of the cycles that were undone, and whose undo was not."""
+    """Ids of the cycles that were undone and not restored by another undo."""
     found: dict[str, str] = {}
     for file in (graph.folder / "receipts").glob("*-undo-*.json"):
         receipt = readable(graph, file)
@@ -425,7 +430,7 @@ def undo_receipt(graph: Graph, id: str, now: datetime) -> tuple[Outcome, list[st
         if there == encode_text(change.after):
             back.append(replace(change, before=change.after, after=change.before, rebase=Rebase()))
         elif there != encode_text(change.before) and change.rebase.block is None:
-            refused.append(change.path)  # a map that went on changing is made anew by the caller
+            refused.append(change.path)  # the caller makes maps anew that changed since
     if receipt.changes and not back:
         why = "its notes were renamed or deleted since, or it is undone already"
         if refused:

@@ -47,9 +47,9 @@ from .worker.worker import DAY_S, WorkDone, Worker, handed_to_daemon, observe_pe
 log = logging.getLogger(__name__)
 
 MAIN = "agent:main:main"  # the owner's session
-# of a full or failing disk; the last two, of a vault or page that cannot be read
+# errors of a full or failing disk; the last two: of a vault or page that cannot be read
 DISK_FAILS = (OSError, sqlite3.OperationalError, NotFound, BadNode)
-MISSING_VECTORS = 100  # made where none does it in the background, before a search
+MISSING_VECTORS = 100  # vectors made before a search, if no daemon makes them in the background
 
 
 class Memory:
@@ -194,7 +194,7 @@ class Memory:
         if not self.config.inject.budget_tokens:
             why = "[inject] budget_tokens is 0"
         elif graph and any(e.path.startswith("nodes/") for e in graph.index.entries()):
-            why = "nothing that is remembered bears on it"
+            why = "nothing that is remembered is about it"
         else:
             waits = len(graph.pending()) if graph else 0
             why = f"no notes of {who.key} yet" + f", {how_many(waits, 'turn')} to be observed" * bool(waits)
@@ -257,7 +257,7 @@ class Memory:
     def _take_out(self, session: str, dry_run: bool, chosen: Callable[[Graph], Selection]) -> Selection:
         self.take_in()
         graph = self._known(session)
-        self.refresh(graph)  # so that a note that a person has moved since is found
+        self.refresh(graph)  # so that a note is found although a person has moved it
         what = chosen(graph)
         if what and not dry_run:
             forget_selection(self.intake, graph, what)
@@ -272,7 +272,7 @@ class Memory:
         return who
 
     def _read(self, who: Identity) -> Graph | None:
-        """The graph of *who*, with what people did to its files since; None if there is none yet."""
+        """The graph of *who*, up to date with its files; None if there is none yet."""
         if not (self.folder / "graphs" / who.folder).is_dir():
             return None
         graph = self.graph(who)

@@ -1,9 +1,10 @@
 """
-Decides whose words a note holds (the user's, the assistant's or a tool's), and checks what would be a person's.
+Decides whose words a note holds (the user's, the assistant's or a tool's), and checks text that would count as a
+person's.
 
-Every field of a note that would be a person's is a claim: what stands in their own words needs no check, and of the
-rest only what the check bears out enters the note. What is refused stays in the archive, or becomes a note of the
-assistant's beside it where the assistant did say it. `Refused` names all of it.
+Each field of a person's note is a claim. A claim in the person's own words needs no check; any other claim enters the
+note only if the check supports it. A refused claim stays in the archive, or becomes a note of the assistant's if the
+assistant said it. `Refused` lists all refused claims.
 """
 
 from __future__ import annotations
@@ -23,13 +24,12 @@ from .plan.edits import Edit, one_line, short_title
 from .rules.kinds import TYPES, kind_of
 from .text.words import cut_text, denies, split_sentences, stems_of, told_words
 
-# --- Who an edit comes from, by the messages that it cites, and what it may become then.
-#
-# A model never says who it comes from. What the assistant or a tool said becomes a fact or an episode, and changes no note
-# of a person's. Which parts of a person's message are their own words: message/turn.py.
+# --- Finds an edit's origin by the messages that it cites, and limits what the edit may become.
+# A model never decides the origin. The words of the assistant or a tool become a fact or an episode, and change no note
+# of a person's. message/turn.py finds which parts of a person's message are their own words.
 
 
-# How a note begins that tells what the assistant said: prompts/observe.md asks for it
+# beginning of a note about what the assistant said: prompts/observe.md asks for it
 ASSISTANT = "The assistant"
 
 
@@ -42,7 +42,7 @@ class Target:
     description: str
     body: str = ""
     path: str | None = None
-    said: date | None = None  # the day of its latest news
+    said: date | None = None  # the day of the note's latest change
 
 
 def author(message: Message) -> str:
@@ -83,7 +83,7 @@ def origin_mark(origin: str | None) -> str:
 
 
 def source_name(message: Message, messages: Sequence[Message]) -> str:
-    """What *message* of a tool's or of passed-on text is called where its claim is told: "A page (example.org)"."""
+    """The name under which a claim of a tool's *message*, or of passed-on text, is told: "A page (example.org)"."""
     if message.role == "user":
         return f"A text that {message.sender or 'the user'} passed on"
     calls = (c for m in messages for c in m.calls if c.id and c.id == message.call_id)
@@ -91,12 +91,12 @@ def source_name(message: Message, messages: Sequence[Message]) -> str:
     return f"A page ({address})" if address else f"The tool {message.tool or 'that was called'}"
 
 
-LEAD_CHARS = 60  # in which a text names who says it
+LEAD_CHARS = 60  # length of a text's beginning in which it may name its source
 ADDRESS = re.compile(r"https?://(?:www\.)?([\w.-]{3,80})")
 
 
 def as_claim_of(source: str, text: str) -> str:
-    """*text* told as what *source* says, which "According to …" at its beginning may do by itself."""
+    """*text* as a claim of *source*; unchanged if it already begins with "According to …"."""
     named = re.search(r"\(([^()]+)\)", source)
     lead = text[:LEAD_CHARS]
     if text.startswith(f"{source} says") or (SAYING.match(text) and named and named[1] in lead):
@@ -104,30 +104,28 @@ def as_claim_of(source: str, text: str) -> str:
     return f"{source}: {text}" if SAYING.search(lead) else f"{source} says: {text}"
 
 
-# --- What a person said in their own words needs no check.
+# --- Recognises a person's own words, which need no check.
 
 
-NEAR = (
-    0.6  # of a statement's words: a sentence that is quoted for it, or that the assistant said, has as many
-)
-HEARD = 0.4  # of the words of what the assistant is told to have said
-QUOTE_CHARS = 400  # of a sentence that is quoted
+NEAR = 0.6  # share of a statement's words that a sentence must have to stand for it
+HEARD = 0.4  # share of the words of a sentence attributed to the assistant
+QUOTE_CHARS = 400  # longest sentence that is quoted
 QUOTE_END = "”"
 
 
 def as_worded(text: str, sender: str = "") -> Tokens:
-    """*text* as tokens; *sender* and "I" are one."""
+    """*text* as tokens; *sender* and "I" become the same token."""
     return tokens_of(re.sub(rf"\b{re.escape(sender)}\b", "the user", text) if sender else text)
 
 
 def own_statements(cited: Sequence[Message]) -> list[tuple[Message, str]]:
-    """The statements of persons in *cited* that nothing governs: no quotation, question, condition or refusal."""
+    """The plain statements of persons in *cited*: no part of a quotation, question, condition or refusal."""
     return [(m, s.text) for m in cited if m.role == "user" for s in statements_of(m) if s.own]
 
 
 @dataclass(frozen=True, slots=True)
 class OwnWords:
-    """What the persons of some messages said, to be compared whole."""
+    """The statements of the persons in some messages, to be compared as wholes."""
 
     worded: frozenset[Tokens]
     statements: tuple[str, ...]
@@ -137,20 +135,21 @@ class OwnWords:
     def of(cls, cited: Sequence[Message]) -> OwnWords:
         said = own_statements(cited)
         names = {m.sender for m, _ in said}
-        # Beside others, a sentence may be quoted, denied or asked about without any sign of it: it is asked of the check.
+        # In a longer text, a sentence may be quoted, denied or questioned without any sign of this, so the check is
+        # asked.
         worded = frozenset(as_worded(text, m.sender) for m, text in said if stands_alone(m, text))
         return cls(worded, tuple(text for _, text in said), names.pop() if len(names) == 1 else "")
 
     def hold(self, text: str) -> bool:
-        """Whether *text* is one of their statements, word for word but for who speaks."""
+        """Whether *text* is one of their statements, word for word except for the name of the speaker."""
         return as_worded(text, self.sender) in self.worded
 
 
 # --- The claims of an edit that would be a person's.
 
 
-CLEARED = frozenset(("body", "tags", "event", "loop", "standing"))  # what an update may set to nothing
-PLAIN = frozenset(("type",))  # what a head may add that is in the person's own words
+CLEARED = frozenset(("body", "tags", "event", "loop", "standing"))  # fields that an update may set to nothing
+PLAIN = frozenset(("type",))  # fields that a head in the person's own words may also set
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +159,14 @@ class Proposed:
     edits: Sequence[Edit]
     cited: Sequence[Sequence[Message]]
     targets: Mapping[int, Target]
-    notes: Mapping[str, str] = field(default_factory=dict)  # path → what the note says
-    said: Sequence[tuple[Source, str]] = ()  # what the assistant said
+    notes: Mapping[str, str] = field(default_factory=dict)  # path → the note's text
+    said: Sequence[tuple[Source, str]] = ()  # the assistant's messages
 
 
 def claims_of(proposed: Proposed) -> list[Claim]:
-    """What has to be borne out of edits that would be a person's. What is in their own words, word for word, is not asked."""
+    """
+    The claims to check in edits that would be a person's. A text in their own words, word for word, is not checked.
+    """
     claims: list[Claim] = []
     for place, edit in enumerate(proposed.edits):
         if edit.origin not in PERSONS:
@@ -192,8 +193,8 @@ def claims_of(proposed: Proposed) -> list[Claim]:
 
 def is_only_quoted(claim: Claim, cited: Sequence[Message]) -> bool:
     """
-    Whether most words of *claim* stand in what people quote in *cited*, and their own statements tell nothing. No check
-    can make such words the person's.
+    Whether most words of *claim* come from text that people quote in *cited*, and not from their own statements. No
+    check can make such words the person's.
     """
     if claim.part not in ("head", "sentence", "title"):
         return False
@@ -231,7 +232,10 @@ def head_of_edit(edit: Edit, target: Target | None) -> tuple[str, dict[str, str 
 
 
 def titled_by(edit: Edit, target: Target | None, text: str, own: OwnWords) -> bool:
-    """Whether the title that *edit* sets is made of words of *text*, of the note that it had, or of one sentence of the person's."""
+    """
+    Whether all words of the title that *edit* sets are in *text*, in the note's former text, or in one sentence of the
+    person's.
+    """
     words = told_words(edit.title) - {edit.type, *edit.tags}
     if edit.op == "update" and ("title" not in edit.sets or not words):
         return "title" not in edit.sets
@@ -246,8 +250,8 @@ def titled_by(edit: Edit, target: Target | None, text: str, own: OwnWords) -> bo
 
 def names_what(title: str, text: str) -> bool:
     """
-    Whether a sentence of *text* has the words of *title* in their order, and denies what it denies:
-    "Bo owes the user 50" does not name "The user owes Bo 50".
+    Whether a sentence of *text* has the words of *title* in the same order, with the same negations. "Bo owes the user
+    50" does not support the title "The user owes Bo 50".
     """
     words = told_in_order(title)
     return any(
@@ -266,21 +270,21 @@ def stands_in_order(words: Sequence[str], others: Sequence[str]) -> bool:
 
 
 def is_of_another(sentence: str, target: Target) -> bool:
-    """Whether *sentence* shares no telling word with the note *target*, so that it may belong to another."""
+    """Whether *sentence* shares no telling word with the note *target*, so that it may belong to another note."""
     known = told_words(f"{target.title} {target.description} {target.body}")
     return target.path is not None and not known & told_words(sentence)
 
 
-# --- After the check: what is borne out goes into the person's note. What is refused enters no note of theirs.
+# --- Applies the verdicts: a supported claim enters the person's note, a refused one enters no note of theirs.
 
 
 UNSAID = "the user's words do not bear it out"
-SHOWN_CHARS = 160  # of what was refused, in the history of what was written
+SHOWN_CHARS = 160  # length of a refused text as the history shows it
 
 
 @dataclass(slots=True)
 class Settled:
-    """The edits after the check; why they were changed, a line for each; and what was refused, in its words."""
+    """The edits after the check, a line for each change with its reason, and the texts that were refused."""
 
     edits: list[Edit] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
@@ -295,7 +299,7 @@ Parts = tuple[Edit | None, Edit | None]  # the person's part of an edit, and a n
 
 
 def settle_edits(proposed: Proposed, verdicts: Sequence[tuple[Claim, Verdict]]) -> Settled:
-    """The edits of *proposed* after the *verdicts*. What was not asked about stands."""
+    """The edits of *proposed* after the *verdicts*. Claims without a question stay."""
     of_edit: dict[int, list[tuple[Claim, Verdict]]] = {}
     for claim, verdict in verdicts:
         if claim.part not in ("hint", "proposal"):
@@ -306,16 +310,16 @@ def settle_edits(proposed: Proposed, verdicts: Sequence[tuple[Claim, Verdict]]) 
 
 def in_their_words(proposed: Proposed) -> Settled:
     """
-    The edits of a model that cannot answer the check: what would be a person's becomes a note of a sentence of theirs,
-    word for word, and changes no other note.
+    The edits of a model that cannot answer the check. An edit that would be a person's becomes a new note that quotes
+    one of their sentences, and changes no other note.
     """
     return put_together(proposed, lambda place, done: quoted_alone(proposed, place, done))
 
 
 def second_try(proposed: Proposed, answers: Sequence[tuple[Claim, Verdict]]) -> list[Claim]:
     """
-    New notes whose head was not supported, as claims of the person's own nearest statement, so that one foreign word
-    does not lose what the person said.
+    For each new note whose head was not supported, a claim with the person's own nearest statement, so that one foreign
+    word does not lose what the person said.
     """
     failed = [c.of for c, v in answers if c.part == "head" and v == "not supported"]
     found = [
@@ -328,7 +332,7 @@ def second_try(proposed: Proposed, answers: Sequence[tuple[Claim, Verdict]]) -> 
 
 def put_together(proposed: Proposed, part: Callable[[int, Settled], Parts]) -> Settled:
     done, beside = Settled(), list[Edit]()
-    new_place: dict[int, int] = {}  # of an edit, where it stands now
+    new_place: dict[int, int] = {}  # index of an edit → its present index
     for place, edit in enumerate(proposed.edits):
         kept, other = part(place, done)
         about = new_place.get(edit.about) if edit.about is not None else None
@@ -347,7 +351,7 @@ def put_together(proposed: Proposed, part: Callable[[int, Settled], Parts]) -> S
 
 
 def parted(proposed: Proposed, place: int, own: Sequence[tuple[Claim, Verdict]], done: Settled) -> Parts:
-    """The part of the edit at *place* that its verdicts support, and a note of the assistant's of what it said itself."""
+    """The supported part of the edit at *place*, and a note of the assistant's with its own sentences."""
     edit, target = proposed.edits[place], proposed.targets.get(place)
     if edit.origin not in PERSONS:
         return others_edit(proposed, place, done)
@@ -386,7 +390,7 @@ def says_of(edit: Edit) -> str:
 
 
 def retitled(edit: Edit, target: Target | None) -> Edit:
-    """*edit* without the title that its model gave it."""
+    """*edit* without the title that the model chose."""
     if edit.op == "update":
         return replace(edit, title=target.title if target else edit.title, sets=edit.sets - {"title"})
     return replace(edit, title=short_title(edit.description))
@@ -394,9 +398,9 @@ def retitled(edit: Edit, target: Target | None) -> Edit:
 
 def without_head(edit: Edit, target: Target | None, quote: str, own: OwnWords) -> Edit:
     """
-    *edit* without its description and what it sets, which nobody bears out. A new note begins with the *quote*, or with
-    the first sentence that is left; one that changes a note only adds to it. What is the person's own word for word
-    becomes a note of its own.
+    *edit* without its description and properties, which are not supported. A new note begins with the *quote*, or with
+    the first sentence that is left. A change of a note only adds to it. Sentences in the person's own words, word for
+    word, become a separate note.
     """
     plain = replace(edit, sets=frozenset(), loop=None, event=None, tags=(), standing=False, contradicts=())
     if edit.description and own.hold(edit.description):
@@ -414,8 +418,8 @@ def without_head(edit: Edit, target: Target | None, quote: str, own: OwnWords) -
 
 def quoted_alone(proposed: Proposed, place: int, done: Settled) -> Parts:
     """
-    The edit at *place* as a new note of the person's nearest sentence, word for word; None if none is near. Its type is
-    the one that the rules give the sentence, and a fact where something beside it may govern it: it is quoted with that.
+    The edit at *place* as a new note that quotes the person's nearest sentence; None if none is near. The rules decide
+    its type. If a neighbouring sentence may change its meaning, both are quoted and the note is a fact.
     """
     edit, target = proposed.edits[place], proposed.targets.get(place)
     if edit.origin not in PERSONS:
@@ -450,7 +454,7 @@ def quoted_alone(proposed: Proposed, place: int, done: Settled) -> Parts:
 
 
 def nearest_statement(edit: Edit, cited: Sequence[Message]) -> tuple[Message, str] | None:
-    """The person's own statement that is most like *edit*, with its message. None if no statement is like it."""
+    """The person's own statement that is most like *edit*, with its message; None if none is like it."""
     words, said = told_words(edit.description or edit.body), own_statements(cited)
     if not words or not said:
         return None
@@ -465,7 +469,7 @@ def quoted(message: Message, words: str) -> str:
 
 
 def with_neighbours(message: Message, statement: str) -> str:
-    """*statement* with the sentences right before and after it in *message*, if that is no longer than a quotation may be."""
+    """*statement* with the sentences directly before and after it in *message*, if a quotation may be that long."""
     said = statements_of(message)
     at = next(n for n, s in enumerate(said) if s.text == statement)
     around = said[max(0, at - 1) : at + 2]
@@ -474,8 +478,8 @@ def with_neighbours(message: Message, statement: str) -> str:
 
 
 def of_their_own(edit: Edit, target: Target | None) -> Edit:
-    """*edit* as a note of the person's that links to the tool's or assistant's note which it takes up."""
-    if edit.op == "update" and not says_anything(edit):  # links alone: its message is no source of the note
+    """*edit* as a note of the person's that links to the note of the tool or assistant that the person refers to."""
+    if edit.op == "update" and not says_anything(edit):  # only a link: no source
         return replace(edit, sources=())
     if edit.op == "create" or target is None or target.origin in PERSONS or not edit.description:
         return edit
@@ -487,8 +491,8 @@ def of_their_own(edit: Edit, target: Target | None) -> Edit:
 
 def was_said(edit: Edit, proposed: Proposed, place: int) -> bool:
     """
-    Whether the messages that *edit* cites, or the assistant's in sight, have most of its telling words. In another
-    language only names and numbers can be compared.
+    Whether most telling words of *edit* are in the messages that it cites, or in the assistant's messages shown. In
+    another language only names and numbers can be compared.
     """
     heard = [m.text for m in proposed.cited[place]]
     there = told_words("\n".join([*heard, *(text for _, text in proposed.said)]))
@@ -503,7 +507,10 @@ def says_anything(edit: Edit) -> bool:
 
 
 def others_edit(proposed: Proposed, place: int, done: Settled) -> Parts:
-    """*edit* as the assistant's or a tool's; it may not change a note of a person's. What nobody said is dropped."""
+    """
+    *edit* as an edit of the assistant or a tool, which may not change a person's note. Sentences that nobody said are
+    dropped.
+    """
     edit, target = proposed.edits[place], proposed.targets.get(place)
     assert edit.origin is not None
     if edit.origin == "assistant" and edit.description and not was_said(edit, proposed, place):
@@ -527,8 +534,8 @@ def beside_note(
     asked: Collection[str],
 ) -> Edit | None:
     """
-    A note of the assistant's of those *sentences* of the user's *edit* that the assistant *said*; None if it said none.
-    *asked*: the words of the person, which an answer ("Booked: Friday 9:00.") takes up.
+    A note of the assistant's with those *sentences* of the user's *edit* that the assistant *said*; None if it said
+    none. *asked*: the person's words that an answer ("Booked: Friday 9:00.") refers to.
     """
     told: list[str] = []
     sources: list[Source] = []
@@ -545,7 +552,7 @@ def beside_note(
 
 
 def note_beside(edit: Edit, target: Target | None, sentences: Sequence[str], origin: str) -> Edit | None:
-    """A note of its own of what the assistant or a tool says about the *target* of *edit*, linked to it."""
+    """A new note of what the assistant or a tool says about the *target* of *edit*, with a link to the target."""
     texts = [one_line(s) for s in sentences if s.strip()]
     if not texts:
         return None

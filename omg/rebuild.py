@@ -1,10 +1,10 @@
 """
 Makes the notes of a graph again from its archive, for example with a better model.
 
-`build_anew` makes graphs/<graph>/rebuild/: all that a person made or changed, every tombstone, and the archive
-observed once more. It may be interrupted, and goes on where it stopped; what was said, edited or deleted meanwhile is
-taken along. `swap_graphs` puts it in the place of the old, which is kept in graphs/<graph>/replaced/, and keeps the
-history of cycles. The old vault is not touched before the swap, and not lost by it.
+`build_anew` makes graphs/<graph>/rebuild/: it copies the notes that a person made or changed and every tombstone, and
+observes the archive once more. If interrupted, it continues where it stopped, with everything said, edited or deleted
+meanwhile. `swap_graphs` replaces the old graph by the new one, keeps the old one in graphs/<graph>/replaced/, and keeps
+the history of cycles. The old vault is not changed before the swap.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .vault.files import digest, flush_folder
 from .vault.vault import Vault
 
 TURN_TOKENS = 4_000  # of one pending file
-# What belongs to a vault's notes, besides the index.
+# Files that belong to a vault's notes, besides the index.
 MADE = ("receipts", "written.jsonl", "state.json", "reflected.json")
 
 
@@ -49,7 +49,7 @@ class Rebuilt:
 
 
 def build_anew(graph: Graph, observer: Observer, config: Config, now: datetime) -> Rebuilt:
-    """Make the new graph, or go on making it. Raises ModelError as observing does; what was done until then stays."""
+    """Make the new graph, or continue making it. Raises ModelError as observing does; finished parts stay."""
     with flock(graph.folder / "rebuild.lock", f"the rebuilding of {graph.identity.key}", 0):
         new = open_new(graph)
         try:
@@ -69,7 +69,7 @@ def build_anew(graph: Graph, observer: Observer, config: Config, now: datetime) 
 
 
 def open_new(graph: Graph) -> Graph:
-    """The graph under construction; begun if there is none, and brought up to what happened since."""
+    """The graph under construction, which is begun if there is none, with everything that happened since."""
     folder = graph.folder / "rebuild"
     if not (folder / "begun").exists():
         shutil.rmtree(folder, ignore_errors=True)
@@ -97,7 +97,7 @@ def begin_rebuild(graph: Graph, folder: Path) -> None:
         if path.startswith(("nodes/", "reflections/")):
             new.file(path).unlink()
         if path.startswith("reflections/"):
-            # that it is not there is no person's doing, and the next night makes it again
+            # its file is missing because of the rebuild, not because a person deleted it; the next night makes it again
             new.mark_not_ours(path)
     (folder / "begun").touch()
 
@@ -118,8 +118,8 @@ def carry_over(graph: Graph, folder: Path) -> frozenset[str]:
         if before.get(path) != now[path]:
             target = folder / "vault" / f"{path}.md"
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.unlink(missing_ok=True)  # it may be read-only, which a copy would not get past
-            # With its mode, and the time of a person's last change: what was said since is news.
+            target.unlink(missing_ok=True)  # an older copy may be read-only, and cannot be overwritten
+            # The copy keeps the mode, and the time of a person's last change: messages since then are news.
             shutil.copy2(graph.vault.file(path), target)
     write_private(log, json.dumps(now))
     drop_deleted(graph, Vault(folder / "vault"), now)
@@ -127,7 +127,7 @@ def carry_over(graph: Graph, folder: Path) -> frozenset[str]:
 
 
 def drop_deleted(graph: Graph, new: Vault, kept: Collection[str]) -> None:
-    """Remove the new notes that the person has deleted in the old vault meanwhile."""
+    """Remove the new notes that the person meanwhile deleted in the old vault."""
     for path in [p for p in new.paths() if p.startswith("nodes/") and p not in kept]:
         node = new.read(path)
         if graph.tombstones.blocks(node.id, [s.id for s in node.sources], cited=lambda: True):
@@ -136,8 +136,8 @@ def drop_deleted(graph: Graph, new: Vault, kept: Collection[str]) -> None:
 
 def persons_notes(graph: Graph) -> Iterator[str]:
     """
-    Notes that a person made, changed (in the file, or by a command as far back as the journal reaches), pinned or made
-    read-only, and whatever we cannot read.
+    Notes that a person made, changed, pinned or made read-only, and files that we cannot read. A change may be in the
+    file, or by a command that the journal still has.
     """
     asked = {c.path for r in receipts_of(graph) if r.person for c in r.changes if c.path.startswith("nodes/")}
     for path in graph.vault.paths():
@@ -152,7 +152,7 @@ def persons_notes(graph: Graph) -> Iterator[str]:
 
 
 def fill_pending(graph: Graph, new: Graph) -> None:
-    """Make all archived messages pending, in order, each once, without those that were forgotten."""
+    """Make all archived messages pending, in order, each once, except forgotten ones."""
     said = sorted(archived_messages(graph.folder / "archive"), key=lambda s: s[1].timestamp)
     fresh = {m.id for m in new.unseen(m for _, m in said)}
     for session, group in groupby((s for s in said if s[1].id in fresh), key=lambda s: s[0]):
@@ -163,17 +163,14 @@ def fill_pending(graph: Graph, new: Graph) -> None:
 
 def swap_graphs(graph: Graph, now: datetime) -> Path:
     """
-    Put the new notes in the place of the old; returns the folder that keeps those.
-
-    The moves are written down first, so that a crash between them is finished by `finish_swap`.
+    Replace the old notes by the new ones; return the folder that keeps the old ones. The moves are recorded first, so
+    that `finish_swap` can complete them after a crash.
     """
     new = graph.folder / "rebuild"
     if not (new / "filled").exists():
         raise NotFound(f"nothing was rebuilt for {graph.identity.key}; run `omg rebuild` first")
     if os.path.ismount(graph.vault.root):
-        raise BadInput(
-            f"{graph.vault.root} is a mount point, which nothing can take the place of; mount its parent"
-        )
+        raise BadInput(f"{graph.vault.root} is a mount point and cannot be replaced; mount its parent")
     stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%S")
     old = graph.folder / "replaced" / stamp
     moves = [(graph.vault.root, old / "vault"), (new / "vault", graph.vault.root)]
@@ -188,15 +185,15 @@ def swap_graphs(graph: Graph, now: datetime) -> Path:
 
 
 def keep_history(graph: Graph, new: Path) -> None:
-    """Copy the closed cycles to those of the new graph: what a person changed can still be undone there."""
+    """Copy the closed cycles to the new graph, so that a person's changes can still be undone there."""
     for file in (graph.folder / "receipts").glob("[!.]*.json"):
         target = new / "receipts" / file.name
         if not file.name.endswith(".open.json") and not target.exists():
-            shutil.copy2(file, target)  # with its time, which says when it expires
+            shutil.copy2(file, target)  # with its time, which decides when it expires
 
 
 def write_moves(graph: Graph, moves: list[list[str]]) -> None:
-    """Write down which moves are left."""
+    """Record which moves are left."""
     write_private(graph.folder / "swap.json", json.dumps({"left": moves}))
 
 
@@ -208,7 +205,7 @@ def move(source: Path, target: Path) -> None:
     gone = source.with_name(f".{source.name}.moved")
     if os.path.lexists(source):
         if target.is_dir() and not any(target.iterdir()):
-            target.rmdir()  # made by whoever opened the graph after a cut
+            target.rmdir()  # made by a process that opened the graph after a crash
         if not os.path.lexists(target):
             target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             try:

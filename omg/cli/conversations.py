@@ -98,7 +98,7 @@ def import_command(
         start = time_argument(since, "--since", memory.registry.zone)
 
         def drops(newest: dict[str, int]) -> Drops:
-            """Of one reading. *newest*: chat → when it was last changed."""
+            """Arguments of one reading. *newest*: chat → when it was last changed."""
             made = openclaw_drops(memory.config, agent, start) if openclaw else read_drops(files or [], start)
             made.reading.newest.update(newest)
             made.reading.place = place_of(memory)
@@ -120,7 +120,7 @@ def import_command(
         observed, left = 0, False
         if observe and not dry_run:
             left = bool(observe_all(memory)["waiting"])
-            # counts what a daemon observed meanwhile as well
+            # also counts what a daemon observed meanwhile
             observed = max(0, waiting + result["new"] - messages_waiting(memory))
         told = {**result, "import": record.id, "observed": observed, "notes": more_notes(memory, before)}
         print_imported(memory, told, record, as_json, dry_run=dry_run)
@@ -131,7 +131,7 @@ def import_command(
 def print_imported(
     memory: Memory, told: dict[str, Any], record: ImportRecord, as_json: bool, *, dry_run: bool
 ) -> None:
-    """Print what an import brought, and what became of it; on stderr what could not be read."""
+    """Print what an import brought and what it became. Lines that could not be read go to stderr."""
     from ..importers.undoing import became, became_text
 
     for problem in told["skipped"][:PROBLEMS]:
@@ -179,8 +179,8 @@ def list_found(as_json: bool) -> None:
 
 def place_of(memory: Memory) -> Callable[[str, str, str], str | None]:
     """
-    Whose memory a client's session belongs to: where the client is connected, the one that its hooks write to; otherwise
-    the owner's.
+    Whose memory a client's session belongs to: the one that the client's hooks write to, or the owner's if the client
+    is not connected.
     """
     from ..hosts.sessions import file_name, new_session
     from ..importers.drops import key_of
@@ -237,7 +237,7 @@ def notes_kept(memory: Memory) -> dict[str, int]:
 
 
 def more_notes(memory: Memory, before: dict[str, int]) -> dict[str, int]:
-    """Folder of a vault → how many notes it has more than *before*, where it has more."""
+    """Folder of a vault → how many notes were added since *before*; only vaults with new notes."""
     return {vault: more for vault, n in notes_kept(memory).items() if (more := n - before.get(vault, 0)) > 0}
 
 
@@ -265,7 +265,7 @@ def messages_waiting(memory: Memory) -> int:
 
 
 def observe_all(memory: Memory, *, force: bool = True) -> WorkDone:
-    """Observe all that is pending, with a progress bar; say what still waits, and why."""
+    """Observe all pending turns, with a progress bar; say what still waits, and why."""
     memory.take_in()
 
     def waiting() -> int:
@@ -273,7 +273,7 @@ def observe_all(memory: Memory, *, force: bool = True) -> WorkDone:
 
     models = memory.worker.models()
     if waiting() and models[0] != "offline" and not memory.worker.away(models):
-        warn(f"asking {', else '.join(models)}; Ctrl-C leaves it, and what waits is observed later")
+        warn(f"asking {', else '.join(models)}; Ctrl-C stops it, and the rest is observed later")
     with progress_bar("observing", waiting()) as advance, following(waiting, advance):
         answer = memory.observe(force=force)
     for left in answer["waiting"]:
@@ -306,12 +306,12 @@ def search_command(
     ] = False,
     weak: Annotated[
         bool,
-        typer.Option("--weak", help="Print notes that hardly answer the query, too; --json always has them."),
+        typer.Option("--weak", help="Also print notes that hardly match; --json always includes them."),
     ] = False,
     identity: IdentityOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Find notes and what was said about it. --raw shows whole messages. With --json what was said has an `at`."""
+    """Find notes and messages. --raw shows whole messages. With --json, messages have an `at`."""
     from ..client import ask_daemon
     from ..tools.tools import search_answer
 
@@ -350,14 +350,14 @@ def search_command(
 
 
 def elsewhere(graph: Graph) -> str:
-    """Where else to look: in turns that wait, and in the messages themselves."""
+    """Say where else to look: in turns that wait, and in the messages themselves."""
     turns = len(graph.pending())
     waits = f"{how_many(turns, 'turn')} not observed yet (`omg observe` does it now); " if turns else ""
     return f"{waits}`omg search --raw` looks through what was said"
 
 
 def hits_text(hits: list[dict[str, Any]], weak: bool) -> str:
-    """*hits* for a person. Without *weak*, hits that hardly answer are only counted."""
+    """Print *hits* for a person. Without *weak*, weak hits are only counted."""
     shown = [h for h in hits if weak or not h["weak"]]
     lines = [
         f"{h['path']}\n    {h['description']}\n    {h['why'] or 'a little alike in meaning'}" for h in shown
@@ -378,8 +378,8 @@ def message_value(message: Message, zone: tzinfo) -> dict[str, Any]:
 
 def message_line(message: Message, zone: tzinfo, found: bool, query: str) -> str:
     """
-    The part of a message about *query*, as printed: marked and with its id if it was *found*; shorter if it is only
-    a neighbour of a hit.
+    The part of a message about *query*, as printed. A message that was *found* is marked and has its id; a mere
+    neighbour of a hit is shown shorter.
     """
     from ..dates.days import day_of_ms
     from ..index.store import terms_of
@@ -411,7 +411,7 @@ def inject_command(
 
 @app.command("status")
 def status_command(as_json: JsonFlag = False) -> None:
-    """What is up, what is waiting and why, and what it cost."""
+    """Show what runs, what waits and why, and what models cost."""
     from ..client import ask_daemon
     from ..hosts.sessions import heartbeat_line, heartbeats
     from ..worker.status import home_status, status_text
@@ -431,7 +431,7 @@ def status_command(as_json: JsonFlag = False) -> None:
 @app.command("events")
 def events_command(
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with what happens from now on.")
+        bool, typer.Option("--follow", "-f", help="Keep printing new events as they happen.")
     ] = False,
     last: Annotated[int, typer.Option("-n", min=0, help="How many past events to show first.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,

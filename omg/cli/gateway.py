@@ -40,7 +40,7 @@ def ensured_daemon(home: Path) -> tuple[int, bool]:
 
 
 def start_daemon(home: Path) -> int:
-    """Start one that outlives this command; returns its pid, once it answers."""
+    """Start a daemon that outlives this command; return its pid once it answers."""
     started = subprocess.Popen(
         [sys.executable, "-P", "-m", "omg.cli", "serve"],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
@@ -57,8 +57,8 @@ def start_daemon(home: Path) -> int:
 @contextmanager
 def without_daemon(home: Path, *, again: bool = True) -> Iterator[bool]:
     """
-    Stop the daemon, and keep it stopped during the block; yields whether one was up. The gateway starts its own again, and
-    with *again* any other is started again here.
+    Stop the daemon, and keep it stopped during the block; yields whether one was up. Afterwards the gateway starts its
+    own again; with *again*, any other is started again here.
     """
     from ..daemon import daemon_lock
 
@@ -72,7 +72,8 @@ def without_daemon(home: Path, *, again: bool = True) -> Iterator[bool]:
                     held.enter_context(daemon_lock(home))
                     break
                 except OmgError as e:
-                    # Locked: it is about to end, or the gateway has started another. A cause: it ended during its answer.
+                    # Locked: the daemon is about to end, or the gateway has started another. A cause: the daemon ended
+                    # during its answer.
                     if not isinstance(e, Locked) and e.__cause__ is None:
                         raise
                     if time.monotonic() > until:
@@ -156,7 +157,7 @@ def serve_command(
     try:
         serve_home(config, with_parent=with_parent)
     except Locked as e:
-        warn(str(e))  # one is up already, which is what was asked for
+        warn(str(e))  # a daemon is up already, as was asked for
 
 
 @app.command("up")
@@ -200,7 +201,7 @@ def install_command(
     ] = "",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="With HOST: do not ask.")] = False,
 ) -> None:
-    """Put OMG into OpenClaw, or into HOST. Running it again changes nothing that is right already."""
+    """Install OMG in OpenClaw, or in HOST. Running it again changes only what is wrong or missing."""
     home = load_config().home
     if host:
         return install_into(host, home, identity=identity, only=only, yes=yes, dry_run=dry_run)
@@ -222,7 +223,7 @@ def print_steps(steps: Iterable[Step], dry_run: bool) -> None:
 
 @app.command("uninstall")
 def uninstall_command(host: HostArgument = None, dry_run: DryRunOption = False) -> None:
-    """Take OMG out of OpenClaw, or out of HOST. Your vaults stay."""
+    """Remove OMG from OpenClaw, or from HOST. Your vaults stay."""
     home = load_config().home
     if host:
         from ..hosts.install import host_named, uninstall_host
@@ -237,10 +238,10 @@ def uninstall_command(host: HostArgument = None, dry_run: DryRunOption = False) 
 
 @app.command("doctor")
 def doctor_command(
-    fix: Annotated[bool, typer.Option("--fix", help="Mend what is safe to mend.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Repair what is safe to repair.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Find what is wrong, and say how to mend it. Exit code 1 if anything fails."""
+    """Find what is wrong, and say how to repair it. Exit code 1 if anything fails."""
     from ..errors import GatewayError
     from ..openclaw.doctor import examine_home, mend_findings
     from ..openclaw.install import find_openclaw
@@ -302,7 +303,7 @@ def move_command(
     old: Annotated[str, typer.Argument(help="Whose memory, as `omg identity list` shows it.")],
     new: Annotated[str, typer.Argument(help="The session key it belongs to from now on.")],
 ) -> None:
-    """Carry a memory over to another session key, as after a change of session.dmScope."""
+    """Move a memory to another session key, for example after a change of session.dmScope."""
     from ..curate import move_identity
 
     with without_daemon(load_config().home), opened_memory(vectors=False) as memory:
@@ -310,7 +311,7 @@ def move_command(
 
 
 schedule_app = typer.Typer(
-    help="Let the operating system run the night, and the daemon from login on, where no gateway does.",
+    help="Let the operating system run the nightly job and start the daemon at login, if no gateway does.",
     no_args_is_help=True,
 )
 app.add_typer(schedule_app, name="schedule")
@@ -318,7 +319,7 @@ app.add_typer(schedule_app, name="schedule")
 
 @schedule_app.command("install")
 def install_schedule_command(dry_run: DryRunOption = False) -> None:
-    """Run the night at 04:20 and start the daemon at login: by systemd, launchd, or your crontab."""
+    """Run the nightly job at 04:20 and start the daemon at login: by systemd, launchd, or your crontab."""
     from ..hosts.timers import install_timers
 
     print_steps(install_timers(load_config(existing_home()).home, dry_run=dry_run), dry_run)
@@ -336,7 +337,7 @@ def show_schedule_command() -> None:
 
 @schedule_app.command("remove")
 def remove_schedule_command(dry_run: DryRunOption = False) -> None:
-    """Take it away again; nothing is left of it."""
+    """Remove all of it again."""
     from ..hosts.timers import remove_timers
 
     print_steps(remove_timers(load_config(existing_home()).home, dry_run=dry_run), dry_run)

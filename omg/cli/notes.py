@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ..memory import Memory
     from ..worker.nights import NightDone
 
-    PairEdit = Callable[[Graph, str, str, datetime], CurationResult]  # of one note, with regard to another
+    PairEdit = Callable[[Graph, str, str, datetime], CurationResult]  # what one note does to another
 
 OBSIDIAN_VAULTS = (  # where Obsidian keeps the list of its vaults: Linux, Flatpak, macOS
     ".config/obsidian/obsidian.json",
@@ -119,7 +119,7 @@ def show_command(
 
 
 def note_page(note: OpenNote, said: str, file: Path) -> str:
-    """The note as it is printed: its title, its one line *said*, its marks in words, its *file*, and its text."""
+    """The note as it is printed: its title, its description *said*, its marks in words, its *file*, and its text."""
     from ..tools.reading import note_marks
 
     node = note.node
@@ -205,7 +205,7 @@ def pin_command(
     identity: IdentityOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Put a note into every prompt, or with --off no longer."""
+    """Put a note into every prompt; --off stops this."""
     from ..curate import find_note, pin_note
 
     with opened_graph(identity) as graph:
@@ -217,7 +217,7 @@ def pin_command(
 
 
 def edit_pair(edit: PairEdit, ids: tuple[str, str], identity: str | None, as_json: bool, done: str) -> None:
-    """Call *edit* on the notes *ids*, and say what was *done*, between the first note's path and the second's."""
+    """Call *edit* on the notes *ids*, then print the first note's path, the verb *done*, and the second note's path."""
     from ..curate import find_note
 
     with opened_graph(identity) as graph:
@@ -240,7 +240,7 @@ def link_command(
 def merge_command(
     keep: NoteArgument, gone: NoteArgument, identity: IdentityOption = None, as_json: JsonFlag = False
 ) -> None:
-    """Let the first note take over the second, which stays on disk as superseded."""
+    """Merge the second note into the first. The second stays on disk as superseded."""
     from ..curate import merge_into
 
     edit_pair(merge_into, (keep, gone), identity, as_json, "has taken over")
@@ -322,7 +322,7 @@ def history_command(
     identity: IdentityOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """What was written in the last 30 days, and the last 50 cycles: when, and in which cycle."""
+    """List what was written in the last 30 days and the last 50 cycles: when, and in which cycle."""
     from ..curate import closed_cycles, find_note
 
     with opened_graph(identity) as graph:
@@ -404,12 +404,12 @@ def page_served(port: int, show: bool, start: str = "") -> None:
 @app.command("rebuild")
 def rebuild_command(
     yes: Annotated[
-        bool, typer.Option("--yes", help="Put the new notes in the place of the old at once.")
+        bool, typer.Option("--yes", help="Replace the old notes by the new ones at once.")
     ] = False,
     identity: IdentityOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Make the notes again from the archive, as with a better model. What you wrote or touched stays."""
+    """Make the notes again from the archive, for example with a better model. Notes that you wrote or changed stay."""
     with opened_memory() as memory:
         done = rebuilt(memory, identity, swap=yes)
         old, kept = done["replaced"], how_many(done["kept"], "file")
@@ -419,7 +419,7 @@ def rebuild_command(
 
 
 def rebuilt(memory: Memory, identity: str | None, *, swap: bool) -> dict[str, Any]:
-    """Rebuild in the daemon if one is up; else here, and keep one from starting meanwhile."""
+    """Rebuild in the daemon if one is up; else in this process, and keep a daemon from starting meanwhile."""
     from ..daemon import daemon_lock
     from ..worker.nights import rebuild_each
     from ..worker.worker import handed_to_daemon
@@ -494,14 +494,17 @@ def forget_command(
 
 
 def refuse_mixed(ids: Sequence[str], spoken: dict[str, str | None], *, redact: bool, only: bool) -> None:
-    """Raise BadInput unless notes are named or something *spoken* is, and `--redact` and `--only` stand with what they take."""
+    """
+    Raise BadInput unless notes or something *spoken* is named, and `--redact` and `--only` come with the arguments that
+    they need.
+    """
     given = {name for name, value in spoken.items() if value is not None} | ({"notes"} if ids else set())
     if not given:
         raise BadInput("forget what? name notes, or give --session, --before or --matching")
     if redact and given != {"matching"}:
-        raise BadInput("--redact takes out a text: give it with --matching, and nothing else beside")
+        raise BadInput("--redact takes out a text: give it with --matching, and with nothing else")
     if only and (redact or given != {"notes"}):
-        raise BadInput("--only is for notes: name them, and nothing else beside")
+        raise BadInput("--only is for notes: name them, and nothing else")
 
 
 def graph_to_forget(memory: Memory, identity: str | None, session: str | None) -> Graph:
@@ -535,7 +538,7 @@ def forget_choices(graph: Graph, ids: list[str], *, redact: bool, **said: Any) -
 
 
 def choice_lines(graph: Graph, shown: dict[str, Selection], again: Sequence[str], *, done: bool) -> list[str]:
-    """The lines that say what would go, or has gone. *again*: messages that stay and say the same."""
+    """The lines that say what would be removed, or was removed. *again*: messages that stay and say the same."""
     from ..curate import is_untouched
     from ..forget.places import BLANK
     from ..forget.selection import told_before
@@ -584,7 +587,7 @@ def choice_lines(graph: Graph, shown: dict[str, Selection], again: Sequence[str]
 
 
 def unreached(what: Selection) -> list[str]:
-    """What OMG does not forget itself, with its path."""
+    """Print the places, with paths, from which OMG cannot forget."""
     left = [f"{path} has it too, in what you wrote there: take it out yourself" for path in what.left]
     return [*left, *(f"not reached: {place}" for place in what.beyond)]
 
@@ -599,7 +602,7 @@ def reflect_command(
     ] = False,
     since: Annotated[
         str | None,
-        typer.Option(help="Go over what was noted on or after this day again, seen before or not."),
+        typer.Option(help="Look again at everything noted on or after this day."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done; asks the model, writes nothing.")
@@ -620,7 +623,7 @@ def reflect_command(
 
 
 def print_nights(graphs: list[NightDone], as_json: bool, dry_run: bool) -> None:
-    """One line a graph on stdout, what could not be done on stderr; exit code 1 if a graph failed."""
+    """Print one line for each graph on stdout, and what failed on stderr; exit code 1 if a graph failed."""
     lines = []
     for g in graphs:
         lines.append(
