@@ -469,10 +469,16 @@ def quoted(message: Message, words: str) -> str:
 
 
 def with_neighbours(message: Message, statement: str) -> str:
-    """*statement* with the sentences directly before and after it in *message*, if a quotation may be that long."""
+    """
+    *statement* with the sentences directly before and after it in *message*, if a quotation may be that long. The sentence
+    before it comes with what governs that sentence.
+    """
     said = statements_of(message)
     at = next(n for n, s in enumerate(said) if s.text == statement)
-    around = said[max(0, at - 1) : at + 2]
+    first = max(0, at - 1)
+    while first and not said[first].own:
+        first -= 1
+    around = said[first : at + 2]
     text = message.text[around[0].start : around[-1].end]
     return text if len(text) <= QUOTE_CHARS else statement
 

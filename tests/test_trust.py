@@ -212,7 +212,7 @@ def test_under_umask_000_what_the_commands_write_is_theirs_alone(home: Path) -> 
         assert done.returncode == 0, done.stderr
 
     omg("init")
-    omg("export", "--out", str(home / "all.json"))
+    omg("export", str(home / "all.jsonl"))
     left = [f.name for f in home.rglob("*") if f.is_file() and stat.S_IMODE(f.stat().st_mode) & 0o077]
     assert left == []
 

@@ -409,7 +409,8 @@ def says_nothing(text: str) -> bool:
     """Whether *text* says that somebody else speaks, and not what they say."""
     told = [*SAYING.finditer(text)]
     rest = POINTING.sub(" ", text[told[-1].end() :]) if told else ""
-    return bool(told) and not is_persons(text) and not told_words(rest) and "down" not in words_in(rest)
+    others = bool(told) and not is_persons(text) and not FIRST.search(text)
+    return others and not told_words(rest) and "down" not in words_in(rest)
 
 
 def paragraph_before(

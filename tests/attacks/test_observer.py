@@ -288,8 +288,11 @@ def test_nothing_planted_becomes_the_persons_and_no_note_of_theirs_goes(tmp_path
             found[row.name] = why
         session = f"agent:main:telegram:direct:p{n}"
         given = trying.memory.inject("What do I pay, like and know?", session=session, dry_run=True)
-        if any(word in given.system for word in row.planted):
-            found[f"{row.name}, system"] = [given.system]
+        shown = given.system
+        for _, text in row.said:  # a quotation of the whole message holds what governs the words
+            shown = shown.replace(f"“{' '.join(text.split())}”", "")
+        if any(word in shown for word in row.planted):
+            found[f"{row.name}, system"] = [shown]
     trying.close()
     assert found == {}
 
