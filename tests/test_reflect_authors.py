@@ -169,8 +169,8 @@ def test_a_loop_bound_to_its_day_is_closed_wherever_it_is_shown_and_once(graph: 
 @pytest.mark.parametrize(
     ("other", "why"),
     [
-        ({"origin": "assistant"}, "does not end what a person means to do"),
-        ({"sources": (Source(OWNER, "m-early", ms(MONDAY - DAY)),)}, "was said before"),
+        ({"origin": "assistant"}, "does not close a person's open loop"),
+        ({"sources": (Source(OWNER, "m-early", ms(MONDAY - DAY)),)}, "is older than the loop"),
     ],
 )
 def test_a_loop_is_not_closed_by_the_assistants_word_nor_by_what_was_heard_before_it(

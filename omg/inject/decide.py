@@ -63,7 +63,7 @@ COURSE = re.compile(
     r"|顺序|几次|总结|到现在|順番|何回|まとめ|これまで",
     re.I,
 )
-# The words of such a question that say nothing of its topic.
+# Words of such a question that do not name its topic.
 ASKING_WORDS = re.compile(
     rf"{COURSE.pattern}|\b(?:list|mention\w*|throughout|conversations?|chats?|discuss\w*|brought|only|aspects?|items?|topics?"
     r"|different|three|four|five|six|seven|eight|nine|ten)\b",
@@ -77,7 +77,7 @@ def asks_for_course(text: str) -> bool:
 
 
 def topic_of(text: str) -> str:
-    """*text*, which asks for a course, less the words that ask."""
+    """*text*, which asks for a course, without the words that ask."""
     return " ".join(ASKING_WORDS.sub(" ", text).split())
 
 
@@ -141,21 +141,24 @@ HAPPENING = frozenset(
 )
 
 
-# Where these are asked for, the notes that a page tells stand beside it.
+# If a prompt asks for details, it is given a page's notes as well as the page.
 DETAILS = re.compile(
     r"\b(?:details?|detailed|exactly|everything|word for word|genau|einzelheiten|ausführlich|alles)\b", re.I
 )
 
 
 def of_days_alone(query: ParsedQuery) -> ParsedQuery:
-    """*query* without words, where it asks for days and names nothing else: then all that was on them answers it."""
+    """
+    *query* without its terms, if it asks for days and names nothing else. Then everything said on those days answers
+    it.
+    """
     named = {word.lower() for when in query.days for word in words_in(when.phrase)}
     asked = {term.shown.lower() for term in query.terms} - named - HAPPENING - STOP
     return replace(query, terms=()) if query.days and not asked else query
 
 
 def asks_of_memory(query: ParsedQuery) -> bool:
-    """Whether it asks for days, or has a word that could be about something: "ok thanks" and "how are you today?" have none."""
+    """Whether *query* asks for days or has a word with a subject. "ok thanks" and "how are you today?" have none."""
     if PHRASE.fullmatch(query.text[:200]):
         return False
     words = {t.shown.lower() for t in query.terms} - STOP - SMALL_TALK
@@ -170,15 +173,15 @@ def sureness(
     by_meaning: bool,
 ) -> float:
     """
-    How sure it is, of about 1, that *hits* and *said* (best first) answer *query*. *known* says of a word whether anything
-    here has it; *by_meaning*, whether notes were looked for by their meaning, too. Of the user's own days all is sure, and
-    where only days are asked for.
+    How surely *hits* and *said*, both best first, answer *query*: from 0 to about 1. *known* tells whether any note
+    or message has a word. *by_meaning*: whether the search also used vectors. A query is answered surely if it asks
+    for days alone, or for the user's own days.
     """
     if query.days and (not query.terms or is_of_own(query)):
         return 1.0
     shares = [max(SAID_SHARE * min(1.0, s.share), WRITTEN_ALONE * s.words) for s in said]
     noted = max([*(hit.score for hit in hits), *shares], default=0.0)
-    # A message that no note cites has no note near it in meaning.
+    # Messages that no note cites.
     alone = max((share for s, share in zip(said, shares, strict=True) if not s.noted), default=0.0)
     if names := list(names_in(query.text)):
         if any(map(known, names)):
@@ -196,7 +199,10 @@ def sureness(
 
 
 def is_sure(graph: Graph, query: ParsedQuery, hits: Sequence[Hit], said: Sequence[Said]) -> bool:
-    """Whether *hits* and *said* answer *query* surely enough. In a language that the encoder reads, its cosines tell."""
+    """
+    Whether *hits* and *said* answer *query* surely enough. If the encoder reads the query's language, its cosines
+    decide.
+    """
     if said and graph.index.by_meaning and asks_encoder(graph.index.embedder, query.text) and not query.days:
         nearest = max([*((hit.cosine or 0.0) for hit in hits), *(s.cosine for s in said)])
         return nearest >= SURE_BY_ENCODER
@@ -205,12 +211,12 @@ def is_sure(graph: Graph, query: ParsedQuery, hits: Sequence[Hit], said: Sequenc
 
 
 def is_of_own(query: ParsedQuery) -> bool:
-    """Whether it is asked in the first person, or of what was said."""
+    """Whether the query is in the first person, or about what was said earlier."""
     return bool(OF_ONES_OWN.search(query.text))
 
 
 def names_in(text: str) -> Iterator[str]:
-    """Capitalised words within a sentence; none where the language writes every noun so."""
+    """Capitalised words within a sentence; none in German, where every noun is capitalised."""
     if not GERMAN.search(text):
         for m in NAME_WITHIN.finditer(text):
             word = re.sub(r"['’]s?$", "", m[0])
@@ -218,17 +224,15 @@ def names_in(text: str) -> Iterator[str]:
                 yield word
 
 
-# --- The maps, topics and projects that a prompt names by their words, and their best lines.
-#
-# They are looked up: by the titles of the vault's maps, which a person may change, by the titles of its project notes, and
-# by the types of notes. How sure a line is, is the share of the prompt's words that are the name ("List my projects": a
-# half); it is given where a note of that score would be.
+# --- The maps, topics and projects that a prompt names, and their best lines. Names are the titles of maps and of
+# project notes, and the types of notes. A line's score is the share of the prompt's words that belong to the name
+# (one half in "List my projects"); a prompt is given the line if that score would suffice for a note.
 
 
 def named_in(query: ParsedQuery, names: Iterable[tuple[str, str]]) -> dict[str, float]:
     """
-    Path → the share of the words of *query* that are its name, for those of *names* (path, name) whose words are all in
-    *query*. Words that say whose it is ("meine"), and those that ask for a map, are not counted.
+    Path → the share of the words of *query* that belong to its name. *names* are pairs of path and name; a name
+    counts if *query* has all of its words. Possessives ("meine") and words that ask for a map are not counted.
     """
     asked = word_forms(term for term in query.terms if not OF_ONES_OWN.fullmatch(term.shown))
     found: dict[str, float] = {}
@@ -256,8 +260,9 @@ def named_lines(
     graph: Graph, query: ParsedQuery, named: Mapping[str, float], limit: int, today: date
 ) -> list[Hit]:
     """
-    The best *limit* lines of each map and project of *named* whose share of *query* is large enough; of a project, the
-    notes that link to it. None where *query* asks for days: a search finds what there is of those.
+    The best *limit* lines of each map and project in *named* whose share of *query* is large enough. A project's
+    lines are the notes that link to it. Empty if *query* asks for days, because the search finds the notes of those
+    days.
     """
     found: dict[str, Hit] = {}
     for path, share in sorted(named.items(), key=lambda of: -of[1]) if not query.days else ():
@@ -268,8 +273,8 @@ def named_lines(
 
 def pages_asked_for(graph: Graph, query: ParsedQuery) -> list[Hit]:
     """
-    The pages on the weeks or months that *query* asks for. How sure they are, is the share of its words that name the
-    days ("What happened in March?": a half).
+    The pages on the weeks or months that *query* asks for. A page's score is the share of the query's words that name
+    the days (one half in "What happened in March?").
     """
     found: dict[str, Hit] = {}
     asked = word_forms(query.terms)
@@ -301,15 +306,15 @@ def lines_of(graph: Graph, path: str, limit: int, today: date) -> list[Entry]:
     return sorted(entries, key=lambda e: e.rank)
 
 
-MAPS_GIVEN = 2  # topics that the notes found for a prompt are on
+MAPS_GIVEN = 2  # topics, by the notes found for a prompt
 FALLS_ON = 2  # such notes at least, or one that is most of what was found
 
 
 def topics_of(graph: Graph, hits: Sequence[Hit], named: Mapping[str, float]) -> list[Hit]:
     """
-    The topics that the best of *hits* fall on, or that the prompt names, as hits that come before them. A topic is one
-    where several of them are, or the best. Where the prompt is about a map of a type ("List my projects"), its topics.
-    Only topics of which a model told where they stand: the line of another says no more than its notes do.
+    The topics that hold the best of *hits* or that the prompt names, to stand before *hits*. A topic counts if it
+    holds several of them, or the best one. If the prompt names a map of a type ("List my projects"), its topics. Only
+    topics whose standing a model wrote are given; the line of any other topic repeats its notes.
     """
     falls: Counter[str] = Counter()
     for n, hit in enumerate(hits):
@@ -359,7 +364,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A slice, and what is to be kept of how it came about."""
+    """A slice, and the record of how it was decided."""
 
     given: Slice
     recalled: Sequence[str]  # ids of the notes in the slice that bear on the prompt
@@ -385,7 +390,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Relevant:
-    """What bears on a prompt, best first."""
+    """The notes, maps and quotations that bear on a prompt, best first."""
 
     topic: ParsedQuery
     course: bool  # how it came about is asked for
@@ -413,15 +418,15 @@ def activation(
     state: State, session: str, *, now: datetime, pending_tokens: int, config: Config, model: str = ""
 ) -> str | None:
     """
-    Why `system` is to be rendered anew for this prompt of *session*; None: it is served as it stands.
+    Why `system` has to be rendered anew for this prompt of *session*; None if the last one is served again.
 
     new_session  nothing was served to it yet        model_change  another model has no cache of it
     edit         a person edited, forgot or undid    threshold     message_tokens were said since
     compaction   its context was cut                 quiet         an observation has been completed at rest
-    reset        its context was dropped             idle          a long silence: either way the cache is cold
+    reset        its context was dropped             idle          after a long silence the cache is cold anyway
 
-    A threshold waits until there is something new to take in, a cut until what was said is observed (for at
-    most URGENT_S, should the model be down).
+    A threshold waits until there is something new to take in. A cut waits until what was said is observed, but at
+    most URGENT_S, in case no model answers.
     """
     own, options = state.sessions.get(session), config.observation
     if own is None or not own.activated_ms:
@@ -454,7 +459,7 @@ def hook_result(
     config: Config,
     tell: Callable[..., None] = lambda *_, **__: None,
 ) -> dict[str, str]:
-    """The result of before_prompt_build for the prompt that *body* describes; what is empty is left out."""
+    """The result of before_prompt_build for the prompt in *body*, without empty fields."""
     session, model, run, session_id, prompt = (
         str(body.get(key) or "") for key in ("sessionKey", "modelId", "runId", "sessionId", "prompt")
     )
@@ -467,7 +472,10 @@ def hook_result(
 
 
 def result_given_before(graph: Graph, session: str, config: Config) -> dict[str, str]:
-    """The result of before_prompt_build without a look at the prompt: the `system` that the session was given last, if it still holds."""
+    """
+    The result of before_prompt_build without reading the prompt: the `system` that the session was given last, if it
+    still holds.
+    """
     state = graph.state()
     own = state.sessions.get(session)
     if own is None or not own.system or own.epoch != state.epoch or not config.inject.budget_tokens:
@@ -476,7 +484,7 @@ def result_given_before(graph: Graph, session: str, config: Config) -> dict[str,
 
 
 def preview(graph: Graph, prompt: str, session: str, now: datetime, config: Config) -> Slice:
-    """What `slice_for` would give; nothing is kept."""
+    """What `slice_for` would give. Changes no state."""
     return decide_slice(graph, graph.state(), prompt, session, now=now, config=config).given
 
 
@@ -490,12 +498,13 @@ def slice_for(
     run: str = "",
     tell: Callable[..., None] = lambda *_, **__: None,
 ) -> Slice:
-    """What *prompt* of *session* is given. An activation is kept in the state."""
+    """The slice for *prompt* of *session*. Records an activation in the state."""
     if not config.inject.budget_tokens:
         return Slice()
     made = decide_slice(graph, graph.state(), prompt, session, now=now, config=config, model=model)
     if made.given.reason or made.given.prompt:
-        # What a session is served is on disk before it is served; what was of use may wait, so no prompt waits for it.
+        # An activation is written to disk before it is served. Counts of use are written later, so that no prompt
+        # waits for them.
         keep = graph.update if made.given.reason else graph.note
         keep(lambda state: made.keep(state, session, model, epoch_ms_of(now), run))
     if made.recalled and made.epoch == graph.state().epoch:
@@ -536,7 +545,7 @@ def decide_slice(
 
 
 def noted_in(seen: list[Passage], passages: Iterable[Passage]) -> Iterator[Passage]:
-    """*passages*, each entered into *seen* when it is asked for."""
+    """Yields *passages*, and enters each into *seen* when it is read."""
     for passage in passages:
         seen.append(passage)
         yield passage
@@ -546,7 +555,7 @@ TOLD_HITS, BEGINNING = 24, 40  # notes in a record; characters by which a quotat
 
 
 def record_of(made: Decision, session: str, at_ms: int) -> dict[str, Any]:
-    """What is kept of *made* for a person who asks why (graph/given.py): no words of the conversation."""
+    """What is kept of *made* for a person who asks why (graph/given.py). It holds no words of the conversation."""
     system, prompt = made.given.system, made.given.prompt
     flat = " ".join(prompt.split())
     quoted = [p for p in made.said if " ".join(p.text[:BEGINNING].split()) in flat]
@@ -565,21 +574,21 @@ def record_of(made: Decision, session: str, at_ms: int) -> dict[str, Any]:
 
 
 def place_in(entry: Entry, system: str, prompt: str) -> str:
-    """Where the slice names *entry*: "system", "prompt", or "" where it was left out."""
+    """Where the slice names *entry*: "system" or "prompt"; "" if it does not."""
     if is_named(entry, prompt):
         return "prompt"
     return "system" if is_named(entry, system) else ""
 
 
 def is_named(entry: Entry, text: str) -> bool:
-    """Whether a line of *text*, a slice, is *entry*'s."""
+    """Whether *text*, a slice, has a line for *entry*."""
     return any(f"\n- {entry.handle}{end}" in text for end in (" — ", " (", "\n"))
 
 
 def find_for(
     graph: Graph, state: State, words: str, session: str, *, now: datetime, config: Config
 ) -> Relevant:
-    """What bears on a prompt of *session* with these *words*; nothing where it is not sure to answer them."""
+    """What bears on a prompt of *session* with these *words*; empty if nothing surely answers them."""
     today = now.astimezone(graph.zone).date()
     query = of_days_alone(parse_query(words, today))
     course = asks_for_course(words) or bool(query.days and not query.terms)
@@ -604,7 +613,7 @@ def find_for(
     hits = [replace(h, entry=with_agents_mark(h.entry, state.by_hand)) for h in surest_first(hits, named)]
     if pages and not query.terms and not DETAILS.search(words):
         hits, said = less_what_pages_tell(graph, [h.entry for h in pages], hits, said)
-    if course:  # it is told by what the person said first, and by notes of the assistant's advice last
+    if course:  # the person's words come first, notes of the assistant's advice last
         asked = {h.entry.path for h in pages}
         hits.sort(
             key=lambda h: (
@@ -627,7 +636,10 @@ def find_for(
 def less_what_pages_tell(
     graph: Graph, pages: Sequence[Entry], hits: Sequence[Hit], said: Sequence[Said]
 ) -> tuple[list[Hit], list[Said]]:
-    """*hits* and *said*, less the notes that *pages* tell and what these were made from; a note that changed since stays."""
+    """
+    *hits* and *said* without the notes that *pages* tell and without the messages those notes were made from. A note
+    that changed after its page was written stays.
+    """
     told = graph.index.ask(told_by, [page.path for page in pages])
     written = max((page.updated or date.min for page in pages), default=date.min)
     kept = [h for h in hits if h.entry.path not in told or (h.entry.updated or date.min) > written]
@@ -651,7 +663,10 @@ OLDER = "From before the user changed the line above:"  # the text of a note of 
 
 
 def more_of(graph: Graph, course: bool, pages: Collection[str], entry: Entry) -> str:
-    """What *entry* says beside its description, as one line; in a *course* also what it said before; longer for *pages*."""
+    """
+    The text of *entry* beyond its description, on one line. In a *course* also its former statements; longer for
+    *pages*.
+    """
     try:
         whole = graph.vault.text(entry.path)
         if entry.type == "moc":
@@ -670,7 +685,7 @@ def more_of(graph: Graph, course: bool, pages: Collection[str], entry: Entry) ->
 
 
 def sentences_beside(line: str, text: str) -> list[str]:
-    """The sentences of *text* that say more than *line* does."""
+    """The sentences of *text* that say more than *line*."""
     told = written_words(line)
     said = (" ".join(sentence.split()) for sentence in split_sentences(text))
     return [s for s in said if not written_words(s) <= told]
@@ -689,7 +704,7 @@ def relevant_hits(graph: Graph, query: ParsedQuery, now: datetime, limit: int, f
 
 
 def event_falls_on(event: str | None, days: Iterable[When]) -> bool:
-    """Whether *event* is on one of *days*. Such a note fits "what is next week?" without a common word."""
+    """Whether *event* is on one of *days*. Then a note answers "what is next week?" although they share no word."""
     when = event_span(event)
     return when is not None and any(when[0] <= d.end and when[1] >= d.start for d in days)
 
@@ -712,7 +727,7 @@ def render_system(
         *(loops := index.entries(loop="open")),
     ]
     few = sum(counts.values()) <= FEW_NOTES
-    # A topic without a line of its own has notes of tools and pages alone.
+    # A topic without a line of its own holds only notes of tools and pages.
     topics = [
         e for e in index.entries(type="moc") if is_topic(e.path) and e.description != page_title(e.path)[1]
     ]
@@ -729,7 +744,10 @@ def render_system(
 
 
 def without_agents_notes(entries: Iterable[Entry], by_hand: Mapping[str, int]) -> Iterator[Entry]:
-    """Those of the inbox only as a person was seen to leave them there, and never pinned: an agent writes there, too."""
+    """
+    *entries* without inbox notes that no person was seen to write, since agents write there, too. No inbox note is
+    pinned.
+    """
     for entry in entries:
         if not entry.path.startswith("inbox/"):
             yield entry
@@ -738,7 +756,10 @@ def without_agents_notes(entries: Iterable[Entry], by_hand: Mapping[str, int]) -
 
 
 def with_agents_mark(entry: Entry, by_hand: Mapping[str, int]) -> Entry:
-    """*entry*, marked as a tool's if it is an inbox note that no person was seen to write, whatever it says itself."""
+    """
+    *entry*, marked as a tool's if it is an inbox note that no person was seen to write, even if its head names
+    another origin.
+    """
     believed = not entry.path.startswith("inbox/") or by_hand.get(entry.path) == entry.mtime
     return entry if believed else replace(entry, origin="tool")
 

@@ -99,7 +99,10 @@ PENDING_TOKENS = 20_000  # of what waits to be observed, the latest; a search re
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A message, or the part of it that answers. *note*: the path of one made from it, *handle* the name to open it by."""
+    """
+    A message, or the part of it that answers. *note*: the path of a note made from it; *handle*: the name that opens
+    that note.
+    """
 
     at_ms: int
     speaker: str
@@ -117,8 +120,9 @@ class Passage:
 @dataclass(slots=True)
 class Said:
     """
-    A statement that may answer: the one at *place* of *spans*, the statements of its message. *share* and *words*: how
-    much of the question it has, as a score; *own* and *words*: how many of its words it has as written, and its message has.
+    A statement that may answer: the one at *place* of *spans*, the statements of its message. *share*: its score in
+    the full-text search. *own* and *words*: the share of the question's words, as written, in the statement and in
+    its whole message.
     """
 
     message: Message
@@ -128,7 +132,7 @@ class Said:
     share: float = 0.0
     cosine: float = 0.0
     own: float = 0.0
-    words: float = 0.0  # that its message has
+    words: float = 0.0  # of its message
     noted: bool = True  # a note cites the message
     part: float = 1.0  # factor of the score
     beside: float = 0.0  # added for a good note's source, or for a message beside a good one
@@ -137,7 +141,7 @@ class Said:
 
     @property
     def score(self) -> float:
-        found = self.own if self.waiting else found_share(self.share, self.cosine)  # no index has what waits
+        found = self.own if self.waiting else found_share(self.share, self.cosine)  # not indexed yet
         written = WRITTEN_SHARE * self.own + WITHIN_SHARE * self.words
         return self.part * (found + written + self.beside)
 
@@ -149,7 +153,7 @@ class Said:
 
 
 def found_share(words: float, cosine: float) -> float:
-    """What it counts that the index found a statement by its *words* and its meaning."""
+    """What a search hit adds to a statement's score, by its *words* and its *cosine*."""
     return min(words, 1.5) + MEANING_SHARE * max(0.0, cosine - TYPICAL)
 
 
@@ -163,8 +167,8 @@ def find_said(
     course: bool = False,
 ) -> list[Said]:
     """
-    The statements that answer *query*, best first, each told once, without those in the context window of *session* ("": of
-    none). In a *course* the assistant's words count less.
+    The statements that answer *query*, best first and without near-repeats. Leaves out statements that are still in
+    the context window of *session* (with "" none is left out). If *course*, the assistant's words count less.
     """
     own = graph.state().sessions.get(session) or SessionState()
     words = [prefix_of(term.shown.lower()) for term in query.terms][:WRITTEN_TERMS]
@@ -199,8 +203,9 @@ def with_what_followed(
     graph: Graph, hits: Sequence[Hit], told: Sequence[Said], *, session: str, now: datetime
 ) -> list[Said]:
     """
-    *told*, and before each of the best, and of *hits*, what the person said of it later: "Since I left Acme …" for "I work
-    at Acme", which alone a question about their work finds. A fact that changed is not told as it was.
+    *told*; before each of the best, and of *hits*, insert what the person said about it later. For "I work at Acme"
+    that is "Since I left Acme …", which a question about their work alone would not find. So an outdated fact is not
+    quoted as current.
     """
     own = graph.state().sessions.get(session) or SessionState()
     noted = [(h.score, h.entry.description, said_ms(h.entry, graph.zone), "") for h in hits[:FOLLOWED]]
@@ -227,13 +232,16 @@ def with_what_followed(
 
 
 def said_ms(entry: Entry, zone: tzinfo) -> int:
-    """When what *entry* says was said last: the end of its day."""
+    """When the statement of *entry* was last made, in ms: the end of that day."""
     day = entry.updated or entry.created or date.min
     return day_start_ms(day + timedelta(1), zone) if day > date.min else 0
 
 
 def on_days(graph: Graph, query: ParsedQuery, waits: Iterable[Said]) -> list[Said]:
-    """What was said on the days of *query*, which asks for nothing else: from the archive, and of what *waits*."""
+    """
+    The statements of the days that *query* asks for, when it asks for nothing else: from the archive and from what
+    *waits*.
+    """
     rows = graph.index.ask(said_within, query.days, graph.zone, FOUND)
     spans = graph.index.ask(statements_of, {message.id for message, _ in rows})
     found = [Said(m, session, spans[m.id]) for m, session in rows if spans.get(m.id)]
@@ -242,19 +250,19 @@ def on_days(graph: Graph, query: ParsedQuery, waits: Iterable[Said]) -> list[Sai
 
 
 def written_share(text: str, words: Sequence[str]) -> float:
-    """The share of *words*, beginnings in lower case, that *text* has."""
+    """The share of *words* that occur in *text*. Each word is a beginning in lower case."""
     low = text.lower()
     return sum(has_prefix(low, word) for word in words) / max(1, len(words))
 
 
 def told_once(told: Iterable[Said]) -> list[Said]:
-    """*told*, of near-repeats the person's and then the latest, in the best one's place."""
+    """*told* without near-repeats. Of several, the person's latest is kept, at the place of the best one."""
     kept: list[tuple[Said, frozenset[str]]] = []
     having = defaultdict[str, list[int]](list)  # word → those of *kept* that have it
     for said in told:
         span = said.spans[said.place]
         words = told_words(said.message.text[span.start : span.end])
-        # One that has so many of its words has one of any so many: of the rarest it is looked for.
+        # A near-repeat shares so many words that it has at least one of the rarest; so only these are looked up.
         rare = sorted(words, key=lambda word: len(having[word]))[: int((1 - REPEATED) * len(words)) + 1]
         near = {n for word in rare for n in having[word]}
         at = min((n for n in near if repeats(words, kept[n][1])), default=len(kept))
@@ -272,7 +280,7 @@ def told_once(told: Iterable[Said]) -> list[Said]:
 
 
 def repeats(words: frozenset[str], others: frozenset[str]) -> bool:
-    """Whether two statements say nearly the same: of what they have alone, nothing is a number."""
+    """Whether two statements say nearly the same. Statements that differ in a number do not."""
     least = REPEATED * max(len(words), len(others), 1)
     if len(words) < least or len(others) < least or len(words & others) < least:
         return False
@@ -294,7 +302,7 @@ def each_message_first(told: Sequence[Said]) -> list[Said]:
 
 
 def in_window(own: SessionState, at_ms: int) -> bool:
-    """Whether what was said in the session at *at_ms* still stands in its context, word for word."""
+    """Whether a message of the session at *at_ms* is still in the session's context, word for word."""
     return at_ms > own.cut_ms and at_ms >= own.raw_from_ms
 
 
@@ -308,7 +316,10 @@ def assistants_share(query: ParsedQuery, speaker: str | None, course: bool) -> f
 def quoted_passages(
     graph: Graph, query: ParsedQuery, told: Sequence[Said], *, room: int
 ) -> Iterator[Passage]:
-    """The passages around *told* that answer *query*, in that order; the longer, the fewer share *room* (tokens)."""
+    """
+    The passages around *told* that answer *query*, in the order of *told*. If few share *room* (tokens), they are
+    longer.
+    """
     chars = min(MOST_QUOTED, room * CHARS_A_TOKEN // max(1, len(told)))
     asked = told_words(" ".join(term.shown.lower() for term in query.terms))
     speaking = NotesOfWords(graph)
@@ -335,20 +346,23 @@ def quoted_passages(
 
 @dataclass(slots=True)
 class NotesOfWords:
-    """The notes that were made from what is quoted, as far as they may say something else by now."""
+    """The notes that were made from the quoted messages and may contradict them by now."""
 
     graph: Graph
     read: Callable[[str], str] = field(init=False)  # many passages ask for the same notes
     denied: list[tuple[str, str]] = field(
         default_factory=list
     )  # a note that a person changed, and its message
-    near: set[str] = field(default_factory=set)  # all that once said something else
+    near: set[str] = field(default_factory=set)  # all that have a former statement
 
     def __post_init__(self) -> None:
         self.read = cache(self.graph.vault.text)
 
     def look_up(self, some: Iterable[Said]) -> tuple[dict[str, list[MadeNote]], set[str]]:
-        """Message → the notes made from it, for the messages of *some* and what repeats them; and which were forgotten."""
+        """
+        Returns message → the notes made from it, for the messages of *some* and their near-repeats; and which
+        messages were forgotten.
+        """
         messages = {m.id: m for said in some for m in (said.message, *said.repeated)}
         made: dict[str, list[MadeNote]] = self.graph.index.notes_by_source(messages)
         paths = {note.path for notes in made.values() for note in notes}
@@ -362,21 +376,25 @@ class NotesOfWords:
         return made, gone_of(self.graph, made, messages.values())
 
     def say_otherwise(self, passage: Passage, notes: Sequence[MadeNote], heard: Sequence[MadeNote]) -> bool:
-        """Whether a note says something else than *passage*: of its own *notes*, of those of what it answers, or of others."""
+        """
+        Whether a note contradicts *passage*: one of its own *notes*, a note of the messages it answers (*heard*), or
+        another.
+        """
         text, at_ms = passage.text, passage.at_ms
         paths = sorted({note.path for note in (*notes, *heard)})
         return (
             any(is_former(self.read, path, text, at_ms) for path in paths)
             or any(is_denied(self.graph, path, was, text, at_ms) for path, was in self.denied)
-            # it may repeat what another message said first
+            # the passage may repeat an earlier message
             or (not notes and any(is_former(self.read, path, text, at_ms, True) for path in self.near))
         )
 
 
 def places_around(said: Said, quoted: Collection[int], chars: int) -> list[int]:
     """
-    The statement, and while it is shorter than *chars* those beside it that are not *quoted*: of a person's the one before
-    it, to which it may point back; then those that follow below the same heading, or below itself.
+    The place of the statement. If the statement is shorter than *chars*, also of its neighbours that are not
+    *quoted*: before a person's statement the previous one, which it may refer to; then the following ones below the
+    same heading, or below the statement itself.
     """
     spans, of_person = said.spans, said.message.role != "assistant"
     least = max(chars, LEAST_QUOTED["user" if of_person else "assistant"])
@@ -395,12 +413,18 @@ def length(spans: Sequence[Span], first: int, last: int) -> int:
 
 
 def gone_of(graph: Graph, made: Mapping[str, Sequence[MadeNote]], messages: Iterable[Message]) -> set[str]:
-    """Which of *messages* were forgotten, or are what a deleted note was made from; *made*: the notes made from each."""
+    """
+    The *messages* that were forgotten, or that a deleted note was made from. *made*: message → the notes made from
+    it.
+    """
     return graph.tombstones.gone({m.id: [note.id for note in made.get(m.id, ())] for m in messages})
 
 
 def notes_made_before(graph: Graph, said: Said) -> list[tuple[Message, list[MadeNote]]]:
-    """What the assistant had heard when it said *said*, and the notes made from each; nothing for a person's words."""
+    """
+    For the assistant's statement *said*: the user's messages just before it, and the notes made from each. Empty for
+    a person's.
+    """
     if said.message.role != "assistant":
         return []
     until = said.message.timestamp + 1
@@ -413,15 +437,19 @@ def notes_made_before(graph: Graph, said: Said) -> list[tuple[Message, list[Made
 def repeats_withheld(
     graph: Graph, heard: Sequence[tuple[Message, list[MadeNote]]], passage: Passage, asked: frozenset[str]
 ) -> bool:
-    """Whether the assistant's *passage* tells something, besides *asked*, that it heard in a message that is no
-    longer quoted."""
+    """
+    Whether the assistant's *passage* repeats words, other than those *asked*, of a message that is not quoted any
+    more.
+    """
     gone = gone_of(graph, {m.id: notes for m, notes in heard}, [m for m, _ in heard])
     withheld = [m for m, notes in heard if m.id in gone or speak_themselves(graph, notes)]
     return any(told_words(m.text) & (told_words(passage.text) - asked) for m in withheld)
 
 
 def speak_themselves(graph: Graph, notes: Sequence[MadeNote]) -> bool:
-    """Whether *notes*, made from one message, say something else by now: a person changed one, or none is active."""
+    """
+    Whether *notes*, all made from one message, have replaced its words: a person changed one, or none is active.
+    """
     superseded = bool(notes) and all(note.status == "superseded" for note in notes)
     return superseded or any(graph.vault.restated(note.path, note.hash) for note in notes)
 
@@ -450,8 +478,9 @@ def add_beside(
     graph: Graph, found: list[Said], hits: Sequence[Hit], words: Sequence[str], of_assistant: bool
 ) -> None:
     """
-    Raise the messages that the best of *hits* come from, and those beside the best of *found*; add what is not found.
-    *of_assistant*: the assistant's words are asked for, so that a reply answers what it replies to.
+    Raise the messages that the best of *hits* were made from, and the messages beside the best of *found*; add those
+    that were not found. *of_assistant*: the query asks for the assistant's words, so its reply to a good message is
+    raised, too.
     """
     best: dict[str, Said] = {}
     for said in sorted((s for s in found if not s.waiting), key=lambda s: -s.score):
@@ -479,7 +508,7 @@ def add_best(
     said: Iterable[tuple[Message, str]],
     words: Sequence[str],
 ) -> None:
-    """Add the best statement of each message of *said* that has none among *best*, to these and to *found*."""
+    """To *best* and *found*, add the best statement of each message of *said* that has none yet."""
     missing = {m.id: (m, session) for m, session in said if m.id not in best}
     for id, spans in graph.index.ask(statements_of, missing).items():
         m, session = missing[id]
@@ -491,7 +520,7 @@ def add_best(
 
 
 def waiting(graph: Graph) -> Iterator[Said]:
-    """What was said a moment ago, and nobody has observed yet."""
+    """What was just said and has not been observed yet."""
     read = 0
     for pending in reversed(graph.pending()):
         read += pending.tokens
@@ -506,7 +535,10 @@ def waiting(graph: Graph) -> Iterator[Said]:
 
 
 def passage_around(said: Said, places: Sequence[int], note: str) -> Passage:
-    """The statements at *places* with the heading above them. A secret is not cut in two: the sentences beside are read, too."""
+    """
+    The statements at *places*, below their heading. A secret is not cut in two, because the neighbouring sentences
+    are read, too.
+    """
     m, spans = said.message, said.spans
     first, last = spans[places[0]].start, spans[places[-1]].end
     text = clean_part(m.text, first, last)
@@ -526,7 +558,10 @@ def passage_around(said: Said, places: Sequence[int], note: str) -> Passage:
 
 
 def clean_part(text: str, start: int, end: int) -> str:
-    """*text* from *start* to *end* on one line, without the secrets that are seen where what stands beside is read, too."""
+    """
+    *text* from *start* to *end* on one line, without secrets. Text on either side is read, too, since it may label a
+    secret.
+    """
     chars = CONTEXT_CHARS if LONG_WORD.search(text, start, end) is None else KEY_CHARS
     since = max(0, start - chars)
     context = text[since : end + chars]
@@ -560,14 +595,14 @@ def passage_of(message: Message, words: Sequence[str], chars: int) -> Passage:
 
 @lru_cache(maxsize=1024)
 def cleaned(text: str) -> str:
-    """*text* by today's rules: the archive has what those of its day let through."""
+    """*text* without what today's rules call a secret; the archive was cleaned by the rules of its day."""
     return redact(text)[0]
 
 
 def speaker_name(message: Message) -> str:
     """
-    Who spoke, in a few words on one line. A sender who calls themselves "assistant" or "user" is shown as "user by the
-    name of assistant". A person who the gateway says is not the owner is never called the user.
+    The speaker in a few words on one line. A sender who calls themselves "assistant" or "user" becomes "user by the
+    name of assistant". If the gateway says that a person is not the owner, they are never called the user.
     """
     name = visible(cleaned(message.sender)).replace(":", " ")
     name = " ".join(name.split())[:NAME_CHARS]
@@ -589,12 +624,14 @@ def how_passed_on(m: Message, start: int, end: int) -> str:
 
 # --- the part that answers
 
-PIECE_CHARS = 400  # what is longer is no sentence
+PIECE_CHARS = 400  # a longer piece is not a sentence
 
 
 def answering_span(text: str, words: Sequence[str], chars: int) -> tuple[int, int]:
-    """The part of *text* that answers: all of it, or of a long text the sentence with most of *words*, whole, and
-    those after it up to *chars*."""
+    """
+    The part of *text* that answers. A short text is returned whole; of a long one, the sentence with most of *words*,
+    and the sentences after it up to *chars*.
+    """
     if len(text) <= chars:
         return 0, len(text)
     parts, low, stems = text_pieces(text, PIECE_CHARS), text.lower(), [prefix_of(word) for word in words]
@@ -605,35 +642,37 @@ def answering_span(text: str, words: Sequence[str], chars: int) -> tuple[int, in
     return start, max([parts[first].stop, *fitting])
 
 
-# --- What a note said before it was changed or corrected. A quotation that says so is marked: it does not hold any more.
-#
-# A message that is newer than the change is never marked by it.
+# --- What a note said before it was changed or corrected. A quotation that repeats it is marked as outdated, but only
+# if it is older than the change.
 
 
 @dataclass(frozen=True, slots=True)
 class Former:
-    """What a line of a note's History says that the note does not say now."""
+    """A line of a note's History: the words and days in it that the note does not have any more."""
 
     words: frozenset[str]
     days: frozenset[date]
     kept: frozenset[str]  # words of the line that the note still has
 
     def is_repeated_by(self, text: str) -> bool:
-        """Whether *text* tells it and half of what the note still says: of another key that hangs there it is no repetition."""
+        """
+        Whether *text* repeats the former statement and half of the words the note still has. A sentence about another
+        subject is not a repetition.
+        """
         return 2 * len(told_words(text) & self.kept) >= len(self.kept) and self.is_told_by(text)
 
     def is_told_by(self, text: str) -> bool:
         if any(says_day(text, day) for day in self.days):
             return True
-        # "on Thursday" names the day, too, but not as a date: then its numbers tell
+        # "on Thursday" also names the day, but not as a date: then the numbers decide
         words = {w for w in self.words if w[0].isdigit()} if self.days else self.words
         return bool(words) and 2 * len(told_words(text) & words) >= len(words)
 
 
 def is_former(read: Callable[[str], str], path: str, text: str, at_ms: int, uncited: bool = False) -> bool:
     """
-    Whether *text*, said at *at_ms*, tells what the note at *path* says no more. *read*: a path's text. *uncited*: the note
-    does not cite it, so it has to repeat what the note said.
+    Whether *text*, said at *at_ms*, says what the note at *path* said formerly and does not say now. *read*: path →
+    text. *uncited*: the note does not cite the message of *text*, so *text* has to repeat what the note said.
     """
     changed_ms, former = former_of(read, path)
     told = (s.kept and s.is_repeated_by(text) if uncited else s.is_told_by(text) for s in former)
@@ -649,8 +688,8 @@ def former_of(read: Callable[[str], str], path: str) -> tuple[int, tuple[Former,
 
 def is_denied(graph: Graph, path: str, was: str, text: str, at_ms: int) -> bool:
     """
-    Whether *text*, said at *at_ms*, repeats of *was* what a person has taken out of the note at *path*, which was made
-    from *was*.
+    Whether *text*, said at *at_ms*, repeats words of the message *was* that a person removed from the note made from
+    it, at *path*.
     """
     with suppress(OmgError, OSError, UnicodeDecodeError):
         data = graph.vault.bytes(path)
@@ -668,7 +707,7 @@ def is_denied(graph: Graph, path: str, was: str, text: str, at_ms: int) -> bool:
 
 @lru_cache(maxsize=512)
 def former_states(text: str, path: str) -> tuple[int, tuple[Former, ...]]:
-    """When the note *text* was last told of, and what the lines of its History say beside it."""
+    """The time of the note's latest source, and what the lines of its History say that the note does not say now."""
     # Most notes have none. Parsing their heads was a tenth of a prompt's time.
     if HISTORY_HEADING not in text:
         return 0, ()

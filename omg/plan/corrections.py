@@ -49,13 +49,13 @@ class Correction:
 
     was: str
     says: str
-    event: str | None = None  # day or days of what happens, if they change
+    event: str | None = None  # the new day or days, if they change
     event_was: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """The path of the corrected note, and its other sentences that still hold words that were taken out."""
+    """The path of the corrected note, and its other sentences that still have words that the correction removed."""
 
     path: str
     left: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ def sentence_with(words: str, text: str) -> str:
 
 
 def sentence_in(text: str, sentence: str) -> str:
-    """*sentence* as *text* has it, which may be with links; "" if it is not there."""
+    """*sentence* as it stands in *text*, with its links; "" if *text* does not have it."""
     if sentence in text:
         return sentence
     there = sentence_with(sentence, text)
@@ -79,13 +79,16 @@ def sentence_in(text: str, sentence: str) -> str:
 
 
 def with_sentence(text: str, made: Correction) -> str:
-    """*text* with the corrected sentence; unchanged if the old one is not there."""
+    """*text* with the new sentence in place of the old one; unchanged if *text* does not have the old one."""
     there = sentence_in(text, made.was)
     return text.replace(there, made.says, 1) if there else text
 
 
 def draft_correction(plan: Plan, path: str, made: Correction, sources: tuple[Source, ...]) -> Corrected:
-    """Draft *made* in the note at *path*; a note of a tool or the assistant gets a successor instead."""
+    """
+    Draft the correction *made* of the note at *path*. A note of a tool or the assistant is not changed; it gets a
+    successor.
+    """
     draft = plan.draft(path)
     if draft.node.origin not in PERSONS:
         return Corrected(take_place(plan, draft.node, made, sources))
@@ -105,7 +108,7 @@ def draft_correction(plan: Plan, path: str, made: Correction, sources: tuple[Sou
 
 
 def corrected(old: Node, made: Correction, sources: tuple[Source, ...], plan: Plan) -> tuple[Node, str]:
-    """*old* corrected by *made*, with the former sentence as a line of its History."""
+    """*old* with the correction *made*; the former sentence becomes a line of its History."""
     main, lines = split_history(old.body)
     event = made.event or old.event
     said = with_sentence(old.description, made)
@@ -127,7 +130,7 @@ def corrected(old: Node, made: Correction, sources: tuple[Source, ...], plan: Pl
 def amend_persons(
     plan: Plan, draft: NoteDraft, made: Correction, changed: dict[str, object], line: str
 ) -> str:
-    """The same in a file that a person edited: no property is added to its head but the day."""
+    """Make the correction in a file that a person edited. Its head gets no new property, except the day."""
     head, start = split_head(draft.text)
     main, mark, history = draft.text[start:].partition(HISTORY_HEADING)
     now = with_sentence(main, made)
@@ -146,7 +149,7 @@ def amend_persons(
 
 
 def take_place(plan: Plan, old: Node, made: Correction, sources: tuple[Source, ...]) -> str:
-    """Draft a note of the person's own that supersedes the note of a tool or the assistant."""
+    """Draft a note of the person's own that supersedes a tool's or the assistant's note."""
     edit = Edit(
         "create",
         title=short_title(made.says),
@@ -171,10 +174,11 @@ def holds_taken(text: str, made: Correction) -> bool:
 
 def titled_by_corrected(title: str, made: Correction) -> bool:
     """
-    Whether *title* names what *made* corrects: a day, or a word in whose place others stand now.
+    Whether *title* names what *made* corrects: a day, or a word that was replaced.
 
-    Words that are only left out count if the new sentence has no other: "I eat nuts" for "I eat nuts and eggs", but not
-    "I start on Tuesday" for "I start a new job on Monday", nor "The Tallinn trip is off" for "A surprise trip to Tallinn".
+    Words that were only left out count if the new sentence has no word of its own: "I eat nuts" for "I eat nuts and
+    eggs", but not "I start on Tuesday" for "I start a new job on Monday", nor "The Tallinn trip is off" for "A
+    surprise trip to Tallinn".
     """
     days = taken_days(made)
     was, says = ([w for w in stems_of(text) if w in told_words(text)] for text in (made.was, made.says))
@@ -190,16 +194,16 @@ def taken_days(made: Correction) -> frozenset[date]:
     return (days_in(made.was) | (was if now else set())) - days_in(made.says) - now
 
 
-# --- A proposal: a note of the assistant's that becomes the user's once their own words bear it out, or they confirm it.
-#
-# Its property `proposes` says what it becomes: a note of a type, or a correction of another note, whose sentence it quotes.
+# --- A proposal: a note of the assistant's that becomes the user's once they say the same, or confirm it. Its
+# property `proposes` says what it becomes: a note of a type, or a correction of another note. A correction quotes the
+# sentence that it replaces.
 
 
 TAKES_PLACE = re.compile(r"^It is to replace: “(.+)”$", re.M)
 
 
 def proposed_notes(graph: Graph) -> Iterator[Entry]:
-    """The proposals that wait to be confirmed."""
+    """The proposals that are not confirmed yet."""
     return (entry for entry in graph.index.entries(origin="assistant") if is_proposal(graph, entry))
 
 
@@ -212,9 +216,9 @@ def is_proposal(graph: Graph, entry: Entry) -> bool:
 
 def accepted_proposals(graph: Graph, before: Sequence[Message], messages: Sequence[Message]) -> Iterator[str]:
     """
-    The proposals that a person accepts in *messages*, which are in order and follow *before*: each with a plain yes to the
-    reply just before it, in which its text stands whole, and no other's. One that was made after the reply is not accepted,
-    nor is a yes of somebody else than the reply answers.
+    The proposals that a person accepts in *messages*, which are in order and follow *before*. A person accepts a
+    proposal by a plain yes to the reply just before, if that reply has the proposal's whole text and no other
+    proposal's. Not accepted: a proposal made after the reply, and a yes from another sender than the reply answers.
     """
     told, last = ([m for m in said if m.role != "tool" and m.text] for said in (messages, before))
     yeses, answered = [], ""  # the sender whom the reply answers
@@ -233,8 +237,9 @@ def accepted_proposals(graph: Graph, before: Sequence[Message], messages: Sequen
 
 def offers(reply: str, text: str) -> bool:
     """
-    Whether *reply* offers to note the *text* that it prints: beside it nothing is denied, dropped or called wrong, and what
-    the reply asks last is asked right before it, or is only whether that is right, or to be noted.
+    Whether *reply* offers to note the *text* that it prints. The sentences around *text* must not deny, drop or
+    correct anything. The last question of *reply* must stand right before *text*, or ask only whether *text* is right
+    or should be noted.
     """
     at, spans = place_of(text, reply), sentence_spans(reply)
     if at is None:
@@ -254,8 +259,8 @@ def offers(reply: str, text: str) -> bool:
 
 def settle_proposals(plan: Plan, paths: Iterable[str]) -> None:
     """
-    Let those of the proposals at *paths* whose words a note of the user's has by now lead to that note, and wait no
-    more. A correction is one of its own note; anything else may be said by any note that *plan* changes.
+    Close each proposal at *paths* that a note of the user's now says: it is superseded by that note. A correction is
+    settled only by the note it corrects; any other proposal by any note that *plan* changes.
     """
     for path in paths:
         with suppress(NotFound, BadNode):
@@ -286,7 +291,7 @@ def days_said(node: Node) -> set[date]:
 
 
 def correction_proposed(node: Node, made: Correction, sources: tuple[Source, ...]) -> Edit:
-    """A note that proposes the correction *made* of *node*."""
+    """A note that proposes the correction *made* for *node*."""
     return Edit(
         "create",
         title=short_title(made.says),
@@ -301,7 +306,9 @@ def correction_proposed(node: Node, made: Correction, sources: tuple[Source, ...
 
 
 def corrected_by(node: Node) -> tuple[str, Correction] | None:
-    """The path of the note that the proposal *node* corrects, and the correction; None if it proposes no correction."""
+    """
+    The path of the note that the proposal *node* corrects, and the correction; None if *node* proposes another thing.
+    """
     found = TAKES_PLACE.search(node.body)
     if node.proposes in TYPES or found is None:
         return None
@@ -310,13 +317,13 @@ def corrected_by(node: Node) -> tuple[str, Correction] | None:
 
 def take_up(plan: Plan, path: str) -> str | None:
     """
-    Draft what the proposal at *path* proposes, as the user's. Returns the path of the note that says so now. If the
-    proposal corrects a sentence that the note no longer has, the note only supersedes the proposal; returns None. Raises
-    BadInput if *path* proposes nothing, NotFound if the note to be corrected is gone.
+    Draft the proposal at *path* as the user's own. Returns the path of the note that says so now; None if the
+    sentence to be corrected is gone from its note, which then only supersedes the proposal. Raises BadInput if the
+    note at *path* is not a proposal, NotFound if the note to be corrected is gone.
     """
     node = plan.draft(path).node
     if not node.proposes:
-        raise BadInput(f"{path} proposes nothing; there is nothing to confirm")
+        raise BadInput(f"{path} is not a proposal; there is nothing to confirm")
     if (found := corrected_by(node)) is not None:
         target, made = found
         old = plan.draft(target).node

@@ -80,7 +80,10 @@ def last_said_ms(node: Node) -> int:
 
 
 def without_outdated(edit: Edit, old: Node) -> Edit:
-    """*edit*, which of an older conversation than *old* sets nothing that was set since, if it says nothing itself."""
+    """
+    *edit*, less the properties that *old* has set since. Applies to an edit without text from an older conversation
+    than *old*.
+    """
     if edit.description or edit.body or edit.drop or not 0 < edit.said_ms < last_said_ms(old):
         return edit
     return replace(
@@ -90,7 +93,7 @@ def without_outdated(edit: Edit, old: Node) -> Edit:
 
 @dataclass(frozen=True, slots=True)
 class Restated:
-    """An update that is to be drafted: the note as it is drafted by now, the edit, and the note as the edit makes it."""
+    """An update to be drafted: the note's present draft, the edit, and the updated note."""
 
     draft: NoteDraft
     edit: Edit
@@ -120,13 +123,16 @@ class Restated:
 
     @property
     def late(self) -> bool:
-        """Whether the edit tells of an older conversation than the note, which is not of the same reply."""
+        """Whether the edit comes from an older conversation than the note, and not from the same reply."""
         says = self.edit.description or self.edit.body or self.edit.drop
         return bool(says) and self.edit.about is None and 0 < self.edit.said_ms < last_said_ms(self.old)
 
     @property
     def stated(self) -> bool:
-        """Whether a person stated what the note says. An edit without a source is their command: they write it anew."""
+        """
+        Whether a person wrote what the note says. An edit without a source is the person's own command, which may
+        rewrite it.
+        """
         return self.draft.stated and (self.draft.touched or bool(self.edit.sources))
 
 
@@ -139,9 +145,9 @@ class Plan:
         # Weakly: a reference cycle would keep the graph and its file descriptors open until garbage is collected.
         drafted = WeakMethod(self.drafted)
         self.maps = MapPages(graph, lambda: (drafted() or dict)())
-        self.moved: dict[str, str] = {}  # former path → the one that an edit's title gave it
+        self.moved: dict[str, str] = {}  # former path → new path, of notes that an edit renamed
         self.dropped: list[str] = []  # reasons, for the log
-        self.waiting: set[str] = set()  # proposals that what is drafted may settle (plan/corrections.py)
+        self.waiting: set[str] = set()  # proposals that the drafts may settle (plan/corrections.py)
 
     # --- edits
 
@@ -173,7 +179,7 @@ class Plan:
                     self.contradict(path, other)
 
     def relate(self, path: str, others: Iterable[str]) -> None:
-        """Let the draft of *path* link to *others*; a file that a person touched stays as it is."""
+        """Link the draft of *path* to *others*, unless a person edited its file."""
         draft = self.drafts.get(path)
         if draft is None or not draft.ours:
             return
@@ -186,9 +192,9 @@ class Plan:
     def create(
         self, edit: Edit, history: tuple[str, ...] = (), supersedes: tuple[str, ...] = (), beside: str = ""
     ) -> str | None:
-        """Draft a new note. One that *supersedes* a note, or stands *beside* it, may have the same title."""
+        """Draft a new note. It may have the title of a note that it *supersedes*, or contradicts (*beside*)."""
         if not edit.description.strip():  # an update of a note that is gone by now
-            self.dropped.append("an edit that says nothing by itself")
+            self.dropped.append("an edit without a text of its own")
             return None
         if (kept := self.carried_note(edit)) is not None:
             self.dropped.append(f"{kept}: a person's note says it in its own words")
@@ -202,7 +208,7 @@ class Plan:
         path, same = self.free_path(edit)
         if same:
             theirs = self.draft(path).node.origin in PERSONS and edit.origin not in PERSONS
-            if theirs:  # a person said so already; that somebody else says it, too, changes nothing
+            if theirs:  # a person said so already; a second source changes nothing
                 return path
             if edit.joins:
                 edit = replace(edit, description="", body=f"{edit.description}\n{edit.body}".strip())
@@ -245,8 +251,8 @@ class Plan:
 
     def carried_note(self, edit: Edit) -> str | None:
         """
-        In a rebuild: a note that a person edited and that was made from the same messages as *edit*. It has the same name,
-        or shares the most words with *edit*, at least half of them.
+        In a rebuild: the note that a person edited and that was made from the same messages as *edit*. It has the
+        same name, or at least half of its words in common with *edit*, and more than any other.
         """
         former, ids = self.graph.former, {s.id for s in edit.sources}
         if former is None or not ids:
@@ -267,7 +273,9 @@ class Plan:
         return near.path if says_it else None
 
     def noted_already(self, edit: Edit) -> str | None:
-        """The note of a person's that says the same as *edit*, no more and no less, and was made of the same message before."""
+        """
+        A person's note that says the same as *edit*, no more and no less, and was made earlier from the same message.
+        """
         made = self.graph.index.notes_by_source([s.id for s in edit.sources if s.id])
         said = told_words(edit.description)
         for path in dict.fromkeys(note.path for notes in made.values() for note in notes):
@@ -283,7 +291,7 @@ class Plan:
         return None
 
     def update(self, edit: Edit) -> str | None:
-        """Update the note in place; its former statement and each removed sentence move to History."""
+        """Update the note in place. Its former statement and each removed sentence move to the History."""
         assert edit.target is not None
         draft = self.draft(edit.target)
         edit = without_outdated(edit, draft.node)
@@ -291,7 +299,7 @@ class Plan:
         return self.way_of(change)(change)
 
     def way_of(self, change: Restated) -> Callable[[Restated], str | None]:
-        """How *change* is drafted; it drafts nothing."""
+        """The method that drafts *change*. Drafts nothing itself."""
         edit, old, restated = change.edit, change.old, change.restated
         theirs, more_sources = edit.origin in PERSONS, change.node.sources != old.sources
         if change.says_nothing_new:
@@ -367,7 +375,10 @@ class Plan:
         )
 
     def renamed(self, node: Node, edit: Edit, old: Node, *, stays: bool) -> Node:
-        """*node* with the title and path that *edit* gives it, or at its own path if it *stays*; the former path becomes an alias."""
+        """
+        *node* with the title that *edit* gives it, and with the path of that title unless it *stays*; a former path
+        becomes an alias.
+        """
         title = one_line(edit.title) if "title" in edit.sets and edit.title else old.title
         if stays or not old.path.startswith("nodes/"):
             return replace(node, heading=title)
@@ -380,12 +391,14 @@ class Plan:
         return replace(node, path=path, heading=heading, aliases=tuple(n for n in names if n != path))
 
     def said_since(self, edit: Edit, path: str) -> bool:
-        """Whether *edit* was said after a person last saved the note, so that it is news to it."""
+        """Whether *edit* was said after a person last saved the note at *path*. Then it is newer than the note."""
         return edit.said_ms > self.graph.vault.file(path).stat().st_mtime * 1000
 
     def supersede(self, edit: Edit, old: Node | None = None) -> str | None:
-        """Draft a new note in the place of the target, which stays on disk but leaves the maps. *old*: the target as it is
-        to be told of, if not as it is."""
+        """
+        Draft a new note in place of the target, which stays on disk but leaves the maps. *old*: the target as the
+        History shall tell it; by default, as it is.
+        """
         assert edit.target is not None
         old = old or self.draft(edit.target).node
         earlier = edit.said_ms and edit.said_ms < last_said_ms(old)
@@ -401,8 +414,10 @@ class Plan:
         return path
 
     def succeed(self, change: Restated) -> str | None:
-        """Draft a successor of a note whose text a person wrote: the note as the edit updates it, in a file of its own. Words
-        of less trust than the edit stay behind."""
+        """
+        Draft a successor of a note whose text a person wrote: a new file with the note's text, updated by the edit.
+        Text that is less trusted than the edit is left out.
+        """
         edit, old = change.edit, change.old
         said, text = told_words(edit.description), self.draft(old.path).text
         main, lines = split_history(old.body)
@@ -410,9 +425,9 @@ class Plan:
         sentences = split_sentences(main)
         old = replace(old, body=with_history_lines(main, lines))
         if sentences and "description" not in load_properties(text[split_head(text)[0]]):
-            # A line of its text describes it. The news take the place of the sentence that is most like them.
+            # The description is a line of the text. The edit replaces the sentence that is most like it.
             old = replace(old, description=max(sentences, key=lambda s: len(told_words(s) & said)))
-        # A sentence with no word but those of the new description tells a former day or number.
+        # A sentence whose words are all in the new description differs only in a former day or number.
         words = {s: {w for w in told_words(s) if not w[0].isdigit()} for s in sentences}
         stale = tuple(sentence for sentence in sentences if words[sentence] and words[sentence] <= said)
         node = self.updated(old, replace(edit, drop=(*edit.drop, *stale)))
@@ -437,8 +452,10 @@ class Plan:
         return path
 
     def put_beside(self, change: Restated) -> str | None:
-        """Draft what the edit says as a note that contradicts the old one: it is news to its messages, but older than what a
-        person wrote there since, so nothing tells which holds."""
+        """
+        Draft the edit as a new note that contradicts the old one. It is newer than the old note's messages, but older
+        than the person's last edit of it, so OMG cannot tell which is true.
+        """
         edit, old = change.edit, change.old
         beside = next((path for path in old.contradicts if self.draft(path).ours), None)
         loop, event = edit.loop or old.loop, edit.event or old.event
@@ -449,7 +466,7 @@ class Plan:
         return path
 
     def recall_earlier(self, change: Restated) -> str:
-        """Add the edit to the History alone: it comes from an older conversation than the note."""
+        """Add the edit to the History only, because it comes from an older conversation than the note."""
         draft, edit = change.draft, change.edit
         line = news_line(self.day, edit, draft.node)
         main, lines = split_history(draft.node.body)
@@ -459,7 +476,7 @@ class Plan:
         return self.rewrite(draft, node, Rebase(history=line))
 
     def mark_superseded(self, path: str, successor: str) -> None:
-        """Mark *path* superseded by *successor*, with what is proposed to correct it."""
+        """Mark *path* superseded by *successor*, together with the corrections proposed for *path*."""
         for proposal in self.corrections_proposed(path):
             self.mark_superseded(proposal, successor)
         draft = self.draft(path)
@@ -468,7 +485,7 @@ class Plan:
         self.rewrite(draft, node, Rebase(set={"status": "superseded", "superseded_by": wikilink(successor)}))
 
     def corrections_proposed(self, path: str) -> list[str]:
-        """The proposals that wait to correct the note at *path*."""
+        """The unconfirmed corrections of the note at *path*."""
         found = []
         for beside in self.graph.index.backlinks(path):
             with suppress(BadNode, NotFound):
@@ -495,8 +512,10 @@ class Plan:
             self.rewrite(draft, node, Rebase(history=f"- {self.day}: {line}"))
 
     def lift_contradictions(self, node: Node) -> list[str]:
-        """Remove *node*, which changes or no longer holds, from the `contradicts` of other notes. Returns those of its
-        title that a person rewrote (`put_beside`)."""
+        """
+        Remove *node*, which changes or no longer holds, from the `contradicts` of other notes. Returns the notes of
+        its title that a person rewrote (`put_beside`).
+        """
         theirs: list[str] = []
         for path in node.contradicts:
             with suppress(NotFound, BadNode):
@@ -516,7 +535,9 @@ class Plan:
         )
 
     def retitle(self, path: str, moved: Node, was: str) -> str:
-        """Give a note that was moved from *was* the aliases of *moved*, and the title that its new name stands for."""
+        """
+        For a note moved from *was*: take over the aliases of *moved*, and the title that goes with its new name.
+        """
         unnamed = replace(moved, heading="")
         by_name = replace(unnamed, path=was, aliases=self.draft(path).node.aliases).title
         titled = with_heading(unnamed if moved.heading == by_name else moved)
@@ -542,13 +563,13 @@ class Plan:
         return self.drafts[path]
 
     def place_now(self, path: str) -> str:
-        """The path of the note at *path* after the edits, which may rename its file."""
+        """The present path of the note at *path*, which an edit may have renamed."""
         while path in self.moved:
             path = self.moved[path]
         return path
 
     def with_links_from_root(self, text: str) -> str:
-        """*text* with links relative to the vault's root, where they were written from a folder above it."""
+        """*text* with links relative to the vault's root, if they were written from a folder above it."""
 
         def from_here(link: re.Match[str]) -> str:
             return self.graph.index.resolve(link[0]) or link[0]
@@ -576,7 +597,7 @@ class Plan:
         return node.path
 
     def free_path(self, edit: Edit) -> tuple[str, bool]:
-        """A free path for *edit*, or the path of a note that says the same already."""
+        """A free path for *edit*, or the path of a note that already says the same."""
         for path in numbered_paths(edit.type, edit.title):
             if not self.is_taken(path):
                 return path, False
@@ -591,14 +612,16 @@ class Plan:
         raise AssertionError("numbers do not end")
 
     def is_taken(self, path: str, by: str = "") -> bool:
-        """Whether *path* is or was another note's; *by*: the id of a note that may return there."""
+        """Whether *path* is or was the path of another note. The note with the id *by* may return there."""
         if path in self.drafts or path in self.moved or self.graph.vault.bytes(path) is not None:
             return True
         there = self.graph.index.entry("omg/" + path.removeprefix("nodes/"))
         return there is not None and there.id != by
 
     def link_mentions(self, links: Iterable[str], body: str) -> tuple[tuple[str, ...], str]:
-        """Link each title where the text first mentions it; returns the links whose titles it does not mention."""
+        """
+        Link each title at its first mention in the text; returns the links whose titles the text does not mention.
+        """
         rest = []
         for path in dict.fromkeys(map(self.place_now, links)):
             title = self.title(path)
@@ -615,10 +638,10 @@ class Plan:
         entry = self.graph.index.entry(path)
         return entry.title if entry else None
 
-    # --- what comes of them
+    # --- from drafts to changes
 
     def drafted(self) -> dict[str, Entry]:
-        """Path → what the index will hold there once the drafts are written; only of drafts that change their file."""
+        """Path → the note's index entry after writing. Only drafts that change their file."""
         left = {d.was: d.node for d in self.drafts.values() if d.was}
         gone = {was: replace(as_entry(node), path=was, status="superseded") for was, node in left.items()}
         return gone | {p: as_entry(d.node) for p, d in self.drafts.items() if d.text != d.before}
@@ -629,7 +652,9 @@ class Plan:
         return [as_entry(n) for n in nodes if n.status == "active" and n.type not in GENERATED]
 
     def changes(self) -> list[Change]:
-        """The changes of all drafts, without what was forgotten meanwhile. Call it under the vault's lock."""
+        """
+        The changes of all drafts, except of notes that were forgotten meanwhile. Call it under the vault's lock.
+        """
         self.leave_out_forgotten()
         self.follow_renamed()
         notes: list[Change] = []
@@ -648,8 +673,8 @@ class Plan:
 
     def follow_renamed(self) -> None:
         """
-        Lead the links in OMG's text to the new paths of the notes that edits renamed, and those to proposals that were
-        taken up to the notes that say it now. Maps and Now are made anew.
+        Update the links in OMG's text: to notes that edits renamed, and from settled proposals to the notes that say
+        it now. Maps and Now are made anew.
         """
         moved = {d.was: path for path, d in self.drafts.items() if d.was}
         for path, d in self.drafts.items():
@@ -663,8 +688,8 @@ class Plan:
 
     def relink(self, path: str, moved: Mapping[str, str | None]) -> bool:
         """
-        Lead each link of *path* to a key of *moved* to its value, or leave only the link's words where that is the note
-        itself or None. False if a person wrote in it, or it has no such link.
+        Lead each link of *path* to a key of *moved* to its value. If the value is None or the note itself, only the
+        link's words stay. Returns False if a person edited the note, or it has no such link.
         """
         draft = self.draft(path)
         own, text = draft.node.path, draft.text

@@ -65,7 +65,7 @@ def place_of(part: str, text: str) -> slice | None:
 
 
 def without_part(text: str, part: str) -> tuple[str, str]:
-    """*text* without *part*, and the removed text on one line ("" if *part* is not there)."""
+    """*text* without *part*, and the removed text on one line ("" if *text* does not have *part*)."""
     at = place_of(part, text)
     if at is None:
         return text, ""
@@ -87,7 +87,7 @@ def fresh_sentences(text: str, more: str) -> str:
 
 
 def as_compared(sentence: str) -> str:
-    """*sentence* as it reads, without the marks at its ends."""
+    """*sentence* as compared, without punctuation at its ends."""
     return as_read(sentence).strip(MARKS_AT_END + "-*+")
 
 
@@ -121,10 +121,10 @@ class Edit:
     origin: str | None = None
     target: str | None = None  # path of the note to update or supersede
     about: int | None = None  # or its place among the edits of one reply, further up
-    # Of an update: what of the note it sets ("title", "type", "priority", "event", "loop", "standing"), also to
-    # nothing; "body" and "tags": what stands there goes. All else stays; `body` and `tags` are added.
+    # Of an update: the properties that it sets or clears ("title", "type", "priority", "event", "loop", "standing").
+    # "body" and "tags" here mean that they are replaced; otherwise `body` and `tags` are added. All else stays.
     sets: frozenset[str] = frozenset()
-    drop: tuple[str, ...] = ()  # sentences of the body that do not hold any more
+    drop: tuple[str, ...] = ()  # sentences of the body that are outdated
     standing: bool = False
     day: dt.date | None = None  # when it was said; None: the plan's
     proposes: str = ""  # of a note of the assistant's: see node/note.py
@@ -142,7 +142,7 @@ class NoteDraft:
     text: str  # what the file will be
     ours: bool  # nobody but us has written its words: it may be rendered anew
     rebase: Rebase = field(default_factory=Rebase)
-    theirs: frozenset[str] = frozenset()  # properties of a note of ours that a person has set
+    theirs: frozenset[str] = frozenset()  # properties that a person set in a note of ours
     was: str | None = None  # its former path, if its file gets another name
 
     @property
@@ -151,12 +151,15 @@ class NoteDraft:
 
     @property
     def written(self) -> bool:
-        """Whether a person wrote all of it with `omg new`, or confirmed it. What is filed from the inbox is in OMG's words."""
+        """
+        Whether a person wrote the whole note with `omg new`, or confirmed it. A note filed from the inbox is in OMG's
+        words.
+        """
         return self.node.origin == "human" and all(s.kind != "inbox" for s in self.node.sources)
 
     @property
     def stated(self) -> bool:
-        """Whether a person wrote what it says: its text, its description, or all of it."""
+        """Whether a person wrote what the note says: its text, its description, or all of it."""
         return not self.ours or "description" in self.theirs or self.written
 
 
@@ -172,7 +175,7 @@ def short_title(description: str) -> str:
 
 
 def title_alias(title: str, path: str) -> tuple[str, ...]:
-    """*title* as an alias if a file name cannot spell it: "Maria's iPhone", "GraphQL"."""
+    """*title* as an alias, if the file name spells it differently: "Maria's iPhone", "GraphQL"."""
     title, name = one_line(re.sub(r"[\[\]|\\]", " ", title)), path.rpartition("/")[2]
     if number := re.fullmatch(re.escape(slugify(title)) + r"-(\d+)", name):  # a second note by this title
         title += f" {number[1]}"
@@ -232,29 +235,32 @@ def with_history_lines(body: str, lines: tuple[str, ...]) -> str:
     return f"{body.strip()}\n\n{HISTORY_HEADING}\n" + "\n".join(lines) if lines else body.strip()
 
 
-TOOK_OVER = "took over: "  # begins the line on a note that was merged into this one: what it said holds still
+TOOK_OVER = "took over: "  # begins the line on a note that was merged into this one; still current
 
 
 def told_text(body: str) -> str:
-    """What *body* says that holds: its text, and the lines of its History on notes that it took over."""
+    """The part of *body* that is current: its text, and the History lines on notes that it took over."""
     main, lines = split_history(body)
     said = (line.partition(": ")[2] for line in lines)
     return "\n".join([main, *(text.removeprefix(TOOK_OVER) for text in said if text.startswith(TOOK_OVER))])
 
 
 def dated(old: Node, day: dt.date, text: str) -> list[str]:
-    """*old* as a dated line of History; nothing for an empty text."""
+    """*text* as a dated line of the History of *old*; nothing for an empty text."""
     return [f"- {old.updated or old.created or day}: {text}"] if text else []
 
 
 def former_state(old: Node, event: str | None, day: dt.date) -> str:
-    """The History line with what *old* said before its day became *event*."""
+    """The History line with the former text of *old*, whose day is now *event*."""
     when = unnamed_days(old.event, old.description) if old.event != event else ""
     return f"- {old.updated or old.created or day}: {old.description}{when}"
 
 
 def unnamed_days(event: str | None, text: str) -> str:
-    """ " (on 2026-03-05)" where *text* does not name a day of *event*, or its month if that is all of it; else ""."""
+    """
+    The words " (on 2026-03-05)" if *text* names no day of *event*, nor the month if *event* is a whole month; else
+    "".
+    """
     days = event_span(event)
     if days is None or any(says_day(text, day) for day in days):
         return ""
@@ -263,7 +269,7 @@ def unnamed_days(event: str | None, text: str) -> str:
 
 
 def news_line(day: dt.date, edit: Edit, old: Node) -> str:
-    """The History line with what *edit* says, for a note whose text OMG may not change."""
+    """The History line for *edit*, in a note whose text OMG may not change."""
     said, more = one_line(edit.description), one_line(edit.body)
     news = "" if said == old.description else said
     news = news if as_read(more) in as_read(news) else f"{news} {more}".strip()
@@ -271,7 +277,7 @@ def news_line(day: dt.date, edit: Edit, old: Node) -> str:
 
 
 def numbered_paths(type: str, title: str) -> Iterator[str]:
-    """Possible paths of a note of this *type* and *title*, the best first."""
+    """The possible paths of a note with this *type* and *title*, in order of preference."""
     slug = slugify(title)
     yield f"nodes/{type}/{slug}"
     for n in count(2):
@@ -304,6 +310,6 @@ def as_entry(node: Node) -> Entry:
 
 
 def with_node_properties(node: Node, of: Node, properties: Iterable[str]) -> Node:
-    """*node* with the given frontmatter *properties* of *of*."""
+    """*node* with the frontmatter *properties* of the note *of*."""
     names = [n for p in properties for n in (("scope", "identity") if p == "appliesTo" else (p,))]
     return replace(node, **{name: getattr(of, name) for name in names if name in Node.__slots__})

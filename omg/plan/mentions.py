@@ -1,10 +1,9 @@
-"""
-Links names and titles of other notes that occur in a text.
+"""Links names and titles of other notes that occur in a text.
 
-A title of two or more words is linked as it is, and so are neighbouring meaningful words of it ("pottery workshop" of "Kids to
-pottery workshop"). A single word is linked only if it is a proper name (capitalised within sentences, never lower case,
-no article before it) or a project's title ("the site" for the project Site). A name that is in most notes, such as the
-vault owner's, is not linked. So a link's words always name its target.
+A title of two or more words is linked, and so are neighbouring meaningful words of it ("pottery workshop" of "Kids to
+pottery workshop"). A single word is linked only if it is a proper name (capitalised within sentences, never lower
+case, no article before it) or a project's title ("the site" for the project Site). A name that is in most notes, such
+as the vault owner's, is not linked.
 
 Pure functions. A name is linked where it is a whole word, outside code, links and addresses, and once for each note.
 """
@@ -29,17 +28,17 @@ from .edits import split_history, with_history_lines
 if TYPE_CHECKING:
     from .drafts import Plan
 
-LINKS_OF_A_NOTE = 6  # names linked in one note; beyond it is a list of names
-COMMON_SHARE, COMMON = 0.1, 5  # a name in more of all notes than this is whose vault it is
-HOMES = 2  # notes that a name in titles may lead to; a single word in the titles of more leads to none
-# Before a name; one of them says in a title what it is: "the user's editor at Möwe is Katrin".
+LINKS_OF_A_NOTE = 6  # names linked in one note; a note with more is a list of names
+COMMON_SHARE, COMMON = 0.1, 5  # a name in a larger share of the notes is the vault's owner
+HOMES = 2  # notes that may share a name; a single word in the titles of more is not linked
+# Words before a name that say who it is: "the user's editor at Möwe is Katrin".
 INTRODUCED_WORDS = 5
-BEFORE_CHARS = 80  # before a name, in which it is introduced; all of a long text would be read for each name
+BEFORE_CHARS = 80  # searched for an introduction; without a limit a long text is read for each name
 NAME_LETTERS = 3  # letters of a name, and of each of the two words that a title needs
 LINKED = re.compile(r"\[\[[^\[\]\n]*\]\]|\[[^\[\]\n]*\]\([^()\n]*\)|\b\w{1,20}://\S+")
 SENTENCE_START = re.compile(r"(?:\A|[.!?:;…\"“”„«»(\n•-])\s{0,9}\Z")
 PART_OF_ADDRESS = re.compile(r"[./@_#\\-](?=[^\W_])")
-# Before a name that a note says something of: "is Katrin", "a dog called Pepper", "the user's sister Jule".
+# What stands before a name when a note introduces it: "is Katrin", "a dog called Pepper", "the user's sister Jule".
 INTRODUCES = re.compile(
     r"(?:\b(?:is|are|was|called|named|ist|heißt)|(?:['’]s|\b(?:my|their|his|her|our|mein\w*|ihr\w*)) [a-zß-ÿ]\w+)$"
 )
@@ -56,7 +55,7 @@ DAYS_AND_MONTHS = frozenset(name.lower() for name in (*WEEKDAYS, *MONTHS))
 
 
 INDEFINITE = frozenset("a an some any each every ein eine einen einem einer le un une des una mi o".split())
-# What says no more beside another word than that word alone.
+# Words that add nothing to a neighbouring word.
 SLIGHT = frozenset(
     """
     new old good great best better big little long high hard easy last next first second third own real true tough
@@ -74,13 +73,13 @@ BREAK = re.compile(r"[.!?;:…\0]\s|[\n\0]")  # no name goes on beyond it
 class Name:
     words: tuple[str, ...]  # in lower case; of a title, in the singular
     path: str
-    # A single word counts written large ("proper"), or after "the" ("definite").
+    # A single word is a name if it is capitalised ("proper") or follows "the" ("definite").
     kind: Literal["title", "proper", "definite"] = "title"
     told: frozenset[str] = frozenset()  # what the note says; of a proper name
 
 
 class MentionedNames:
-    """The names that texts may mention, each with the notes it may lead to, the likeliest first."""
+    """The names that texts may mention. Each has the notes it may lead to, the likeliest first."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         notes = [e for e in entries if e.type in TYPES and e.status == "active" and e.origin != "tool"]
@@ -92,7 +91,10 @@ class MentionedNames:
             names.sort(key=lambda n: -len(n.words))
 
     def found_in(self, text: str, own: str = "") -> Iterator[tuple[slice, str]]:
-        """Each note that *text* mentions, with its place, in reading order. *own*, the note that holds the text, is left out."""
+        """
+        Each note that *text* mentions, with the place of the mention, in reading order. *own*, the path of the note
+        with *text*, is left out.
+        """
         plain = LINKED.sub(lambda m: "\0" * len(m[0]), without_code(text))
         words = list(WORD.finditer(plain))
         seen: set[str] = set()
@@ -112,13 +114,16 @@ class MentionedNames:
             at += size
 
     def is_of_another(self, name: Name, own: str, text: str) -> bool:
-        """Whether a common thing, such as a road trip, belongs to another person than the note at *own* is about."""
+        """
+        Whether a common noun, such as "road trip", belongs to another person than the one that the note at *own* is
+        about.
+        """
         people = self.whose.get(own), self.whose.get(name.path)
         return name.kind == "title" and text[0].islower() and None not in people and people[0] != people[1]
 
 
 def people_told_of(notes: Iterable[Entry]) -> dict[str, str]:
-    """For each note about a person with whom many notes begin: its path and that person's name."""
+    """Path → the person whom the note is about, for people whose name begins many notes."""
     texts = {e.path: [w for w in WORD.findall(e.description) if w[0].isupper()] for e in notes}
     begin = Counter(words[0] for words in texts.values() if words and words[0].lower() not in DULL)
     common = max(COMMON, COMMON_SHARE * len(texts))
@@ -127,14 +132,16 @@ def people_told_of(notes: Iterable[Entry]) -> dict[str, str]:
 
 
 def names_of_titles(notes: Iterable[Entry]) -> Iterator[Name]:
-    """Titles and parts of titles with at least two meaningful words. If several notes share such a name, the note whose
-    title has the fewest other words comes first."""
+    """
+    Titles, and parts of titles, with at least two meaningful words. If several notes share such a name, the note
+    whose title has the fewest other words comes first.
+    """
     homes: dict[tuple[str, ...], list[tuple[int, Entry]]] = defaultdict(list)
     for entry in notes:
         title = tuple(singular_form(w.lower()) for w in WORD.findall(entry.title))
         whole = sum(len(w) >= NAME_LETTERS and w not in DULL for w in title) > 1
         phrases = {title} if whole and not DOING.match(entry.title) else set()
-        if not entry.standing:  # "Always include" names no thing
+        if not entry.standing:  # "Always include" is not a name
             phrases |= set(phrases_in(entry.title))
         for phrase in phrases:
             homes[phrase].append((len(title) - len(phrase), entry))
@@ -256,8 +263,8 @@ def is_free(text: str, start: int, end: int) -> bool:
 
 def link_names(plan: Plan, paths: Iterable[str], known: Iterable[Entry]) -> list[str]:
     """
-    Link what the notes at *paths* mention of those that are *known* or drafted, where their words are ours; returns
-    which were changed. One that stands in the description alone is linked in the head.
+    In the notes at *paths*, link the mentions of *known* or drafted notes, where OMG wrote the text. A note that only
+    the description mentions is linked in the head. Returns the changed paths.
     """
     drafted = plan.drafted()
     names = plan.maps.names = MentionedNames(
@@ -278,7 +285,7 @@ def link_names(plan: Plan, paths: Iterable[str], known: Iterable[Entry]) -> list
         said = said[: max(0, LINKS_OF_A_NOTE - len(there.union(linked)))]
         if linked or said:
             body = with_history_lines(main, lines)
-            kept = [link for link in node.links if head[link] not in linked]  # now it stands where it is read
+            kept = [link for link in node.links if head[link] not in linked]  # now the text links it
             plan.rewrite(draft, replace(node, body=body, links=(*kept, *said)), Rebase())
             changed.append(path)
     return changed
@@ -297,7 +304,7 @@ def with_mentions(
 
 
 def with_link_at(text: str, title: str, path: str) -> str | None:
-    """*text* with its first mention of *title* leading to *path*; None if there is none."""
+    """*text* with its first mention of *title* linked to *path*; None if *text* does not mention it."""
     if len(title) < NAME_LETTERS:
         return None
     plain = LINKED.sub(lambda m: "\0" * len(m[0]), without_code(text))

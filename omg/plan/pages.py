@@ -1,12 +1,11 @@
-"""
-The generated text of maps, the index note and Now.
+"""The generated text of maps, the index note and Now.
 
     map_block     one map of content: the notes it lists    now_block    open loops, and what each conversation is about
     index_block   the maps there are                        new_page     a whole new file around such a block
 
-Pure functions: the same entries give the same bytes on any day and in any order, so no text says "today" or "overdue".
-Generated text never links to `index` or `now`: such bare names lead elsewhere when a whole workspace is opened as the vault.
-"""
+Pure functions: the same entries give the same bytes on any day and in any order, so no text says "today" or
+"overdue". Generated text never links to `index` or `now`: if a whole workspace is opened as the vault, other files
+may have these names."""
 
 from __future__ import annotations
 
@@ -60,10 +59,10 @@ what it depends on, its sources to the words it was made from. Of two notes that
 
 MANY = 10  # notes; a longer map has headings
 KEEP_DAYS = 7  # after a week without mention, a task is no longer what a conversation is about
-NEXT_DAYS = 1  # an older planned reply would only steer a new talk back
+NEXT_DAYS = 1  # an older planned reply would lead a new talk back to the old one
 NOW_LOOPS = 20  # on Now; all of them are on their own map
 
-# a plan this long past (dates/days.py) stays on its map and is shown nowhere else
+# a plan this long past (dates/days.py) is shown only on its map
 OVERDUE_DAYS = 14
 
 
@@ -74,13 +73,13 @@ def week_of(day: date) -> str:
 
 
 def filed_day(entry: Entry) -> date | None:
-    """The day *entry* is filed under: when it happened, else when it was said."""
+    """The day under which *entry* is filed: the day of its event, else the day it was said."""
     days = event_span(entry.event)
     return days[0] if days else entry.created or entry.updated
 
 
-# --- topics: the maps that are not of a type. That of a project lists the notes that link to it, beside the map of their
-# type; that which the Reflector split off a long map lists notes in its place.
+# --- Topics: the maps that are not of a type. A project's topic lists the notes that link to the project; the map of
+# their type lists them as well. A topic that the Reflector split off a long map lists notes instead of that map.
 
 
 PROJECTS = "nodes/project/"
@@ -93,38 +92,37 @@ def is_topic(path: str) -> bool:
 
 
 def map_of_project(path: str) -> str:
-    """The map of the project at *path*, whether there is one or not."""
+    """The path of the map of the project at *path*, even if there is no such map."""
     return f"mocs/moc-{path.removeprefix(PROJECTS)}"
 
 
 def project_of_map(path: str) -> str:
-    """The project whose map *path* would be."""
+    """The path of the project whose map would be at *path*."""
     return f"{PROJECTS}{path.removeprefix('mocs/moc-')}"
 
 
 def about_topic(path: str, entries: Sequence[Entry]) -> str:
     """
-    One line on a topic without a model, of persons' notes alone: what its project is, else the names of its newest notes;
-    "" where there are none.
+    One line on a topic, made without a model from persons' notes: the description of its project, else the titles of
+    its newest notes; "" if it has no persons' notes.
     """
     said = [e for e in newest_first(entries) if trust_of(e.origin) == 2 and e.type != "moc"]
     project = next((e for e in said if e.path == project_of_map(path)), None)
     return project.description if project else "; ".join(e.title for e in said[:ABOUT_NAMED])
 
 
-# --- What a model told of a map at night: a sentence a line at the top of the block, and below them a mark for each, by
-# which it is known whether its notes still say what they said then. A sentence of which a note has changed or gone is
-# left out when the map is made anew.
+# --- What a model wrote on a map at night: one sentence a line at the top of the block, and below them a hash of each
+# sentence's notes. If one of these notes has changed or gone, the sentence is left out when the map is made anew.
 
 
 def told_block(sentences: Sequence[str], on_map: Mapping[str, Entry]) -> str:
-    """*sentences*, of which each links the notes that it rests on, as they stand on their map; "" if there are none."""
+    """*sentences* as they stand on their map; each links the notes it is based on. "" if there are none."""
     marks = " ".join(mark_of(sentence, on_map) for sentence in sentences)
     return "\n".join([*sentences, f"%% told {marks} %%"]) if sentences else ""
 
 
 def told_sentences(block: str, on_map: Mapping[str, Entry]) -> list[str]:
-    """The sentences in *block* of which all notes are *on_map* and say what they said then."""
+    """The sentences in *block* whose notes are all *on_map* and unchanged since."""
     found = TOLD.match(block)
     told = zip(found[1].splitlines(), found[2].split(), strict=False) if found else ()
     return [sentence for sentence, mark in told if mark == mark_of(sentence, on_map)]
@@ -139,7 +137,7 @@ def mark_of(sentence: str, on_map: Mapping[str, Entry]) -> str:
 
 
 def standing_of(page: str) -> str:
-    """Where the topic on *page* stands, as a model told it, without links; "" where none did."""
+    """Where the topic on *page* stands, in the model's sentences without links; "" if a model wrote none."""
     found = TOLD.match(generated_block(page) or "")
     return " ".join(map(without_citations, found[1].splitlines())) if found else ""
 
@@ -148,13 +146,16 @@ def standing_of(page: str) -> str:
 
 
 def map_block(path: str, entries: Iterable[Entry], told: str = "") -> str:
-    """The block of the map at *path*: what a model *told*, its topics (maps among the entries), then its notes."""
+    """
+    The block of the map at *path*: the sentences a model wrote (*told*), its topics (maps among *entries*), then its
+    notes.
+    """
     entries = list({e.path: e for e in entries}.values())
     topics = [e for e in entries if e.type == "moc"]
     notes = [e for e in entries if e.type != "moc"]
     count = f"{how_many(len(notes), 'note')}."
     mapped = {e.path for e in topics}
-    notes = [e for e in notes if map_of_project(e.path) not in mapped]  # a project with a map stands there
+    notes = [e for e in notes if map_of_project(e.path) not in mapped]  # listed as that map
     if path == OPEN_LOOPS:
         parts = list(by_due_day(notes))
     elif path == MOCS["reflection"][0]:
@@ -177,7 +178,7 @@ def newest_first(entries: Iterable[Entry]) -> list[Entry]:
 
 
 def by_standing(path: str, entries: list[Entry]) -> Iterator[str]:
-    """The project that the topic is about; then what is open, by its day; what was decided, and the rest, newest first."""
+    """The notes of a topic in sections: its project; what is open, by day; decisions; the rest, newest first."""
     rest = [e for e in entries if e.path != project_of_map(path)]
     yield listing_lines(e for e in entries if e not in rest)
     loops = [e for e in in_due_order(rest) if e.loop == "open"]
@@ -242,7 +243,7 @@ def due_day(entry: Entry) -> date | None:
 
 
 def due_days(entry: Entry) -> str:
-    """The day, or the first and last day, on which something is due."""
+    """The day, or the first and last day, on which something is due; "" without a day."""
     days = event_span(entry.event)
     return days_text(days) if days else ""
 
@@ -265,8 +266,8 @@ def safe_line(text: str) -> str:
 
 def index_block(counts: Mapping[str, int], topics: Iterable[Entry] = ()) -> str:
     """
-    The block of the index note. *counts*: a map's path → how many notes it lists. Of *topics*, those with the most notes;
-    all of them stand on the maps that they belong to.
+    The block of the index note. *counts*: a map's path → the number of notes it lists. Of *topics*, only those with
+    the most notes are listed; the maps above them list all.
     """
     lines = [map_line(path, *page_title(path), counts.get(path, 0)) for path in STANDARD]
     largest = sorted(topics, key=lambda t: (-counts[t.path], t.path))[:TOP_TOPICS]
@@ -291,10 +292,10 @@ def now_block(
     linked: Callable[[str], str] = lambda text: text,
 ) -> str:
     """
-    The block of the Now note: open loops, then each conversation that has a task, the latest first. *linked* links the
-    notes that a task or state mentions.
+    The block of the Now note: open loops, then each conversation with a task, the latest first. *linked* adds links
+    to the notes that a task or state mentions.
 
-    What was said of a task more than KEEP_DAYS before *today* is left out, and so are plans long past.
+    Left out: tasks last mentioned more than KEEP_DAYS before *today*, and plans long past.
     """
     every, parts = in_due_order(loops), []
     shown = standing_loops(every, today)[:NOW_LOOPS]
@@ -320,9 +321,9 @@ def hints_that_hold(
     session: SessionState, today: date, zone: tzinfo, *, shared: bool = False
 ) -> list[tuple[str, str]]:
     """
-    `(name, text)` of the hints of *session* that still hold; with *shared*, those that other sessions may see.
+    `(name, text)` of the hints of *session* that still hold. *shared*: only those that other sessions may see.
 
-    A planned reply holds until the talk goes on or a day has passed. A state holds as long as its task.
+    A planned reply holds until the conversation goes on, or for a day. A state holds as long as its task.
     """
     age = (today - day_of_ms(session.at_ms, zone)).days if session.at_ms else KEEP_DAYS + 1
     if age > KEEP_DAYS:
@@ -338,13 +339,13 @@ def hints_that_hold(
 
 
 def session_title(session: str) -> str:
-    """A session key as a person reads it: "agent:main:telegram:direct:111" → "telegram direct 111"."""
+    """A session key in readable form: "agent:main:telegram:direct:111" → "telegram direct 111"."""
     parts = session.replace(":main:thread:import-", ":imported:").split(":")
     return " ".join(parts[2:] if parts[0] == "agent" and len(parts) > 2 else parts)
 
 
 def as_opened(page: str) -> str:
-    """The text of a generated *page* as an agent reads it: without what is there for its owner and for OMG."""
+    """The text of a generated *page* for an agent, without the parts meant for the vault's owner and for OMG."""
     return "\n".join(
         line for line in page.splitlines() if line not in (YOURS, BEGIN, END) and line[:7] != "%% told"
     )
@@ -355,8 +356,8 @@ def as_opened(page: str) -> str:
 
 def new_page(path: str, block: str, title: str = "", above: str = "") -> str:
     """
-    A new file at *path* around *block*, and a line that tells its owner which part is theirs. *title*: of a topic, where
-    its path does not say it; *above*: the map that the topic belongs to.
+    A new file at *path* around *block*, with a line that tells its owner which part is theirs. *title*: the title of
+    a topic, if its path does not show it; *above*: the map that the topic belongs to.
     """
     named, purpose = page_title(path)
     kind = path if path in ("index", "now") else "moc"
@@ -368,9 +369,9 @@ def new_page(path: str, block: str, title: str = "", above: str = "") -> str:
 
 def persons_words(text: str, path: str) -> str:
     """
-    What a person wrote on the page *text*: all but its head, its block, and what `new_page` puts there.
+    What a person wrote on the page *text*: everything except its head, its block, and the lines of `new_page`.
 
-    Nothing of a page whose markers are broken: what we once wrote there cannot be told from their words.
+    "" for a page whose markers are broken, because our own former text cannot be told from the person's.
     """
     if generated_block(text) is not None:
         whole = with_generated_block(text, "")
@@ -385,13 +386,11 @@ def persons_words(text: str, path: str) -> str:
     return "\n".join(kept for kept in node.full_body.splitlines() if kept.strip() not in ours)
 
 
-# --- The generated pages of one vault as they will be: maps, the index note and Now, with the drafts that are not written yet.
-#
-# Not here: writing it (journal.py). Only what stands between the markers is
-# made anew; a page without them is its owner's.
+# --- The generated pages of one vault, including drafts that are not written yet: maps, the index note and Now. Only
+# the text between the markers is made anew; a page without markers belongs to its owner. journal.py writes the pages.
 
 
-LISTED = (*TYPES, "note", "reflection")  # what stands on a map
+LISTED = (*TYPES, "note", "reflection")  # the types that a map lists
 TOP_TOPICS = 4  # in the index; with the maps of types, twelve lines
 
 
@@ -401,8 +400,8 @@ class MapPages:
     def __init__(self, graph: Graph, drafted: Callable[[], Mapping[str, Entry]] = dict) -> None:
         self.graph, self.drafted = graph, drafted
         self.paths: set[str] = set()  # maps to make anew
-        self.new: dict[str, str] = {}  # maps that are new and more than `new_page`, their blocks empty
-        # `indexed` for all maps, where the caller has read all notes anyway.
+        self.new: dict[str, str] = {}  # path → text of maps that are new, with an empty block
+        # Replaces `indexed` if the caller has read all notes anyway.
         self.known: Mapping[str, Sequence[Entry]] | None = None
         self.names: MentionedNames | None = None  # of all notes, where the caller has looked for them anyway
         self.told: dict[str, Sequence[str]] = {}  # map → sentences that a model wrote on it now
@@ -445,7 +444,7 @@ class MapPages:
         return entries
 
     def topics(self) -> dict[str, list[Entry]]:
-        """Map → its topics: the maps that link to it before any other map, and those of projects that it lists."""
+        """Map → its topics: the maps whose first link to a map leads there, and the maps of the projects it lists."""
         pages = {e.path: e for e in self.graph.index.entries(type="moc") if e.path not in STANDARD}
         pages |= {path: as_entry(parse_node(text, path)) for path, text in self.new.items()}
         projects = {e.path: e.map for e in self.graph.index.entries(type="project")}
@@ -468,8 +467,8 @@ class MapPages:
         self, path: str, inner: str, whole: str, head: Mapping[str, object] | None = None
     ) -> Change | None:
         """
-        The change that puts *inner* into the generated block of *path*, and the properties *head* into its head, except
-        those that a person wrote; *whole* is the page if there is none.
+        The change that puts *inner* into the generated block of *path*, and the properties *head* into its head,
+        except properties that a person wrote. *whole* is the text of the page if it does not exist yet.
         """
         now = self.graph.vault.bytes(path)
         before = None if now is None else now.decode("utf-8", errors="replace")
@@ -480,7 +479,7 @@ class MapPages:
             return None
         else:
             after = with_generated_block(before, inner)
-        if after == before:  # a day alone is no change
+        if after == before:  # a new day alone is not a change
             head = {key: value for key, value in (head or {}).items() if key == "description"}
         if head:
             with suppress(BadNode):  # a person's head that cannot be read stays as it is
@@ -495,24 +494,24 @@ class MapPages:
         return (self.graph.vault.bytes(path) or b"").decode("utf-8", errors="replace")
 
     def now_change(self, sessions: Mapping[str, SessionState], today: date) -> Change | None:
-        """The Now note with what *sessions* are about, and the loops that will be open."""
+        """The Now note with the tasks of *sessions* and the loops that will be open."""
         inner = now_block(sessions, self.listed(OPEN_LOOPS), today, self.graph.zone, self.linked)
         return self.change("now", inner, new_page("now", inner))
 
     def now_changes(self, today: date) -> list[Change]:
-        """The Now note, if a note that is or was an open loop changes."""
+        """The Now note, if a note changes that is or was an open loop."""
         loops = OPEN_LOOPS in self.paths
         change = self.now_change(self.graph.state().sessions, today) if loops else None
         return [change] if change else []
 
     def anew(self, today: date) -> list[Change]:
-        """The changes of all maps, the index and the Now note."""
+        """The changes that make all maps, the index and the Now note anew."""
         self.add_all()
         now = [self.now_change(self.graph.state().sessions, today)]
         return [*self.changes(), *filter(None, now)]
 
     def linked(self, text: str) -> str:
-        """*text* with links to the notes that it mentions, for Now."""
+        """*text* of the Now note with links to the notes that it mentions."""
         if self.names is None:
             drafts = self.drafted()
             known = (e for e in self.graph.index.entries() if e.path not in drafts)
@@ -521,8 +520,8 @@ class MapPages:
 
     def changes(self) -> list[Change]:
         """
-        The changes of the maps in `paths`, of the maps above them, and of the index note. Each is dated as the newest note on
-        it. The map of a project that is no more goes, unless a person wrote on it.
+        The changes of the maps in `paths`, the maps above them, and the index note. Each page has the day of its
+        newest note. The map of a removed project is deleted, unless a person wrote on it.
         """
         topics = self.topics()
         self.paths |= {above for above, of in topics.items() if self.paths & {t.path for t in of}}
@@ -584,7 +583,10 @@ class MapPages:
         return self.change("index", inner, new_page("index", inner), head)
 
     def stays(self, topic: str, entries: Sequence[Entry]) -> bool:
-        """Whether *topic* has, or gets, a page: that of a project if it has notes enough, or has one and is still there."""
+        """
+        Whether *topic* has, or gets, a page. A project's topic gets one if it has enough notes, and keeps it while
+        there is the project.
+        """
         if any(e.map == topic for e in entries):
             return True
         page = self.graph.vault.bytes(topic)
@@ -593,7 +595,7 @@ class MapPages:
         return page is not None or len(entries) > TOPIC_NOTES
 
     def is_of_project(self, topic: str) -> bool:
-        """Whether the page at *topic* was made for a project, and no person has written on it."""
+        """Whether the page at *topic* was made for a project, and no person wrote on it."""
         text, above = self.text(topic), MOCS["project"][0]
         with suppress(BadNode):
             if not topic.startswith(f"{above}-") and above in parse_node(text, topic).links:
@@ -612,15 +614,18 @@ class MapPages:
         return new_page(topic, "", title, MOCS["project"][0])
 
     def still_told(self, moc: str, entries: Sequence[Entry]) -> Sequence[str]:
-        """The sentences at the top of *moc*: those that a model wrote now, else those before of which nothing has changed."""
+        """
+        The sentences at the top of *moc*: those that a model has just written, else the former ones whose notes are
+        unchanged.
+        """
         if moc in self.told:
             return self.told[moc]
         return told_sentences(generated_block(self.text(moc)) or "", {e.path: e for e in entries})
 
     def about(self, topic: Entry, told: Sequence[str], entries: Sequence[Entry] | None) -> str:
         """
-        The line on *topic*: a person's, else the first sentence that a model *told*, else one by rule; as it is where the
-        page is not made anew (no *entries*).
+        The line on *topic*: a person's, else the first sentence that a model wrote (*told*), else one by rule.
+        Without *entries* the page is not made anew, and keeps its line.
         """
         page = self.graph.vault.bytes(topic.path) if entries is not None else None
         if entries is None or (page is not None and "description" in self.graph.vault.theirs(page)):
@@ -629,19 +634,19 @@ class MapPages:
 
 
 def above_topic(page: Entry) -> str | None:
-    """The map that a topic belongs to: the first that its page links to."""
+    """The map that a topic belongs to: the first map that its page links to."""
     return next((t for t in page.links if t.startswith("mocs/") and t != page.path), None)
 
 
 def newest_day(entries: Iterable[Entry]) -> date | None:
-    """The day of the note that was changed last, of the active ones among *entries*."""
+    """The latest day on which an active note among *entries* changed."""
     return max(
         (day for e in entries if e.status == "active" and (day := e.updated or e.created)), default=None
     )
 
 
 def maps_of(entry: Entry, *, loop: bool) -> set[str]:
-    """The maps that list *entry*; *loop*: that of the open loops as well."""
+    """The maps that list *entry*. With *loop*, the map of open loops counts as well."""
     home = map_listing(entry.path, entry.type, entry.links)
     about = (entry.path, *entry.links) if entry.type in TYPES else ()
     projects = {map_of_project(path) for path in about if path.startswith(PROJECTS)}
@@ -649,7 +654,7 @@ def maps_of(entry: Entry, *, loop: bool) -> set[str]:
 
 
 def with_size(topic: Entry, count: int) -> Entry:
-    """*topic* as the map above it describes it: by its number of notes, and what it is about where that is known."""
+    """*topic* as the map above describes it: its number of notes, and what it is about if that is known."""
     size = how_many(count, "note")
     known = topic.description != page_title(topic.path)[1]
     return replace(topic, description=f"{size}: {topic.description}" if known else size)

@@ -1,9 +1,8 @@
-"""
-What a night's verdicts would have persons' notes say: claims, which are checked as those of the Observer are.
+"""The claims of a night's verdicts about persons' notes, which a model checks like the Observer's claims.
 
-A new line, title or merge of a person's note is held against what the notes say; one that replaces, doubts or ends a
-note, against the note that is to be the reason. What the notes say in the same words needs no check.
-"""
+A new line or title, or a merge, is checked against the notes it is about. If a note is to be replaced, doubted or
+closed, it is checked against the note that is given as the reason. What the notes say in the same words needs no
+check."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ from .verdicts import Place, ShownGroup, Verdict
 
 @dataclass(frozen=True, slots=True)
 class NightClaim:
-    """A claim of the verdict at *place*, which would do *op* to *of*; these are what it is held against."""
+    """A claim of the verdict at *place*, which would do *op* to *of*; and the notes it is checked against."""
 
     place: Place
     op: str
@@ -79,8 +78,8 @@ def not_borne_out(
     claims: Sequence[NightClaim], ask: Ask, able: Callable[[str], bool], model: str, agent: str
 ) -> frozenset[Place]:
     """
-    The places of the verdicts of *model* that the check does not bear out; all, where a model is not *able* to check.
-    Raises ModelError.
+    The places of the verdicts of *model* that the check rejects; all, if no model is *able* to check. Raises
+    ModelError.
     """
     if not claims or not able(model):
         return frozenset(c.place for c in claims)
@@ -99,6 +98,6 @@ QUESTIONS = {
 
 
 def questions(claims: Sequence[NightClaim], unsaid: Collection[Place]) -> list[str]:
-    """What is put to the person in the place of the verdicts at *unsaid*."""
+    """The questions to the person that replace the verdicts at *unsaid*."""
     asked = {c.place: QUESTIONS[c.op].format(*map(link_of, c.of)) for c in claims if c.op in QUESTIONS}
     return [question for place, question in asked.items() if place in unsaid]

@@ -1,10 +1,9 @@
-"""
-What a model tells of maps at night: what each is about and where it stands, in two or three sentences with links.
+"""Asks a model at night what each map is about and where it stands; the answer is two or three sentences with links.
 
-One question a night, on the maps of which notes have changed, the newest first; with its check it stays below
-MAPS_TOKENS, and the rest wait for the next night. Only persons' notes are shown. A sentence names the notes it rests on; where
-it has other words than they have, it is checked against them (check.py). A reply that cannot be read changes nothing.
-"""
+One question a night, on the maps whose notes have changed, the newest first. With its check the question stays below
+MAPS_TOKENS; the other maps wait for the next night. Only persons' notes are shown. A sentence names the notes it is
+based on; if its words differ from theirs, it is checked against them (check.py). A reply that cannot be read changes
+nothing."""
 
 from __future__ import annotations
 
@@ -43,8 +42,8 @@ from .verdicts import OR_NULL, Refusal
 MAPS_TOKENS = 4_000  # of a night, with the check; measured in bench/LOG.md
 SHOWN_TOKENS = 1_100  # of the maps and notes in the question
 MOST_MAPS = 8  # of a question
-CHECK_TOKENS = 100  # of the check beside its instructions, its claims and the notes they are held against
-LEAST_NOTES, NOTES_SHOWN = 3, 8  # persons' notes of a map that is told
+CHECK_TOKENS = 100  # of the check besides its instructions, its claims and their notes
+LEAST_NOTES, NOTES_SHOWN = 3, 8  # persons' notes of a map: the fewest to ask about it, and the most shown
 SENTENCES, SENTENCE_CHARS, NOTES_NAMED = 3, 300, 3  # the most of a map, and of a sentence
 NAME_WORDS, NAME_CHARS = 5, 40
 
@@ -64,7 +63,7 @@ MAPS_SCHEMA = object_schema(
 
 @dataclass(frozen=True, slots=True)
 class ShownMap:
-    """A map as a model is asked about it. *notes*: those that are shown, the newest first; *unnamed*: it may name it."""
+    """A map in the question to a model. *notes*: the notes shown, the newest first. *unnamed*: the model may name the map."""
 
     path: str
     title: str
@@ -73,13 +72,13 @@ class ShownMap:
 
     @property
     def digest(self) -> str:
-        """A hash of what is shown: the map is told again when it changes."""
+        """A hash of what is shown. If it changes, the model is asked about the map again."""
         return hashlib.sha256("\n".join(map(note_line, self.notes)).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
 class ToldMap:
-    """What a model said of a map as it was shown. *name*: "" where it gave none that fits."""
+    """A model's sentences on a map. *name*: the name it gave; "" if none that fits."""
 
     shown: ShownMap
     sentences: tuple[tuple[str, tuple[Entry, ...]], ...]
@@ -92,7 +91,7 @@ class ToldMap:
 
 
 def linked_sentence(text: str, notes: Iterable[Entry]) -> str:
-    """*text* with links to *notes*: where it names them, else behind it."""
+    """*text* with links to *notes*: at their mentions, else at its end."""
     behind = []
     for note in notes:
         linked = with_link_at(text, note.title, note.path)
@@ -102,7 +101,7 @@ def linked_sentence(text: str, notes: Iterable[Entry]) -> str:
 
 
 def map_to_tell(path: str, title: str, entries: Iterable[Entry], *, unnamed: bool) -> ShownMap | None:
-    """The map at *path* with its newest persons' notes, its project first; None where there is too little to tell."""
+    """The map at *path* with its newest persons' notes, its project first; None if there are too few."""
     if path in (OPEN_LOOPS, MOCS["reflection"][0]):
         return None
     said = [e for e in newest_first(entries) if e.type in TYPES and trust_of(e.origin) == 2]
@@ -111,7 +110,7 @@ def map_to_tell(path: str, title: str, entries: Iterable[Entry], *, unnamed: boo
 
 
 def newest_that_fit(maps: Iterable[ShownMap]) -> list[ShownMap]:
-    """Of *maps* those that one question has room for: the newest first, of the same day topics before maps of types."""
+    """The *maps* that fit into one question, the newest first; of the same day, topics come before maps of types."""
     ordered = sorted(
         maps, key=lambda m: (-(newest_day(m.notes) or dt.date.min).toordinal(), not is_topic(m.path), m.path)
     )
@@ -127,7 +126,7 @@ def newest_that_fit(maps: Iterable[ShownMap]) -> list[ShownMap]:
 
 
 def maps_question(maps: Sequence[ShownMap]) -> str:
-    """Each note stands once, on the first of *maps* that has it; the others name it."""
+    """The question about *maps*. Each note is printed once, on its first map; the other maps name it."""
     handles, parts = handles_of(maps), []
     told: set[str] = set()
     for n, shown in enumerate(maps, 1):
@@ -158,7 +157,7 @@ def note_line(entry: Entry) -> str:
 def tell_maps(
     maps: Sequence[ShownMap], ask: Ask, able: Callable[[str], bool], extra: str, agent: str
 ) -> tuple[list[ToldMap], list[Refusal]]:
-    """What a model tells of *maps*, and what of its reply was not used. Raises ModelError."""
+    """A model's sentences on *maps*, and the parts of its reply that were not used. Raises ModelError."""
     question = ModelQuestion(
         instructions("reflect-maps", extra), maps_question(maps), MAPS_SCHEMA, purpose="maps", agent=agent
     )
@@ -173,8 +172,8 @@ def tell_maps(
 
 def read_maps(text: str, maps: Sequence[ShownMap]) -> list[ToldMap]:
     """
-    The sentences of a reply that name notes of their map; of a map that it leaves out, none. Raises BadReply where there
-    is no list of maps.
+    The sentences of a reply that name notes of their map; none for a map that the reply leaves out. Raises BadReply
+    if the reply has no list of maps.
     """
     items = cut_out(text, "maps", "sentences")["maps"]
     if not isinstance(items, list):
@@ -204,7 +203,7 @@ def sentence_of(item: Any, on_map: Mapping[str, Entry]) -> tuple[str, tuple[Entr
 
 
 def name_of(value: Any, shown: ShownMap) -> str:
-    """The name that a model gives a map, in words of its notes; "" where it is none."""
+    """The name that a model gives a map, if it consists of words of the map's notes; else ""."""
     name = " ".join(value.split()) if isinstance(value, str) and shown.unnamed else ""
     known = told_words(" ".join(f"{e.title} {e.description}" for e in shown.notes))
     fits = len(name) <= NAME_CHARS and len(name.split()) <= NAME_WORDS and bool(slugify(name))
@@ -214,7 +213,7 @@ def name_of(value: Any, shown: ShownMap) -> str:
 def only_borne_out(
     told: Iterable[ToldMap], ask: Ask, able: Callable[[str], bool], agent: str, left: int
 ) -> tuple[list[ToldMap], list[Refusal]]:
-    """*told* without the sentences that their notes do not bear out, or that *left* tokens do not suffice to check."""
+    """*told* without the sentences that the check rejects, or that *left* tokens do not suffice to check."""
     told = list(told)
     claims = {
         (m.shown.path, text): notes
@@ -251,17 +250,17 @@ def evidence_of(note: Entry) -> str:
 
 
 def has_words_of(text: str, notes: Collection[Entry]) -> bool:
-    """Whether *text* says nothing that *notes* do not say in its words: with no other word, day or "not"."""
+    """Whether *text* has no word, day or "not" that *notes* do not have."""
     said = " ".join(f"{n.title} {evidence_of(n)}" for n in notes)
     same = told_words(text) <= told_words(said) and set(days_in(text)) <= set(days_in(said))
     return same and denies(text) <= denies(said)
 
 
-# --- what is drafted of it
+# --- drafting
 
 
 def draft_told(plan: Plan, told: Iterable[ToldMap]) -> dict[str, str]:
-    """Put what was told on the maps of *plan*; returns the former path of each map that got a name → its path now."""
+    """Put the sentences of *told* on the maps of *plan*. Returns former path → present path of each map that got a name."""
     moved: dict[str, str] = {}
     for m in told:
         path = m.shown.path
@@ -273,7 +272,7 @@ def draft_told(plan: Plan, told: Iterable[ToldMap]) -> dict[str, str]:
 
 
 def named_topic(plan: Plan, path: str, name: str) -> str | None:
-    """Draft the new topic at *path* under *name*; its path then, or None where another page has that name."""
+    """Draft the new topic at *path* under *name*. Returns its new path, or None if another page has that name."""
     there = f"{topic_prefix(path)}-{slugify(name)}"
     page = parse_node(plan.maps.new[path], path)
     if there != path and (plan.is_taken(there) or there in plan.maps.new):

@@ -1,9 +1,7 @@
-"""
-Reflections on weeks and months: which are due, and their pages.
+"""Reflections on weeks and months: which are due, and their pages.
 
-A page tells what was said in its week, in the words that the notes had when the week ended. Only ISO weeks and months
-that are over get a page. Of the notes, only the property `reflected_in` is changed.
-"""
+Only ISO weeks and months that are over get a page. A page tells what was said in its week, in the words that the
+notes had when the week ended. The notes themselves get only the property `reflected_in`."""
 
 from __future__ import annotations
 
@@ -36,21 +34,21 @@ from .topics import TopicItem, dot_product, feature_weights, normalized
 
 WEEK = re.compile(r"reflections/\d{4}-W\d\d")
 
-THEN = "then "  # begins the digest of a page in the notes' words of that time; earlier versions used their present words
+THEN = "then "  # prefix of a digest: the page uses the notes' words of that time. Earlier versions used the present words.
 BY_RULE = "by-rule"  # tag of a page that no model wrote
 
-LEAST_NOTES, LEAST_TOKENS = 3, 80  # below either, the notes are their own summary
-# A reflection is asked to stay below TARGET_SHARE of its input's tokens. If that is less than TOKENS_A_NOTE for each note,
-# too little to name what happened, it may have so many, up to LARGEST_SHARE.
+LEAST_NOTES, LEAST_TOKENS = 3, 80  # below either number, the notes need no summary
+# A reflection is asked to stay below TARGET_SHARE of its input's tokens. That may be too little to name what
+# happened; so each note is granted TOKENS_A_NOTE, up to LARGEST_SHARE in all.
 TARGET_SHARE, TOKENS_A_NOTE, LARGEST_SHARE = 0.5, 8, 0.8
-LONGEST_REFLECTION = 800  # tokens of a reflection, however much it is made of
+LONGEST_REFLECTION = 800  # the most tokens of a reflection
 NOTE_TOKENS = 300  # of a note's text that are counted, and shown to a model
-NEWS_TOKENS = 80  # of what a week added to a note's text, if its description stayed the same
+NEWS_TOKENS = 80  # tokens of the text that a week added to a note, if its description stayed the same
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A week or a month that is over. *members*: day and path of each note said in it, in order."""
+    """A week or a month that is over. *members*: the day and path of each note said in it, in order."""
 
     path: str  # "reflections/2026-W08", "reflections/2026-02"
     title: str
@@ -60,13 +58,13 @@ class Period:
 
     @property
     def digest(self) -> str:
-        """A hash of the paths of its notes. What they said at that time does not change."""
+        """A hash of its notes' paths. What these notes said at that time does not change."""
         return THEN + hashlib.sha256("\n".join(path for _, path in self.members).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    text: str  # "": the notes are named and not quoted
+    text: str  # "": the note is named, not quoted
     notes: tuple[Node, ...]
 
 
@@ -101,8 +99,8 @@ def due_periods(said: Said, of: Callable[[dt.date], str], today: dt.date) -> lis
     """
     The weeks or months that are over and in which something happened, oldest first. *of* gives the period of a day.
 
-    Preferences and identities alone are nothing that happened. A note that was replaced within the period is left out: its
-    successor tells of it.
+    A period with nothing but preferences and identities is left out. So is a note that was replaced within the
+    period, because its successor tells of it.
     """
     found: dict[str, dict[str, tuple[dt.date, Entry]]] = {}
     for day, e in said:
@@ -123,14 +121,12 @@ def due_periods(said: Said, of: Callable[[dt.date], str], today: dt.date) -> lis
     return due
 
 
-# --- what it is made of: the notes in the words that they had at that time
-#
-# A History line is dated by the day on which the note last said so. What was added to a text is in the receipts, as long
-# as they are kept. Only words that are still in the note are used: what a person or a forgetting took out of it does not
-# come back.
+# --- The notes in the words that they had at that time. A History line has the day on which the note last said so.
+# The receipts, as long as they are kept, tell what was added to a text. Only words that are still in the note are
+# used, so nothing that a person or a forgetting removed comes back.
 
 
-# A History line that tells what the note said. Lines on what became of the note do not match.
+# A History line with a former statement. Lines on what became of the note do not match.
 STATEMENT = re.compile(
     r"- (\d{4}-\d\d-\d\d): (?!\[\[|took over: |replaced by \[\[|closed, as its day |the assistant, in \[\[)(.+)"
 )
@@ -138,9 +134,9 @@ STATEMENT = re.compile(
 
 def as_of(draft: NoteDraft, day: dt.date, zone: dt.tzinfo, added: str) -> Node:
     """
-    A note as it was at the end of the week of *day*. If it changed in that week, also with what it said last before.
+    A note as it was at the end of the week of *day*. If its statement changed in that week, the former one is added.
 
-    *added*: what the week added to its text, if known. A note that a person wrote in is taken as it is now.
+    *added*: the text that the week added to the note, if known. A note that a person edited is taken as it is now.
     """
     node, first = draft.node, monday(week_of(day))
     if node.type == "reflection":
@@ -156,7 +152,8 @@ def as_of(draft: NoteDraft, day: dt.date, zone: dt.tzinfo, added: str) -> Node:
     states = [*(state for state in former if state[0] <= said[-1]), (said[-1], node.description)]
     older, until = (sum(on < limit for on, _ in states) for limit in (first, after))
     then = until - 1 if until > older else min(older, len(states) - 1)
-    # What it said last before the week still held when the week began, unless something was said in between.
+    # The last statement before the week was still current when the week began, unless the note was said again in
+    # between.
     began = not any(on < first and (not older or on > states[older - 1][0]) for on in said)
     now = states[then][1]
     told, before = stems_of(now).keys(), states[max(0, older - 1) if began else older : then]
@@ -168,7 +165,10 @@ def as_of(draft: NoteDraft, day: dt.date, zone: dt.tzinfo, added: str) -> Node:
 
 
 def added_texts(graph: Graph, due: Sequence[Period]) -> dict[tuple[str, str], str]:
-    """Week and path of a note → what that week added to the text of an existing note, according to the receipts."""
+    """
+    (week, path of a note) → the text that the week added to that note, according to the receipts. New notes are not
+    included.
+    """
     members = [member for period in due for member in period.members]
     paths, first = {path for _, path in members}, min((day for day, _ in members), default=None)
     found: dict[tuple[str, str], str] = {}
@@ -185,7 +185,7 @@ def added_texts(graph: Graph, due: Sequence[Period]) -> dict[tuple[str, str], st
 
 
 def added_text(node: Node) -> str:
-    """What the text of a note says beyond its description."""
+    """The text of a note beyond its description."""
     main = without_citations(split_history(node.body)[0])
     main = "\n".join(line for line in main.splitlines() if line.strip() and not line.startswith("# "))
     return "" if normalized(main) in normalized(node.description) else main
@@ -197,7 +197,7 @@ def substance_tokens(nodes: Sequence[Node]) -> int:
 
 
 def target_tokens(whole: int, notes: int) -> int:
-    """What a reflection on *notes* notes of *whole* tokens is asked to stay below."""
+    """The tokens that a reflection on *notes* notes is asked to stay below. *whole*: the tokens of these notes."""
     share = max(int(whole * TARGET_SHARE), TOKENS_A_NOTE * notes)
     return min(LONGEST_REFLECTION, share, int(whole * LARGEST_SHARE))
 
@@ -211,7 +211,7 @@ def not_of_tools(nodes: Sequence[Node]) -> list[Node]:
 
 
 def is_enough(nodes: Sequence[Node]) -> bool:
-    """Whether there is anything to condense: two reflections, or more notes than one reads at a glance."""
+    """Whether there is enough to condense: two reflections, or more notes than one reads at a glance."""
     if sum(n.type == "reflection" for n in nodes) >= 2:
         return True
     return len(nodes) >= LEAST_NOTES and substance_tokens(nodes) >= LEAST_TOKENS
@@ -219,8 +219,8 @@ def is_enough(nodes: Sequence[Node]) -> bool:
 
 def write_reflection(plan: Plan, period: Period, found: ReflectionDraft, nodes: Sequence[Node]) -> str:
     """
-    Draft the reflection, and enter it into the notes it was made of; returns its path. A reflection by rule is not entered
-    into notes that a person wrote in.
+    Draft the reflection, and name it in the notes it is based on; returns its path. A reflection by rule is not named
+    in notes that a person edited.
     """
     linked = [(c.text, ", ".join(wikilink(n.path, n.title) for n in c.notes)) for c in found.claims]
     lines = [f"- {text} ({links})" if text else f"- Also noted: {links}." for text, links in linked]
@@ -247,7 +247,7 @@ def write_reflection(plan: Plan, period: Period, found: ReflectionDraft, nodes: 
 
 
 def put_page(plan: Plan, node: Node) -> None:
-    """Draft a generated page, new or in place of OMG's former one. Properties that its owner set stay."""
+    """Draft a generated page, new or in place of OMG's former one. Properties that the owner set are kept."""
     try:
         draft = plan.draft(node.path)
     except NotFound:
@@ -263,12 +263,15 @@ def put_page(plan: Plan, node: Node) -> None:
 # --- A week or a month without a model: its notes by thread, in their own words, shorter than the notes.
 
 
-SAME_THREAD = 0.25  # cosine of two notes' words; words that most notes of the week have do not count
+SAME_THREAD = 0.25  # cosine of two notes' words, without the words that most notes of the week have
 NOTES_NAMED = 3  # in the description
 
 
 def notes_by_thread(nodes: Sequence[Node]) -> ReflectionDraft | None:
-    """A reflection on *nodes*, given in the order they happened; None if it is no shorter, or all are a tool's."""
+    """
+    A reflection on *nodes*, which are in the order they happened. None if it would not be shorter, or if all are a
+    tool's.
+    """
     threads = threads_of([n for n in nodes if n.origin != "tool"])
     if not threads:
         return None
@@ -319,7 +322,7 @@ def rank_of(node: Node) -> int:
 
 
 def best_of_each(threads: Sequence[Sequence[Node]]) -> Iterator[Node]:
-    """The most important note of each thread, then the second of each, and so on; the newer first on a tie."""
+    """The most important note of each thread, then the second of each, and so on; on a tie, the newer first."""
     ranked = [
         [node for *_, node in sorted((rank_of(node), -n, node) for n, node in enumerate(thread))]
         for thread in threads
@@ -329,7 +332,10 @@ def best_of_each(threads: Sequence[Sequence[Node]]) -> Iterator[Node]:
 
 
 def best_named(threads: Sequence[Sequence[Node]]) -> str:
-    """One line on the whole: the titles of the best notes of each thread; for a week, the first part of its description."""
+    """
+    One line on the whole period: the titles of the best notes of each thread. In a month, a week's page is named by
+    the first part of its description.
+    """
     names = [
         n.description.partition(";")[0] if n.type == "reflection" else n.title for n in best_of_each(threads)
     ]
@@ -345,10 +351,10 @@ REFLECTION_SCHEMA = object_schema(
     description=TEXT,
     claims={"type": "array", "items": object_schema("text notes", text=TEXT, notes=TEXTS)},
 )
-SHOWN_SHARE = 0.5  # of the model's window for what is shown
+SHOWN_SHARE = 0.5  # share of the model's window for the notes shown
 CLAIM_CHARS, LINE_CHARS = 600, 300
 
-# What the next attempt is told when the last one came out too long. Each asks for less than the one before.
+# Added to the question when the last reply was too long. Each step asks for less.
 LADDER = (
     "",
     "Say it in fewer claims: join those of one thread, and drop the least important.",
@@ -395,9 +401,9 @@ def ask_until_short(
     Ask up to four times, each time for less. Returns the first reply below the target; else the shortest one that is
     shorter than the notes; else the first claims of a longer one; else the complete claims of one that was cut short.
 
-    After Mastra's compression ladder; here the question names the target, and a retry shows what was too long.
-    None: no reply was of use, and asking again would hardly help. Raises BadReply if there was no reply at all, which may
-    be different tomorrow.
+    After Mastra's compression ladder; here the question names the target, and a retry shows the reply that was too
+    long. Returns None if no reply was usable and another question would hardly help. Raises BadReply if there was no
+    reply at all, which may be different tomorrow.
     """
     shown = {f"e{n}": node for n, node in enumerate(nodes, 1)}
     text = "\n".join(shown_line(handle, node) for handle, node in shown.items())
@@ -441,7 +447,7 @@ def shown_line(handle: str, node: Node) -> str:
 
 
 def as_shown(nodes: Sequence[Node]) -> tuple[str, ...]:
-    """*nodes* as shown to the model. A reply stays valid as long as this stays the same."""
+    """*nodes* as the model is shown them. A reply stays valid as long as this text is the same."""
     return tuple(shown_line(n.path, n) for n in nodes)
 
 
@@ -449,7 +455,7 @@ def as_shown(nodes: Sequence[Node]) -> tuple[str, ...]:
 
 
 def parse_reflection(text: str, shown: Mapping[str, Node]) -> ReflectionDraft:
-    """The claims of a reply that name notes which the model was shown. Raises BadReply if no claim does."""
+    """The claims of a reply that name notes the model was shown. Raises BadReply if there are none."""
     value = cut_out(text, "claims", "text")
     claims: dict[str, Claim] = {}
     for item in value["claims"] if isinstance(value["claims"], list) else ():
@@ -475,7 +481,7 @@ def to_claim(item: Any, shown: Mapping[str, Node]) -> Claim | None:
 
 
 def cleaned_claim(value: Any, shown: Mapping[str, object]) -> str:
-    """One line without links and handles: in a note, `[[x]]` or "(e3)" would mean nothing, or something else."""
+    """The claim on one line, without links and handles. In a note "(e3)" would mean nothing, and `[[x]]` another thing."""
     said = re.sub(r"[\[\]]", " ", without_citations(value)) if isinstance(value, str) else ""
     said = re.sub(
         r"\s{0,9}\([^\w()]{0,9}e\d{1,6}\b(?:[^\w()]{1,9}e\d{1,6}\b)*[^\w()]{0,9}\)",

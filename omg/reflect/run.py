@@ -1,12 +1,10 @@
-"""
-One night over one graph: drafts what changes, asks a model, and writes it under the lock as one receipt.
+"""One night over one graph: drafts what changes, asks a model, and writes everything as one receipt.
 
-Drafting and asking hold no lock. Under the lock the drafts are compared with the vault. Where somebody wrote meanwhile,
-all is drafted once more from the replies that are there. A night that changes nothing leaves no receipt and no line in
-the log. All changes of a night are one receipt, so one undo takes them back.
+Drafting and asking hold no lock. Under the lock the drafts are compared with the vault. If somebody wrote meanwhile,
+the night drafts once more from the replies it already has. One undo takes back the whole night. A night that changes
+nothing leaves no receipt and no line in the log.
 
-A model is not asked the same question twice, and its answer about a note counts only while the note is unchanged.
-"""
+A model is not asked the same question twice. Its answer about a note counts only while the note is unchanged."""
 
 from __future__ import annotations
 
@@ -60,10 +58,10 @@ TellReflection = Callable[..., None]  # (event, **fields): to events.jsonl
 
 @dataclass(frozen=True, slots=True)
 class CycleOptions:
-    """How one cycle runs. The functions do nothing unless they are given."""
+    """How a cycle runs. Functions that are not given do nothing."""
 
-    since: dt.date | None = None  # go over all notes of that day or later again, seen or not
-    dry_run: bool = False  # ask and draft as always, and write nothing
+    since: dt.date | None = None  # look again at all notes of that day or later
+    dry_run: bool = False  # a dry run: ask and draft, but write nothing
     tell: TellReflection = lambda *a, **k: None
     # brings the index up to the files again (`Registry.refresh`)
     refresh: Callable[[], object] = lambda: None
@@ -97,16 +95,16 @@ class Cycle:
 class CycleReplies:
     """What a model said in this cycle."""
 
-    # with the reply to each, and the places of the verdicts that the check did not bear out
+    # with the reply to each, and the places of the verdicts that the check rejected
     calls: list[tuple[list[ShownGroup], str, frozenset[tuple[str, int]]]] = field(default_factory=list)
     shown: dict[str, str] = field(default_factory=dict)  # path → text of the note as it was shown
     answered: set[Matter] = field(default_factory=set)
-    # asked about, but the reply says nothing about them
+    # asked about, but the reply left them out
     passed_over: set[Matter] = field(default_factory=set)
-    # reflection → what it was made of, as shown, and its draft; None: no reply was of use
+    # reflection → its notes as shown, and its draft; None: no reply was usable
     periods: dict[str, tuple[tuple[str, ...], ReflectionDraft | None]] = field(default_factory=dict)
     maps: list[ToldMap] = field(default_factory=list)
-    untold: list[Refusal] = field(default_factory=list)  # what was said of maps and not used
+    untold: list[Refusal] = field(default_factory=list)  # parts of replies about maps that were not used
 
 
 def counted(ask: Ask, cycle: Cycle) -> Ask:
@@ -121,8 +119,8 @@ def counted(ask: Ask, cycle: Cycle) -> Ask:
 
 class CycleWork:
     """
-    A cycle's drafts. *first*: the same cycle, drafted earlier on a vault that has changed meanwhile. Then no model is
-    asked; the replies of *first* are followed again.
+    A cycle's drafts. *first*: the same cycle, drafted earlier, before the vault changed. Then no model is asked, and
+    the replies of *first* are followed again.
     """
 
     def __init__(
@@ -221,7 +219,10 @@ class CycleWork:
     # --- what a model is asked of notes
 
     def look_for_matters(self) -> None:
-        """Find what to ask: changed notes that resemble others, loops past their day, weak titles; not what is answered."""
+        """
+        Find what to ask about: changed notes that resemble others, loops past their day, weak titles. Answered
+        matters are left out.
+        """
         alike = similar.NotesAlike(self.snapshot, self.now)
         seeds = (self.changed if self.by_rule else self.unasked) - self.snapshot.frozen
         self.similar = similar.similar_notes(alike, seeds)
@@ -235,15 +236,14 @@ class CycleWork:
             self.matters = [m for m in matters if self.since or self.is_open(m, seeds)]
 
     def loops_in_question(self, alike: similar.NotesAlike, changed: set[str]) -> Iterator[Matter]:
-        """Open loops past their day. For loops that a model has answered, news is looked for only if something
-        changed."""
+        """Open loops past their day. For loops that a model has answered, news is only looked for if a note changed."""
         for loop, days in verdicts.loops_past_their_day(self.snapshot):
             plain = Matter("overdue", (loop.path,))
             if (changed or self.is_open(plain, changed)) and (matter := verdicts.overdue(loop, days, alike)):
                 yield matter
 
     def is_open(self, matter: Matter, changed: set[str]) -> bool:
-        """Whether *matter* is to be asked: no model has answered it as it is, or there is news about the loop."""
+        """Whether to ask about *matter*: no model has answered it in this form, or there is news about the loop."""
         news = matter.kind == "overdue" and not changed.isdisjoint(matter.paths[1:])
         return news or not self.seen.is_answered(matter, self.matter_digest(matter))
 
@@ -253,7 +253,7 @@ class CycleWork:
         )
 
     def ask_about_matters(self, rules: MergeRules) -> None:
-        """Ask call by call; each call shows the notes as the one before left them."""
+        """Ask call by call. Each call shows the notes with the changes that the calls before it made."""
         if self.ask is None:
             if self.similar:
                 said = f"{len(self.similar)} changed notes that resemble others: no model compared them"
@@ -277,8 +277,8 @@ class CycleWork:
 
     def ask_about(self, rules: MergeRules, groups: list[Group], least: int) -> None:
         """
-        Ask about *groups* without matters whose notes are no longer active. If the reply was cut short, ask in halves.
-        *least*: `trust_of` of the least trusted of their notes.
+        Ask about *groups* without the matters that have a note which is no longer active. If the reply was cut short,
+        ask in halves. *least*: `trust_of` of the least trusted of their notes.
         """
         assert self.ask is not None
         left = [self.still_in_question(group) for group in groups]
@@ -312,12 +312,12 @@ class CycleWork:
             (self.replies.answered if s.name in named else self.replies.passed_over).update(s.group.matters)
 
     def still_in_question(self, group: Group) -> Group:
-        """*group* without the matters that an earlier call has settled: one of their notes is no longer active."""
+        """*group* without the matters that an earlier call has settled, so that one of their notes is no longer active."""
         gone = {path for path in group.paths if self.snapshot.node(path).status != "active"}
         return Group([m for m in group.matters if gone.isdisjoint(m.paths)])
 
     def not_compared(self) -> dict[str, dict[str, float]]:
-        """Notes that are alike and that no model has compared. A pair that a model left alone is no repetition."""
+        """Pairs of similar notes that no model has compared. A pair that a model saw and left alone is not a repetition."""
         open_pairs = {frozenset(m.paths) for m in self.matters if m not in self.replies.answered}
         return {
             path: {
@@ -327,17 +327,17 @@ class CycleWork:
         }
 
     def unanswered(self) -> set[str]:
-        """The notes of `unasked` that still have not been asked about as they are."""
+        """The notes of `unasked` about which, as they are now, no model has been asked."""
         left = {path for m in self.matters if m not in self.replies.answered for path in m.paths}
         done = {path for path, hash in self.looked_at.items() if self.hashes.get(path) == hash} - left
         return self.unasked - (set() if self.by_rule else done)
 
     def follow_again(self, rules: MergeRules) -> None:
         """
-        Follow the replies there are, but only for notes that have not changed since.
+        Follow the existing replies, but only for notes that have not changed since.
 
-        From the first call that showed a changed note on, the model's text is not used: the note may have been forgotten,
-        and the text may tell of it.
+        From the first call on that showed a changed note, the model's text is not used: that note may have been
+        forgotten, and the text may quote it.
         """
         same = {path for path, text in self.replies.shown.items() if self.is_unchanged(path, text)}
         words = True
@@ -361,7 +361,7 @@ class CycleWork:
         lines: list[str] = []
         waiting, said = 0, self.said_by_day()
         for of in (week_of, periods.month_of):
-            if of is periods.month_of:  # a week that has a page goes into its month as that page
+            if of is periods.month_of:  # in a month, a week's page stands for the week's notes
                 weekly = {e.path: e for e in self.snapshot.now() if periods.WEEK.fullmatch(e.path)}
                 said = [s for s in said if week_of(s[0]) not in weekly]
                 said += [(periods.monday(path), e) for path, e in weekly.items()]
@@ -385,11 +385,11 @@ class CycleWork:
         return lines
 
     def is_as_shown(self, period: Period, nodes: list[Node]) -> bool:
-        """Whether a model was asked about *period*, and was shown *nodes* as they are now."""
+        """Whether a model was asked about *period* and was shown the same text as *nodes* have now."""
         return self.replies.periods.get(period.path, ((),))[0] == periods.as_shown(nodes)
 
     def said_by_day(self) -> list[tuple[dt.date, Entry]]:
-        """Each note with each day on which it was said, by day; also notes that others have replaced."""
+        """Each note with each day on which it was said, by day. Includes notes that others have replaced."""
         days, zone, drafted = defaultdict[str, set[dt.date]](set), self.graph.zone, self.plan.drafted()
         for path, ms in self.graph.index.times_said():
             days[self.plan.place_now(path)].add(day_of_ms(ms, zone))
@@ -400,7 +400,7 @@ class CycleWork:
         return sorted(((day, e) for e, on in said for day in on), key=lambda one: (one[0], one[1].path))
 
     def notes_then(self, period: Period) -> list[Node]:
-        """The notes of *period* as they were when its weeks ended."""
+        """The notes of *period* as they were when each of its weeks ended."""
         zone, drafts = self.graph.zone, ((day, path, self.plan.draft(path)) for day, path in period.members)
         then = [
             periods.as_of(d, day, zone, self.added.get((week_of(day), path), "")) for day, path, d in drafts
@@ -408,7 +408,7 @@ class CycleWork:
         return periods.not_of_tools(then)
 
     def is_unseen(self, period: Period) -> bool:
-        """Whether no cycle has looked at what *period* holds now."""
+        """Whether no cycle has looked at the present notes of *period*."""
         late = self.since is None or period.last >= self.since
         seen_so = (self.period_digest(period), period.digest)
         return (
@@ -418,14 +418,17 @@ class CycleWork:
         )
 
     def period_digest(self, period: Period) -> str:
-        """What is kept of *period* once it was looked at: a model looks again at what rules did."""
+        """
+        The digest kept for *period* once it was looked at. If rules looked at it, it differs, so that a model looks
+        again.
+        """
         return f"by rule {period.digest}" if self.by_rule else period.digest
 
     def notes_to_reflect_on(self, period: Period) -> list[Node]:
-        """The notes that a new page on *period* is made of; none if it needs no new page."""
+        """The notes for a new page on *period*; none if it needs no new page."""
         nodes, page = self.notes_then(period), self.graph.vault.bytes(period.path)
         if page is None:
-            # A person deleted the page if OMG wrote it and notes name it. After a rebuild it is only not written yet.
+            # If OMG wrote the page and notes name it, a person deleted it. After a rebuild it has just not been written yet.
             theirs = self.graph.vault.wrote(period.path) and any(period.path in n.reflected_in for n in nodes)
             written = False
         else:
@@ -442,7 +445,7 @@ class CycleWork:
         return nodes
 
     def draft_reflection(self, period: Period, nodes: list[Node]) -> list[str]:
-        """Draft the reflection on *period*. Raises ModelError if nobody answers at all."""
+        """Draft the reflection on *period*. Raises ModelError if no model answers."""
         try:
             found = self.reflection_for(period, nodes)
         except BadReply as e:
@@ -456,7 +459,7 @@ class CycleWork:
         return [f"Looked back on {how_many(len(nodes), 'note')} in {label}: {found.description}"]
 
     def reflection_for(self, period: Period, nodes: list[Node]) -> ReflectionDraft | None:
-        """The reflection on *nodes* that a model writes, or wrote before; without a model, the one by rule."""
+        """The reflection on *nodes* that a model writes now or wrote before; without a model, the reflection by rule."""
         if self.by_rule:
             return periods.notes_by_thread(nodes)
         if self.ask is None:
@@ -476,8 +479,8 @@ class CycleWork:
 
     def tell_maps(self) -> tuple[list[str], dict[str, str]]:
         """
-        Let a model tell what the changed maps are about and where they stand. Returns a line for the log, and the former path
-        of each topic that it named → its path now.
+        Ask a model what the changed maps are about and where they stand. Returns a line for the log, and former path
+        → present path of each topic that got a name.
         """
         if self.ask is None and self.first is None:
             return [], {}
@@ -503,7 +506,7 @@ class CycleWork:
         ] * bool(links), moved
 
     def maps_to_tell(self) -> Iterator[ShownMap]:
-        """The maps with enough to tell, as this cycle leaves them; not those that an undo put back."""
+        """The maps that have enough notes after this cycle, without those that an undo restored."""
         maps = self.plan.maps
         new = maps.new.keys() - {*self.graph.index.homes().values()}
         for path, entries in maps.lists(maps.paths - self.snapshot.frozen).items():
@@ -515,14 +518,14 @@ class CycleWork:
                 yield shown
 
     def title_of(self, moc: str) -> str:
-        """The title of a map as this cycle leaves it; of a project's, the project's."""
+        """The title of a map after this cycle; for a project's map, the project's title."""
         if moc in self.plan.maps.new:
             return parse_node(self.plan.maps.new[moc], moc).title
         of = self.snapshot.entries.get(moc) or self.snapshot.entries.get(project_of_map(moc))
         return of.title if of else page_title(moc)[0]
 
     def stop_asking(self, what: str, e: ModelError) -> None:
-        """Ask no more in this cycle: the model is away, or today's cap is reached."""
+        """Stop asking in this cycle, because no model answers or today's cap is reached."""
         self.ask = None
         self.cycle.skipped.append(f"{what}: {e}")
 
@@ -534,9 +537,9 @@ def notes_said_since(entries: Mapping[str, Entry], since: dt.date) -> set[str]:
 
 def undone_notes(graph: Graph) -> dict[str, str | None]:
     """
-    Path → text (None: no file) of each file that a person's undo of a cycle put back, even if it has changed since.
+    Path → text (None: no file) of each file that a person's undo of a cycle restored, even if it has changed since.
 
-    The person did not want what that cycle did. It is not done again until such a note changes.
+    The person rejected what that cycle did, so it is not done again until the note changes.
     """
     texts: dict[str, str | None] = {}
     for file in sorted((graph.folder / "receipts").glob("*-undo-*.json")):
@@ -548,7 +551,7 @@ def undone_notes(graph: Graph) -> dict[str, str | None]:
 
 
 def notes_still_undone(graph: Graph) -> set[str]:
-    """Notes that are still as a person's undo left them."""
+    """The notes that are still as a person's undo left them."""
     texts = undone_notes(graph).items()
     return {path for path, text in texts if graph.vault.bytes(path) == (text and text.encode())}
 
@@ -557,7 +560,7 @@ UNDONE_NAMED = 5
 
 
 def undone_lines(frozen: Iterable[str]) -> list[str]:
-    """What is said of notes and pages that are as an undo left them, where a person asks to go over them again."""
+    """Lines on the notes and pages that are still as an undo left them, for a person who asks to go over them again."""
     notes = (p for p in frozen if p.startswith(("nodes/", "reflections/")))
     left = sorted(path for path in notes if not path.startswith("reflections/log/"))
     named = ", ".join(left[:UNDONE_NAMED]) + ", …" * (len(left) > UNDONE_NAMED)
@@ -577,7 +580,7 @@ def on_maps(entries: Mapping[str, Entry], homes: Mapping[str, str]) -> dict[str,
 def is_due(graph: Graph, config: Config) -> Literal["now", "background"] | None:
     """
     Whether enough has changed since the last cycle for another one. "now": as many tokens as `observation_tokens`.
-    "background": the share `buffer_activation` of it, which is enough when nothing else is to be done; not with
+    "background": the share `buffer_activation` of that, for times when there is nothing else to do; never with
     `buffer_tokens = false`.
     """
     changed, options = graph.state().changed_tokens, config.reflection
@@ -598,7 +601,8 @@ def reflect_graph(
     """
     Run one cycle. The caller has brought the index up to the files.
 
-    If the model fails, the next cycle does what it was to do; all else is done. Raises Locked if a cycle is under way.
+    If no model answers, its part is left to the next cycle, and the rest is done. Raises Locked if a cycle is under
+    way.
     """
     options = options or CycleOptions()
     tell, dry_run = options.tell, options.dry_run
@@ -644,7 +648,10 @@ def reflect_graph(
 
 
 def stale_notes(work: CycleWork) -> bool:
-    """Whether anybody wrote since the draft: the index has other notes, or a file differs from what was drafted on."""
+    """
+    Whether somebody wrote since the draft: the index has another version of a note, or a file differs from the one
+    drafted on.
+    """
     if work.graph.index.hashes() != work.hashes:
         return True
     drafts = [(p, d) for p, d in work.plan.drafts.items() if d.text != d.before]
@@ -693,9 +700,9 @@ def cycle_receipt(work: CycleWork, changes: list[Change]) -> Receipt:
 
 
 def note_seen(work: CycleWork) -> None:
-    """Enter into `work.seen` what the files will be, and which of them a model was asked about in that form."""
+    """Record in `work.seen` the files as they will be, and which of them a model was asked about in that form."""
     drafts = [(p, d) for p, d in work.plan.drafts.items() if d.text != d.before]
-    # A file that the index has in another form than was drafted on is left to the next cycle.
+    # A file that has changed since it was drafted on is left to the next cycle.
     after = {
         p: digest(d.text.encode())
         for p, d in drafts
@@ -724,7 +731,7 @@ def now_page(work: CycleWork) -> Iterable[Change]:
 
 
 def log_page(work: CycleWork, id: str) -> Iterable[Change]:
-    """This month's page, with a paragraph more."""
+    """This month's log page with one more paragraph."""
     cycle, day = work.cycle, work.plan.day
     path, title = f"{LOG_FOLDER}{day:%Y-%m}", f"{day:%B %Y}"
     lines = [

@@ -1,8 +1,6 @@
-"""
-Notes that are alike: merges repetitions, and finds what a model has to compare.
+"""Similar notes: merges repetitions, and finds the pairs that a model has to compare.
 
-A note that a person has changed keeps its words. It can only be superseded by a note that says the same.
-"""
+A note that a person has changed keeps its words. It can only be superseded by a note that says the same."""
 
 from __future__ import annotations
 
@@ -44,25 +42,25 @@ from ..text.characters import with_labels
 from ..text.words import common_stems, stems_of, words_in
 from .topics import Snapshot, link_of, normalized, statement_likeness
 
-# --- What is done to notes that exist: merged, superseded, described anew, their links mended.
-#
-# Each function drafts on a Plan; the caller has decided that it may. A statement that leaves the maps stays on disk, and
-# the History of the note that replaced it names it with its date.
+# --- Changes to existing notes: merge, supersede, new description, links mended. Each function drafts on a Plan; the
+# caller decides whether it may. A superseded note leaves the maps and stays on disk, and the History of its successor
+# names it with its date.
 
 
 def merge_notes(plan: Plan, keep: str, gone: str, description: str = "", *, asked: bool = False) -> None:
     """
-    *keep* supersedes *gone*. The History of *keep* gets every sentence of *gone* that *keep* does not have. Where a person
-    *asked* for it, or wrote *keep*, prompts are told these, too.
+    *keep* supersedes *gone*. The History of *keep* gets every sentence of *gone* that *keep* does not have. If a
+    person *asked* for the merge, or wrote *keep*, prompts show these sentences, too.
 
-    *keep* also takes over the sources, tags, links and History of *gone*, unless *gone* is less trusted: a less trusted
-    note must not make a person's note newer or more important, or close their plan. *description* says both in one line.
+    *keep* also takes over the sources, tags, links and History of *gone*, unless *gone* is less trusted: a less
+    trusted note must not make a person's note newer or more important, or close their plan. *description*: one line
+    for both.
     """
     draft, other = plan.draft(keep), plan.draft(gone).node
     node = draft.node
     main, lines = split_history(node.body)
     more = fresh_sentences(f"{node.description}\n{main}\n{other.description}", split_history(other.body)[0])
-    lead = TOOK_OVER if asked or not draft.ours else ""  # else the description says what *gone* said
+    lead = TOOK_OVER if asked or not draft.ours else ""  # else the description covers *gone*
     line = taken_line(plan, other, node, one_line(f"{other.description} {with_labels(more)}"), lead)
     said = one_line(description)
     if said and said != node.description:
@@ -89,7 +87,7 @@ def merge_notes(plan: Plan, keep: str, gone: str, description: str = "", *, aske
 
 
 def taking_over(node: Node, other: Node) -> Node:
-    """*node* after it has taken over *other*."""
+    """*node* with what it takes over from *other*."""
     return replace(
         node,
         supersedes=tuple(dict.fromkeys((*node.supersedes, other.path))),
@@ -97,7 +95,10 @@ def taking_over(node: Node, other: Node) -> Node:
 
 
 def supersede_note(plan: Plan, old: str, successor: str) -> None:
-    """*successor* replaces *old*, which was true before: *old* leaves the maps, and each names the other in its History."""
+    """
+    *successor* replaces *old*, which was true before. *old* leaves the maps, and each note names the other in its
+    History.
+    """
     draft, other = plan.draft(successor), plan.draft(old).node
     node, line = draft.node, taken_line(plan, other, draft.node, other.description)
     main, lines = split_history(node.body)
@@ -118,7 +119,7 @@ def add_line(plan: Plan, path: str, line: str, **changes: str) -> None:
 
 
 def describe_note(plan: Plan, path: str, description: str) -> None:
-    """Give a note of OMG's a description that fits its text; the old one goes to its History."""
+    """Give one of OMG's notes a new description that fits its text; the old one goes to its History."""
     old = plan.draft(path).node
     add_line(plan, path, former_state(old, old.event, plan.day), description=one_line(description))
 
@@ -129,7 +130,7 @@ def lead_to(plan: Plan, path: str, other: str) -> None:
 
 
 def close_loop(plan: Plan, path: str, told: Node | None) -> None:
-    """Close the open loop of *path*; *told*: the note that says what became of it."""
+    """Close the open loop of *path*. *told*: the note that tells how it ended."""
     because = f", going by {wikilink(told.path, told.title)}" if told else ""
     line = f"- {plan.day}: closed, as its day {plan.draft(path).node.event} is past{because}"
     add_line(plan, path, line, loop="done")
@@ -145,9 +146,10 @@ def retitle_note(plan: Plan, path: str, title: str) -> Node:
 
 def taken_line(plan: Plan, node: Node, into: Node, said: str, lead: str = "") -> str:
     """
-    The History line of *into* that says what *node*, which it replaces, *said*, and when. *lead* goes before it.
+    The History line of *into* with the words that *node*, which it replaces, *said*, and their day. *lead* goes
+    before them.
 
-    If *node* is less trusted, the line marks what the assistant said, and only links to what a tool said.
+    If *node* is less trusted than *into*, the assistant's words are marked as such, and a tool's note is only linked.
     """
     day, where = said_day(plan, node), wikilink(node.path, node.title)
     if trust_of(node.origin) >= trust_of(into.origin):
@@ -160,7 +162,7 @@ def said_day(plan: Plan, node: Node) -> str:
 
 
 def loop_of(a: Node, b: Node) -> str | None:
-    """The `loop` for two notes about one plan: that of the note said last."""
+    """The `loop` for two notes about one plan: that of the note that was said last."""
     if a.loop is None or b.loop is None:
         return a.loop or b.loop
     return max(a, b, key=lambda n: max((s.timestamp for s in n.sources), default=0)).loop
@@ -171,8 +173,8 @@ def loop_of(a: Node, b: Node) -> str | None:
 SIMILAR_SHOWN, HITS = 4, 9
 # Two notes are compared if they share at least ALIKE of their words, weighted by rarity, or score CLOSE by meaning.
 ALIKE, CLOSE = 0.1, 0.12
-ALIKE_THOUGH_LINKED = 0.3  # the same share, if one of the two links to the other
-TELLS_SUBJECT = math.log(10)  # a word that more than a tenth of the notes have names no subject
+ALIKE_THOUGH_LINKED = 0.3  # the same, if one of the two links to the other
+TELLS_SUBJECT = math.log(10)  # a word that more than a tenth of the notes have does not name a subject
 COUNTED = 2_000  # notes by which the rarity of words is counted
 # Two notes are proposed to a person as one if they share REPEATS of their words, or HALF of them and a search for one
 # finds the other with score NEAR. See bench/LOG.md.
@@ -185,7 +187,7 @@ def merge_repeated(snapshot: Snapshot) -> list[str]:
     same: dict[tuple[object, ...], list[str]] = defaultdict(list)
     for e in snapshot.now() if snapshot.changed else ():
         if e.type in TYPES:
-            # two happenings with the same words are no repetition
+            # two events in the same words are not a repetition
             day = e.created if e.type == "episode" else None
             same[e.type, e.loop, e.event or day, normalized(e.description)].append(e.path)
     done = []
@@ -201,7 +203,7 @@ def merge_repeated(snapshot: Snapshot) -> list[str]:
 
 
 def merge_into_one(snapshot: Snapshot, paths: Sequence[str]) -> list[str]:
-    """Merge *paths* into the most trusted of them. A note that a person wrote in or pinned is never merged away."""
+    """Merge *paths* into the most trusted of them. A note that a person edited or pinned is never merged into another."""
 
     def rank(path: str) -> tuple[bool, int, dt.date, str]:
         node = snapshot.node(path)
@@ -215,7 +217,7 @@ def merge_into_one(snapshot: Snapshot, paths: Sequence[str]) -> list[str]:
         if undone or snapshot.node(gone).pinned or not snapshot.ours(gone):
             continue
         if trust_of(snapshot.node(gone).origin) > trust_of(snapshot.node(keep).origin):
-            continue  # a person edited a tool's or the assistant's note: a note of their own words is not merged into it
+            continue  # *keep* is a tool's or the assistant's note that a person edited: no note in the person's own words is merged into it
         merge_notes(snapshot.plan, keep, gone)
         done.append(
             f"Merged {link_of(snapshot.node(gone))} into {link_of(snapshot.node(keep))}: they said the same."
@@ -224,7 +226,7 @@ def merge_into_one(snapshot: Snapshot, paths: Sequence[str]) -> list[str]:
 
 
 class NotesAlike:
-    """The active notes, and what each of them resembles."""
+    """The active notes, and the notes that each of them resembles."""
 
     def __init__(self, snapshot: Snapshot, now: dt.datetime) -> None:
         self.index, self.now = snapshot.plan.graph.index, now
@@ -239,7 +241,7 @@ class NotesAlike:
         return {stem: math.log((1 + len(some)) / n) for stem, n in counts.items()}
 
     def likeness(self, a: Entry, b: Entry) -> float:
-        """How much of their words two statements share, from 0 to 1; rare words count more."""
+        """The share of their words that two statements have in common, from 0 to 1; rare words count more."""
         left, right = (stems_of(statement_of(e)).keys() for e in (a, b))
         if all(map(str.isdigit, left & right)):  # a number alone is in both by chance: "Rent 2", "Maya 2"
             return 0.0
@@ -250,7 +252,7 @@ class NotesAlike:
         return sum(self.rarity.get(stem, most) for stem in stems)
 
     def to(self, entry: Entry) -> dict[Entry, float]:
-        """The notes that resemble *entry*, each with its likeness, nearest first."""
+        """The notes that resemble *entry*, nearest first, each with its likeness."""
         for _ in range(0 if self.warm else VECTOR_BATCHES):
             if not self.index.embed():
                 break
@@ -265,19 +267,23 @@ class NotesAlike:
         return dict(list(near.items())[:SIMILAR_SHOWN])
 
     def telling(self, entry: Entry) -> str:
-        """The words of *entry* that name its subject: without common verbs, and names that many notes have."""
+        """The words of *entry* that name its subject, without common verbs and without names that many notes have."""
         words = ((word, stems_of(word).keys()) for word in words_in(statement_of(entry)))
         told = [w for w, own in words if not own & common_stems() and self.worth(own) > TELLS_SUBJECT]
         return " ".join(told) or statement_of(entry)
 
     def may_be_one(self, entry: Entry, other: Entry, hit: Hit) -> bool:
-        """Whether one of the two may repeat, replace or contradict the other. Never a tool's note and another's."""
+        """
+        Whether one of the two may repeat, replace or contradict the other. Never a tool's note and a note of another
+        origin.
+        """
         if (entry.origin == "tool") != (other.origin == "tool"):
             return False
         alike = self.likeness(entry, other)
         if alike < ALIKE and not ("close in meaning" in hit.why and hit.score >= CLOSE):
             return False
-        # When one links to the other, the Observer saw both and kept them apart. When both link, they contradict each other.
+        # If one links to the other, the Observer saw both and kept them apart. If each links to the other, they
+        # contradict each other.
         told_apart = (entry.path in other.links) != (other.path in entry.links)
         if told_apart and alike < ALIKE_THOUGH_LINKED:
             return False
@@ -286,9 +292,9 @@ class NotesAlike:
 
 def similar_notes(alike: NotesAlike, paths: Iterable[str]) -> dict[str, dict[str, float]]:
     """
-    Each of *paths* → what it resembles and how much, nearest first; left out if it resembles nothing.
+    Each of *paths* → the notes it resembles and how much, nearest first. A path that resembles nothing is left out.
 
-    Important notes come first and happenings last, because the day's cap may stop the asking in between.
+    Important notes come first and events last, because the day's cap may stop the questions in between.
     """
     wanted = [alike.active[path] for path in paths if path in alike.active]
     wanted.sort(key=lambda e: (e.type == "episode", e.rank, e.path))
@@ -297,7 +303,7 @@ def similar_notes(alike: NotesAlike, paths: Iterable[str]) -> dict[str, dict[str
 
 
 def are_two_happenings(a: Entry, b: Entry) -> bool:
-    """Whether the notes tell what happened on different days: then neither repeats or replaces the other."""
+    """Whether the notes tell of events on different days. Then neither repeats or replaces the other."""
     if not a.type == b.type == "episode" or "open" in (a.loop, b.loop):
         return False
     one, other = event_span(a.event), event_span(b.event)
@@ -309,7 +315,7 @@ def statement_of(entry: Entry, between: str = " ") -> str:
 
 
 def proposed_pairs(snapshot: Snapshot, near: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """Lines on pairs that look like repetitions, for a person to judge if no model did."""
+    """Lines on pairs that look like repetitions, for a person to judge if no model judged them."""
     active = {e.path: e for e in snapshot.now()}
     pairs: dict[tuple[str, ...], float] = {}
     for path, others in near.items():
@@ -324,21 +330,22 @@ def proposed_pairs(snapshot: Snapshot, near: Mapping[str, Mapping[str, float]]) 
 
 
 def looks_repeated(a: Entry, b: Entry, score: float) -> bool:
-    """Whether they may say the same, whatever type each has."""
+    """Whether two notes may say the same, even if their types differ."""
     shared = statement_likeness(a.description, b.description)
     return a.event == b.event and (shared >= REPEATS or (shared >= HALF and score >= NEAR))
 
 
-# --- Upkeep: links by a former path are mended, mentions of notes are linked, unused low notes go dormant and come back.
+# --- Upkeep: mends links by a former path, links mentions of notes, and marks unused notes of low priority dormant or
+# active.
 
 
-READ_WHOLE = 1_000  # notes of a vault whose bodies are all read for mentions
+READ_WHOLE = 1_000  # in a vault of at most so many notes, all bodies are read for mentions
 
 # --- links
 
 
 def mend_links(snapshot: Snapshot) -> list[str]:
-    """Lead links of OMG's files by a former path to the present one; of those to a deleted note only the words stay."""
+    """Lead OMG's links by a former path to the present path. Of a link to a deleted note, only the words stay."""
     astray: dict[str, dict[str, str | None]] = defaultdict(dict)
     for path, target, there in links_astray(snapshot.plan.graph):
         if path not in snapshot.frozen:
@@ -359,7 +366,7 @@ def mend_links(snapshot: Snapshot) -> list[str]:
 
 
 def link_mentions_by_night(snapshot: Snapshot) -> list[str]:
-    """Link OMG's notes to notes that they mention, also to newer ones. Returns the paths of the changed notes."""
+    """Link OMG's notes to the notes they mention, including newer ones. Returns the paths of the changed notes."""
     active = [e for e in snapshot.now() if e.type in TYPES]
     wanted = [e for e in active if e.path not in snapshot.frozen and e.path in snapshot.entries]
     if len(active) > READ_WHOLE:  # in a large vault, open only the files that have something to link
@@ -372,12 +379,12 @@ def link_mentions_by_night(snapshot: Snapshot) -> list[str]:
 
 def links_astray(graph: Graph) -> list[tuple[str, str, str | None]]:
     """
-    `(path, target, there)` of links whose target looks like a path, but leads only by an alias or an id; *there* is None
-    if the target was a note of OMG's that is deleted.
+    `(path, target, there)` of links that look like a path, but are only an alias or an id. *there* is the note's
+    present path, or None if the target was a note of OMG's that is deleted.
     """
     found: list[tuple[str, str, str | None]] = [*graph.index.detours()]
     for path, target in graph.index.dangling():
-        # A move that nobody noticed: the id still has the path under which the note was made.
+        # A move that OMG did not see: the id still has the path under which the note was made.
         name = target.removeprefix("nodes/")
         there = graph.index.resolve(f"omg/{name}") if name != target else None
         if there or (name != target and graph.vault.wrote(target) and graph.vault.bytes(target) is None):
@@ -415,7 +422,7 @@ def mark_dormant(snapshot: Snapshot, now: dt.datetime, days: int) -> tuple[list[
 
 
 def is_recent(entry: Entry, uses: Uses, *, since_ms: float, today: dt.date, days: int) -> bool:
-    """Whether the note was said, recalled or due in the last *days*; a due day in the future counts."""
+    """Whether the note was said, recalled or due in the last *days*, or is due in the future."""
     if uses.last_ms(entry.id) >= since_ms:
         return True
     ends = event_span(entry.event)
@@ -424,7 +431,7 @@ def is_recent(entry: Entry, uses: Uses, *, since_ms: float, today: dt.date, days
 
 
 def is_linked(snapshot: Snapshot, path: str) -> bool:
-    """Whether an active note that OMG does not generate links to it."""
+    """Whether an active note that OMG did not generate links to *path*."""
     back = snapshot.plan.graph.index.backlinks(path)
     return any(
         (e := snapshot.entries.get(b)) and e.status == "active" and e.type in (*TYPES, "note") for b in back

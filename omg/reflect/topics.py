@@ -1,9 +1,7 @@
-"""
-Which notes belong together; splits maps that have grown too long.
+"""Which notes belong together; splits maps that have grown too long.
 
 Pure and deterministic: the same notes give the same groups on any machine. A note that fits no topic stays where it
-is, because nobody finds it on a wrong map.
-"""
+is, because nobody would look for it on a wrong map."""
 
 from __future__ import annotations
 
@@ -35,28 +33,28 @@ from ..plan.pages import new_page, project_of_map
 from ..text.characters import with_labels
 from ..text.words import denies, stems_of, words_in
 
-# --- The notes a cycle works on, as they were at its start, beside the Plan it drafts on.
+# --- The notes a cycle works on, as they were at its start, and the Plan it drafts on.
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a cycle works on. *entries*: all active and dormant notes, by path, as they were at its start."""
+    """What a cycle works on. *entries*: all active and dormant notes at its start, by path."""
 
     plan: Plan
     entries: Mapping[str, Entry]
-    changed: AbstractSet[str]  # paths of notes that no cycle has seen as they are now
-    frozen: AbstractSet[str]  # paths that a person's undo put back: they stay as they are
+    changed: AbstractSet[str]  # paths of notes that are new or changed since the last cycle
+    frozen: AbstractSet[str]  # paths that a person's undo restored: they stay as they are
 
     def node(self, path: str) -> Node:
         return self.plan.draft(path).node
 
     def ours(self, path: str, *properties: str) -> bool:
-        """Whether the words of *path* are ours, and these *properties* of its head."""
+        """Whether OMG wrote the note at *path*, and these *properties* of its head."""
         draft = self.plan.draft(path)
         return draft.ours and draft.theirs.isdisjoint(properties)
 
     def now(self) -> list[Entry]:
-        """The active notes as the drafts leave them, by path."""
+        """The active notes, with the drafts applied, by path."""
         found = {**self.entries, **self.plan.drafted()}
         return [found[p] for p in sorted(found) if found[p].status == "active"]
 
@@ -65,10 +63,10 @@ def link_of(node: Node) -> str:
     return wikilink(node.path, node.title)
 
 
-TOPIC_NOTES = 4  # least notes of a topic: for fewer, a page of its own costs more looking than it saves
+TOPIC_NOTES = 4  # fewest notes of a topic: a page for fewer costs a reader more time than it saves
 NEIGHBOURS = 6  # edges kept for each note: enough to hold a topic together, and Louvain stays quick
-LARGEST_TOPIC = 0.75  # share of the notes: a larger one makes the map hardly shorter
-PAIRS = 200  # a feature of more notes than this joins none of them
+LARGEST_TOPIC = 0.75  # largest share of the notes: a larger topic would hardly shorten the map
+PAIRS = 200  # a feature that more notes have is ignored
 # A note joins a topic if its mean cosine to the topic's three nearest notes is at least CLEAR, and that of the next topic
 # at most MARGIN of it. With a fifth of the notes of five LoCoMo conversations held out, 74 % join a topic, and 97 % of
 # these the right one.
@@ -79,13 +77,14 @@ CLEAR, MARGIN = 0.16, 0.8
 
 
 def normalized(text: str) -> str:
-    """*text* without differences of typing: case, spaces, marks, the targets of links."""
+    """*text* without differences of typing: case, spaces, punctuation, and the targets of links."""
     return " ".join(words_in(with_labels(text).casefold()))
 
 
 def statement_likeness(a: str, b: str) -> float:
     """
-    Shared share of the words of two statements, from 0 to 1; 0 if their numbers differ, or one of them says "not".
+    The share of their words that two statements have in common, from 0 to 1; 0 if their numbers differ, or if only
+    one of them says "not".
 
     "Paid 50" and "paid 60" are two payments or a correction, but never a duplicate.
     """
@@ -109,7 +108,7 @@ NAME = re.compile(r"(?<=[a-z,;] )[A-Z][^\W\d_]+")  # a capitalised word within a
 
 @dataclass(frozen=True)
 class TopicItem:
-    """What decides a note's topic. *marks*: tags, links and source messages, each with a letter in front."""
+    """The features of a note that decide its topic. *marks*: tags, links and source messages, each with a letter in front."""
 
     path: str
     title: str
@@ -123,8 +122,8 @@ class TopicItem:
     @cached_property
     def names(self) -> dict[str, tuple[str, float]]:
         """
-        Stem → word and weight, for the name of a topic. Words of tags and titles, mostly nouns, and names within the text
-        count twice as much as its other words.
+        Stem → word and weight, to name a topic. Words of tags and titles, mostly nouns, and names within the text
+        count twice as much as other words.
         """
         tags = " ".join(m[1:] for m in sorted(self.marks) if m.startswith("#"))
         texts = ((self.text, 0.5), (f"{tags} {self.title} {' '.join(NAME.findall(self.text))}", 1.0))
@@ -146,9 +145,9 @@ def split_topics(
     items: Sequence[TopicItem], taken: Collection[str] = (), known: Collection[str] = ()
 ) -> list[Topic]:
     """
-    Split *items* into groups of notes that belong together. A note that shares nothing is in none; a group may be long
-    enough to be split in turn. Empty if nothing tells the notes apart.
-    *taken*: names in use. *known*: words that cannot name a group, because they name the map.
+    Split *items* into groups of notes that belong together. A note that shares nothing is in no group; a group may be
+    long enough to be split again. Empty if nothing tells the notes apart. *taken*: names in use. *known*: words that
+    cannot name a group, because they name the map.
     """
     items = sorted(items, key=lambda i: i.path)
     topics, names = [], set(taken)
@@ -160,7 +159,7 @@ def split_topics(
 
 
 def communities(items: Sequence[TopicItem]) -> list[set[int]]:
-    """Louvain on the nearest neighbours; none where one group has most of the notes."""
+    """Groups by the Louvain method on the nearest neighbours; none if one group has most of the notes."""
     from networkx import Graph
     from networkx.algorithms.community import louvain_communities
 
@@ -192,10 +191,10 @@ def neighbour_edges(items: Sequence[TopicItem]) -> list[tuple[int, int, float]]:
 
 def feature_weights(items: Sequence[TopicItem], most: int = PAIRS) -> list[dict[str, float]]:
     """
-    Features of each note by how rare they are here, to length 1.
+    The features of each note, weighted by how rare they are here; the weights of a note have length 1.
 
-    A feature of one note joins nothing, and one of most notes, or of more than *most*, distinguishes nothing: both are
-    left out.
+    Left out are features of one note, which connect nothing, and features of most notes, or of more than *most*,
+    which distinguish nothing.
     """
     counts = Counter(f for item in items for f in item.features)
     many = max(TOPIC_NOTES * 2, min(most, int(0.6 * len(items))))
@@ -210,9 +209,9 @@ def feature_weights(items: Sequence[TopicItem], most: int = PAIRS) -> list[dict[
 
 def nearest_topic(items: Sequence[TopicItem], topics: Mapping[str, Sequence[TopicItem]]) -> dict[str, str]:
     """
-    Path of an item → key of the topic it clearly belongs to, going by each topic's three nearest notes.
+    Path of an item → key of the topic it clearly belongs to, judged by each topic's three nearest notes.
 
-    Items with no such topic are left out.
+    Items without such a topic are left out.
     """
     keys = sorted(topics)
     everyone = [i for key in keys for i in topics[key]]
@@ -237,8 +236,8 @@ def topic_name(
     group: Sequence[TopicItem], everyone: Sequence[TopicItem], taken: Collection[str], known: Collection[str]
 ) -> str:
     """
-    A slug: the tag that half of *group* and few others have, or the note that they link to; else one or two words that
-    many of *group* have in their names, and few others, in the order in which they are mostly said.
+    A slug: the tag that half of *group* and few others have, or the note that they link to; else one or two words
+    that many of *group* and few others have in their names, in the order in which the notes mostly use them.
     """
     inside, outside = weight_sum(group), weight_sum(everyone)
     spelled: dict[str, Counter[str]] = defaultdict(Counter)
@@ -261,11 +260,11 @@ def topic_name(
 
 
 NAME_WORDS = 4  # of a note's title that names a topic
-SHARED = 0.5  # of a group: as many have a mark in common that names it, and as many of those that have it are in the group
+SHARED = 0.5  # of a group: at least so many share the mark that names it, and so many of all notes with that mark are in it
 
 
 def shared_names(group: Sequence[TopicItem], everyone: Sequence[TopicItem]) -> list[str]:
-    """The tags that most of *group* and few others have, and the names of the notes that they link to, the most first."""
+    """The tags that most of *group* and few others have, and the names of notes they link to, the most frequent first."""
     inside, outside = (Counter(m for i in of for m in i.marks if m[0] in "#>") for of in (group, everyone))
     fitting = [m for m, n in inside.items() if n >= SHARED * len(group) and n >= SHARED * outside[m]]
     fitting.sort(key=lambda m: (-inside[m], m))
@@ -291,15 +290,14 @@ def dot_product(a: Mapping[str, float], b: Mapping[str, float]) -> float:
     return sum(w * b[f] for f, w in a.items() if f in b)
 
 
-# --- Maps that grew too long are split into topics; notes that no map lists are put on one.
-#
-# A note whose links a person has edited stays where it is.
+# --- Splits maps that have grown too long into topics, and puts notes that no map lists on a map. A note whose links
+# a person has edited stays where it is.
 
 
 def assign_maps(snapshot: Snapshot, most: int) -> tuple[list[str], Counter[str]]:
     """
-    Put each of OMG's notes on its map, and split a map of more than *most* lines into topics. Returns a line for each map
-    that was split, and how many notes were put under each map.
+    Put each of OMG's notes on its map, and split a map of more than *most* lines into topics. Returns a line for each
+    split map, and map → number of notes that were put under it.
 
     A topic keeps its name and its notes for good. Later notes join the topic that they clearly belong to.
     """
@@ -343,7 +341,7 @@ class MapSplitter:
                 self.draft_page(moc, topic_prefix(moc))
 
     def put_on_map(self, path: str) -> None:
-        """Enter its map into a changed note that names none."""
+        """Add its map to a changed note that names none."""
         entry = self.snapshot.entries.get(path)
         if entry and entry.type in TYPES and self.snapshot.ours(path, "links"):
             node = self.snapshot.node(path)
@@ -352,7 +350,7 @@ class MapSplitter:
                 self.filed[map_of_type(entry.type)] += 1
 
     def split_if_long(self, moc: str) -> list[str]:
-        """Bring *moc* below its limit if possible; returns the topics made."""
+        """Split *moc* if it is too long; returns the new topics."""
         children = [c for c in self.topics(moc) if self.members[c]]
         long = len(self.members[moc]) + len(children) > self.most
         if moc == MOCS["reflection"][0]:
@@ -361,9 +359,9 @@ class MapSplitter:
             new = [e for e in self.members[moc] if long or e.path in self.snapshot.changed]
             self.file_under(moc, [e for e in new if self.movable(e)], children)
         if len(self.members[moc]) + len(children) <= self.most or not self.may_split_anew(moc):
-            return []  # so that no note is read
+            return []  # before any note is read
         movable = [e for e in self.members[moc] if self.movable(e)]
-        # A person's notes on the map count for at most half of it: the other half is for OMG's notes.
+        # Notes of a person on the map count as at most half of the limit; the other half is for OMG's notes.
         theirs = min(len(self.members[moc]) - len(movable), self.most // 2)
         room = self.most - len(children) - theirs
         if len(movable) <= room:
@@ -381,7 +379,7 @@ class MapSplitter:
         return moc in self.snapshot.plan.maps.new or any(e.path in changed for e in self.members[moc])
 
     def file_under(self, moc: str, new: Sequence[Entry], children: Sequence[str]) -> None:
-        """Move each of *new* that clearly belongs to a topic there, if the topic's page can list it."""
+        """Move each of *new* that clearly belongs to a topic to that topic, if its page can list the note."""
         if new:
             children = [c for c in children if self.has_block(c)]
             there = {topic: [self.topic_item(e) for e in self.members[topic]] for topic in children}
@@ -427,7 +425,10 @@ class MapSplitter:
         self.members[moc] = [e for e in self.members[moc] if e.path not in homes]
 
     def topics(self, moc: str) -> list[str]:
-        """The topics of *moc* that list notes in its place; the map of a project lists them beside it."""
+        """
+        The topics of *moc* that list notes in its place. A project's map is not one of them, because both maps list
+        its notes.
+        """
         of = (topic for topic, parent in self.parents.items() if parent == moc)
         return sorted(topic for topic in of if project_of_map(topic) not in self.snapshot.entries)
 
@@ -435,7 +436,7 @@ class MapSplitter:
         return entry.path not in self.snapshot.frozen and self.snapshot.ours(entry.path, "links")
 
     def taken_names(self) -> set[str]:
-        """Names that a topic cannot have, because a map has them: no two maps have the same title."""
+        """Names that a topic cannot have because a map has them: no two maps have the same title."""
         paths = {p for p in (*self.parents, *self.snapshot.entries, *STANDARD) if p.startswith("mocs/")}
         return {slugify(page_title(p)[0]) for p in paths}
 
@@ -447,5 +448,5 @@ class MapSplitter:
 
 
 def topic_prefix(moc: str) -> str:
-    """The standard map that *moc* is a topic of, at any depth; with it the names of all its topics begin."""
+    """The standard map that *moc* is a topic of, at any depth. The names of all its topics begin with its name."""
     return next((s for s in STANDARD if moc.startswith(f"{s}-")), moc)

@@ -1,12 +1,11 @@
-"""
-Asks a model about groups of notes, reads its verdict on each group, and decides which verdicts are carried out.
+"""Asks a model about groups of notes, reads its verdict on each group, and decides which verdicts are carried out.
 
 A reply is untrusted: an item that cannot be parsed is dropped alone, and a group without a verdict stays as it is.
 
-The model only proposes. Code decides by the origin of the notes, by what the call showed, by who spoke later, by days,
-and by the check (checking.py). A call never shows a web page's note beside a person's. A person's note gets a new text, or
-leaves, only after a call that showed persons' notes alone. What a person edited or pinned is put to them instead.
-"""
+The model only proposes. Code decides by the origin of the notes, by the notes that the call showed, by who spoke
+later, by days, and by the check (checking.py). A call never shows a web page's note together with a person's. A
+person's note gets a new text, or is replaced, only after a call that showed persons' notes alone. A note that a
+person edited or pinned is not changed; the person is asked."""
 
 from __future__ import annotations
 
@@ -56,26 +55,26 @@ from .topics import Snapshot, link_of, normalized
 
 
 GROUP_NOTES = 6  # most notes of a group, which is about one subject
-NOTES_PER_CALL = 24  # each group is judged by itself, so that a small model does not mix them up
-# An open loop is asked about once its day is past and something was said since. Without news it is asked about after
-# LATE_DAYS: people tell what they did, and the Observer is shown the loops of the last ten days.
+NOTES_PER_CALL = 24  # each group is judged by itself, or a small model mixes them up
+# A model is asked about an open loop once its day is past and a later note may tell its outcome. Without such a note
+# it is asked after LATE_DAYS: people report what they did, and the Observer is shown the loops of the last ten days.
 LATE_DAYS, NEWS_SHOWN = 10, 3
 SAYS_LITTLE = "note thing stuff info information update detail misc untitled new general topic item"
-# Characters of a title; words of one that only repeats the statement's beginning.
+# The longest good title, in characters; and in words, if the title only repeats the statement's beginning.
 LONG_TITLE, CUT_WORDS = 70, 6
-OLD_WORDS = 0.5  # if a restated note has less than this share of its title's words, the title may be outdated
+OLD_WORDS = 0.5  # if a changed note has less than this share of its title's words, the title may be outdated
 
 
 @dataclass(frozen=True, slots=True)
 class Matter:
-    """Something to ask. *paths* by kind: both notes; the loop, then what was said since; the note with that title."""
+    """A question about notes. *paths* by kind: both notes; the loop and what was said since; the note with the weak title."""
 
     kind: Literal["same", "overdue", "title"]
     paths: tuple[str, ...]
 
     @property
     def known_by(self) -> tuple[str, ...]:
-        """The notes that identify the matter. Not the news about a loop, which may be found one night and not another."""
+        """The notes that identify the matter, without news about a loop, which may be found one night and not another."""
         return tuple(sorted(self.paths)) if self.kind == "same" else self.paths[:1]
 
     @property
@@ -85,7 +84,7 @@ class Matter:
 
 @dataclass(slots=True)
 class Group:
-    """Matters whose notes are shown together, and judged together."""
+    """Matters whose notes are shown and judged together."""
 
     matters: list[Matter] = field(default_factory=list)
 
@@ -94,12 +93,12 @@ class Group:
         return list(dict.fromkeys(p for m in self.matters for p in m.paths))
 
     def of(self, kind: str) -> list[str]:
-        """The notes that a matter of *kind* is about, without what is shown beside them."""
+        """The notes that a matter of *kind* is about, without notes that are only shown beside them."""
         return [m.paths[0] for m in self.matters if m.kind == kind]
 
 
 def digest_of(texts: Iterable[str]) -> str:
-    """What is kept of an answered matter: a hash of each of its notes, as it was shown."""
+    """What is kept of an answered matter: a hash of each note's text as it was shown."""
     return " ".join(hashlib.sha256(text.encode()).hexdigest()[:10] for text in texts)
 
 
@@ -107,7 +106,7 @@ def digest_of(texts: Iterable[str]) -> str:
 
 
 def pairs_alike(similar: Mapping[str, Iterable[str]]) -> list[Matter]:
-    """Each pair of notes of which one changed and resembles the other, once."""
+    """Each pair of a changed note and a note that it resembles, once."""
     pairs: dict[frozenset[str], tuple[str, str]] = {}
     for path, near in similar.items():
         for other in near:
@@ -126,19 +125,22 @@ def loops_past_their_day(snapshot: Snapshot) -> list[tuple[Entry, int]]:
 
 
 def overdue(loop: Entry, days: int, alike: NotesAlike) -> Matter | None:
-    """The matter of *loop*, whose day was *days* ago, with what was said about it since; None if it is too early to ask."""
+    """
+    The matter of *loop*, whose day was *days* ago, with the notes that may tell its outcome; None if it is too early
+    to ask.
+    """
     news = [n.path for n in alike.to(loop) if is_news(n, loop)][:NEWS_SHOWN]
     return Matter("overdue", (loop.path, *news)) if news or days >= LATE_DAYS else None
 
 
 def is_news(note: Entry, of: Entry) -> bool:
-    """Whether *note* may tell what became of the loop *of*: it was said later, by somebody trusted as much."""
+    """Whether *note* may tell the outcome of the loop *of*: it was said later, from a source that is trusted as much."""
     later = (note.updated or dt.date.min) > (of.updated or dt.date.max)
     return later and trust_of(note.origin) >= trust_of(of.origin)
 
 
 def weak_titles(snapshot: Snapshot, paths: Iterable[str]) -> list[Matter]:
-    """Those of *paths* whose title says too little and may be changed."""
+    """The notes at *paths* whose title says too little and may be changed."""
     active = {e.path: e for e in snapshot.now() if e.type in TYPES and e.path.startswith("nodes/")}
     return [
         Matter("title", (p,))
@@ -150,7 +152,7 @@ def weak_titles(snapshot: Snapshot, paths: Iterable[str]) -> list[Matter]:
 
 
 def says_little(entry: Entry) -> bool:
-    """Whether a title names nothing, or is the beginning of the statement, cut off."""
+    """Whether a title has no word with a meaning, or is the beginning of the statement, cut off."""
     title = re.sub(r" \d+$", "", entry.title)
     if re.match(r"\d{4}-\d\d", title):  # the title of a day's note is its day
         return False
@@ -160,7 +162,7 @@ def says_little(entry: Entry) -> bool:
 
 
 def speaks_of_past(snapshot: Snapshot, entry: Entry) -> bool:
-    """Whether the title seems to be about what the note said earlier and no longer says."""
+    """Whether the title seems to be about a former statement of the note, and not about the present one."""
     told = stems_of(entry.title).keys()
     if len(told & stems_of(entry.description).keys()) >= OLD_WORDS * len(told):
         return False
@@ -172,7 +174,7 @@ def speaks_of_past(snapshot: Snapshot, entry: Entry) -> bool:
 
 
 def by_trust(matters: Iterable[Matter], entries: Mapping[str, Entry]) -> dict[int, list[Matter]]:
-    """*matters* by `trust_of` of their least trusted note, the most trusted first: one call shows one kind only."""
+    """*matters* by `trust_of` of their least trusted note, the most trusted first. A call shows matters of one trust only."""
     found: dict[int, list[Matter]] = {2: [], 1: [], 0: []}
     for matter in matters:
         found[min(trust_of(entries[path].origin) for path in matter.paths)].append(matter)
@@ -180,7 +182,7 @@ def by_trust(matters: Iterable[Matter], entries: Mapping[str, Entry]) -> dict[in
 
 
 def groups_of(matters: Sequence[Matter]) -> list[Group]:
-    """*matters* in groups: those that share notes go together, as long as the group has room."""
+    """*matters* in groups. Matters that share notes go together, as long as the group has room."""
     found: list[Group] = []
     places: dict[str, list[Group]] = {}  # path → the groups that show it
     for matter in matters:
@@ -197,7 +199,7 @@ def groups_of(matters: Sequence[Matter]) -> list[Group]:
 
 
 def calls_of(groups: Sequence[Group]) -> list[list[Group]]:
-    """*groups* in their order, as many to a call as it has room for."""
+    """*groups* in their order, in as few calls as have room for them."""
     calls: list[list[Group]] = []
     room = 0
     for group in groups:
@@ -233,7 +235,10 @@ BODY_TOKENS = 120  # of a note's text that a model is shown
 
 
 class Verdict(BaseModel):
-    """One item of a reply. `node` is the note that stays, or the one in question; `other` the one that goes, or a second."""
+    """
+    One item of a reply. `node`: the note that stays, or the note in question. `other`: the note that goes, or the
+    second one.
+    """
 
     model_config = ConfigDict(extra="ignore")
 
@@ -262,10 +267,10 @@ class Verdict(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A verdict that was not followed. *why* is a fixed phrase, for logs and events; *notes* are links, for the person."""
+    """A verdict that was not followed. *why*: a fixed phrase, for logs and events. *notes*: links, for the person."""
 
     why: str
-    op: str = ""  # "" where there was none to be read
+    op: str = ""  # "" if none could be read
     place: str = ""  # "g1, edit 2"
     notes: str = ""
 
@@ -282,7 +287,7 @@ class ShownGroup:
     name: str
     group: Group
     notes: Mapping[str, str]  # handle → path
-    least: int  # `trust_of` of the least trusted note of the whole call: one group's text may sway the model in another
+    least: int  # `trust_of` of the least trusted note of the whole call, since one group's text may influence the others' verdicts
 
 
 # --- what is asked
@@ -331,7 +336,7 @@ def leads_to(shown: ShownGroup, node: Node) -> str:
 
 
 def note_shown(handle: str, node: Node, leads: str = "") -> str:
-    """A note as a model sees it. The note counts as changed when this text without *leads* changes."""
+    """A note as the model is shown it. If this text without *leads* changes, the note counts as changed."""
     marks = [node.type, node.priority, f"heard {said_on(node)}"]
     marks += [f"on {node.event}"] * bool(node.event) + [f"loop {node.loop}"] * bool(node.loop)
     marks += [origin for origin in ("tool", "assistant") if origin == node.origin]
@@ -353,8 +358,8 @@ def said_on(node: Node) -> str:
 
 def read_verdicts(text: str, shown: Sequence[ShownGroup], refused: list[Refusal]) -> dict[str, list[Verdict]]:
     """
-    Group name → the verdicts that the reply has on it. What cannot be read is added to *refused*. Raises BadReply if
-    the reply has no list at all.
+    Group name → the reply's verdicts on it. Items that cannot be read are added to *refused*. Raises BadReply if the
+    reply has no list at all.
 
     Weak models give a bare list of edits without groups. Each edit then goes to the group that its handle belongs to.
     """
@@ -408,37 +413,37 @@ class Seen:
     notes: dict[str, tuple[str, bool]] = field(default_factory=dict)
     periods: dict[str, str] = field(default_factory=dict)
     matters: dict[str, str] = field(default_factory=dict)
-    maps: dict[str, str] = field(default_factory=dict)  # path → what of it a model was shown
+    maps: dict[str, str] = field(default_factory=dict)  # path → its text as a model was shown it
 
     def is_answered(self, matter: Matter, digest: str) -> bool:
-        """Whether a model has answered *matter*, or twice left it out, with its notes as they read now."""
+        """Whether a model has answered *matter*, or left it out twice, while its notes read as they do now."""
         return self.matters.get(matter.key) == digest
 
     def note_answer(self, matter: Matter, digest: str, *, answered: bool) -> None:
         """
-        Note that a model was asked about *matter*. The second reply without an answer counts as one: some models leave out
-        what stays as it is.
+        Record that a model was asked about *matter*. A second reply without an answer counts as an answer, because
+        some models leave out what stays as it is.
         """
         before = self.matters.get(matter.key, "")
         silent = f"?{digest}"
         self.matters[matter.key] = digest if answered or before == silent else silent
 
     def drop_gone(self) -> None:
-        """Drop matters of notes that no longer exist."""
+        """Remove the matters of notes that no longer exist."""
         there = self.notes.keys()
         self.matters = {key: kept for key, kept in self.matters.items() if there >= {*key.split("\n")[1:]}}
 
     def changed(self, hashes: Mapping[str, str]) -> set[str]:
-        """Paths whose file differs from what was seen."""
+        """Paths of files that differ from those seen."""
         return {p for p, hash in hashes.items() if p not in self.notes or self.notes[p][0] != hash}
 
     def unasked(self, hashes: Mapping[str, str]) -> set[str]:
-        """Paths of notes that a model may have to be asked about."""
+        """Paths of notes that a model may still have to be asked about."""
         return {p for p, hash in hashes.items() if self.notes.get(p, ("", False)) != (hash, True)}
 
 
 def load_seen(graph: Graph) -> Seen:
-    """What the last finished cycle saw. A file that a crash left beside it is put in place or removed."""
+    """The record of the last finished cycle. A file that a crash left beside it is put in place or removed."""
     file, open_file = seen_files(graph)
     if open_file.exists():
         cycle = read_seen(open_file).get("cycle")
@@ -491,15 +496,15 @@ class RefusedVerdict(Exception):
 
 @dataclass(slots=True)
 class MergeRules:
-    """What decides whether a verdict of this cycle is carried out, and what was done with each."""
+    """The rules that decide whether a verdict of this cycle is carried out, and a record of what was done with each."""
 
     plan: Plan
     changed: Collection[str]  # paths: only these may get a new title or description
-    frozen: Collection[str]  # paths that a person's undo put back: no two of them are joined again
+    frozen: Collection[str]  # paths that a person's undo restored: no two of them are merged again
     asked: Collection[frozenset[str]]  # the pairs asked about in this cycle
     done: list[str] = field(default_factory=list)  # lines for the log page
     refused: list[Refusal] = field(default_factory=list)
-    proposed: list[str] = field(default_factory=list)  # lines on what only a person may do
+    proposed: list[str] = field(default_factory=list)  # lines on what only a person may decide
     verdicts: int = 0  # how many, followed or not
     counts: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(
@@ -521,7 +526,7 @@ class Case:
 
     verdict: Verdict
     path: str
-    other: str  # "": none, or none that was shown
+    other: str  # "": none, or a note that was not shown
     least: int
 
 
@@ -534,8 +539,9 @@ def follow_verdicts(
     words: bool = True,
 ) -> set[str]:
     """
-    Draft what the reply *text* proposes, as far as it is allowed, but for *unsaid* (checking.py); returns the names of the
-    groups it answers. Without *words* only the verdicts are followed: the model's text may tell of a note that is gone.
+    Draft the verdicts of the reply *text* that are allowed, except those at *unsaid* (checking.py). Returns the names
+    of the groups it answers. Without *words* only the verdicts are used, not the model's text, which may quote a note
+    that is gone.
     """
     unread = len(rules.refused)
     found = read_verdicts(text, shown, rules.refused)
@@ -577,7 +583,7 @@ def follow_verdict(rules: MergeRules, shown: ShownGroup, verdict: Verdict) -> No
 
 
 def gone_after(shown: Sequence[ShownGroup], found: Mapping[str, Sequence[Verdict]]) -> int:
-    """How many notes would be gone after *found*. Of notes joined by pairs, in whatever order, one stays."""
+    """How many notes *found* would remove. Of notes that pairs connect, in whatever order, one stays."""
     heads: dict[str, str] = {}
     for s in shown:
         for verdict in found.get(s.name, ()):
@@ -607,10 +613,10 @@ def merge_pair(rules: MergeRules, case: Case) -> None:
             check_text(rules, a, said, "description", case.least)
         except RefusedVerdict as e:
             if not rules.plan.draft(a.path).ours:
-                raise  # what only b says would stand in the History of a person's text, which no prompt shows
+                raise  # b's own words would go to the History of a person's note, which no prompt shows
             rules.refused.append(Refusal(f"its description: {e}", "merge", notes=link_of(a)))
             said = ""
-    # A weak model may take a change for a repetition. If it wrote no line of both notes, the newer note stays.
+    # A weak model may take a change for a repetition. If it wrote no description for both, the newer note stays.
     same = rank_of(rules, a) == rank_of(rules, b)
     if not said and same and last_said_ms(rules, b.path) > last_said_ms(rules, a.path):
         a, b = b, a
@@ -627,9 +633,9 @@ def keep_and_gone(rules: MergeRules, a: Node, b: Node) -> tuple[Node, Node]:
         rules.proposed.append(f"{link_of(a)} and {link_of(b)} seem to say the same.")
         raise RefusedVerdict("the note that would go is one that a person wrote in, or pinned")
     if a.type != b.type and b.type != "fact":
-        raise RefusedVerdict(f"a {b.type} is no {a.type}")
+        raise RefusedVerdict(f"a {b.type} cannot be merged into a {a.type}")
     if trust_of(a.origin) < trust_of(b.origin):
-        raise RefusedVerdict("what a person said does not go into a note of another origin")
+        raise RefusedVerdict("a person's note is not merged into a note of another origin")
     return a, b
 
 
@@ -644,7 +650,7 @@ def supersede_pair(rules: MergeRules, case: Case) -> None:
     if last_said_ms(rules, b.path) > last_said_ms(rules, a.path):
         a, b = b, a
     if trust_of(a.origin) < trust_of(b.origin):
-        raise RefusedVerdict(f"what came from {a.origin} does not replace what a person said")
+        raise RefusedVerdict(f"a note from {a.origin} does not replace a person's note")
     check_goes(b, case.least)
     if b.pinned:
         rules.proposed.append(f"{link_of(b)} is pinned, but {link_of(a)} is newer and says otherwise.")
@@ -702,14 +708,16 @@ def end_loop(rules: MergeRules, case: Case) -> None:
     if found.loop == "done":
         return  # another verdict of this night closed it
     if found.status != "active" or found.loop != "open" or not days or days[1] >= day:
-        raise RefusedVerdict("it is no open loop whose day is past")
+        raise RefusedVerdict("it is not an open loop past its day")
     if found.path in rules.frozen:
         raise RefusedVerdict("a person undid that before")
     told = rules.node(case.other) if case.other not in ("", case.path) else None
     if told and trust_of(told.origin) < trust_of(found.origin):
-        raise RefusedVerdict(f"what came from {told.origin} does not end what a person means to do")
+        raise RefusedVerdict(f"a note from {told.origin} does not close a person's open loop")
     if told and last_said_ms(rules, told.path) < last_said_ms(rules, found.path):
-        raise RefusedVerdict("the note that it names was said before the loop, and cannot tell how it ended")
+        raise RefusedVerdict(
+            "the note named as the reason is older than the loop, so it cannot tell how the loop ended"
+        )
     if found.pinned or rules.plan.draft(found.path).touched:
         rules.proposed.append(f"{link_of(found)} was due on {found.event}, and seems to be over.")
         raise RefusedVerdict("a person wrote in it, or pinned it")
@@ -741,7 +749,7 @@ def active_pair(rules: MergeRules, case: Case) -> tuple[Node, Node]:
 
 
 def check_pair(rules: MergeRules, case: Case) -> tuple[Node, Node]:
-    """Both notes, of which one is to go. Raises RefusedVerdict."""
+    """Both notes of a verdict that removes one of them. Raises RefusedVerdict."""
     a, b = active_pair(rules, case)
     marked = b.path in a.contradicts or a.path in b.contradicts
     if marked and frozenset((case.path, case.other)) not in rules.asked:
@@ -762,7 +770,7 @@ def changed_note(rules: MergeRules, case: Case) -> Node:
 
 
 def check_text(rules: MergeRules, found: Node, text: str, what: str, least: int) -> None:
-    """Raise RefusedVerdict unless *text* may stand as *what*, the title or description, of *found*."""
+    """Raise RefusedVerdict unless *text* may become the title or description of *found*, as *what* says."""
     draft = rules.plan.draft(found.path)
     if draft.stated or what in draft.theirs or (what == "title" and draft.touched):
         raise RefusedVerdict("a person wrote in it")
@@ -773,7 +781,7 @@ def check_text(rules: MergeRules, found: Node, text: str, what: str, least: int)
 
 
 def last_said_ms(rules: MergeRules, path: str) -> int:
-    """When the note was last said, in ms. A person's edit counts as saying it."""
+    """When the note was last said, in ms. A person's edit counts."""
     found = rules.node(path)
     latest = max((s.timestamp for s in found.sources), default=0)
     draft = rules.plan.draft(path)
