@@ -58,8 +58,8 @@ PAGES = ("index", "now", "moc", "log")  # types of generated pages, which are no
 
 def find_note(graph: Graph, name: str) -> str:
     """
-    The path that *name* (path, id, alias, file name, also a former one) means. Raises NotFound with the nearest,
-    BadInput if ambiguous.
+    The path of the note that *name* means: a path, id, alias or file name, present or former. Raises NotFound with
+    the nearest names, BadInput if several notes fit.
     """
     path = graph.index.resolve(name) if name else None
     if path is not None:
@@ -359,7 +359,7 @@ def propose_note(graph: Graph, text: str, title: str, event: str | None, now: da
 
 
 def propose_correction(graph: Graph, name: str, new: str, now: datetime) -> str:
-    """Write *new* as a proposed text of the note *name*, which stays as it is. Returns the proposal's path."""
+    """Propose the text *new* for the note *name*, which stays as it is. Returns the proposal's path."""
     new = redact(one_line(new))[0]
     if not new:
         raise BadInput("correct it to what? give `new`, the whole sentence that is right")
@@ -389,10 +389,7 @@ def confirm_note(graph: Graph, name: str, now: datetime) -> CurationResult:
 
 
 def correct_note(graph: Graph, name: str, new: str, now: datetime) -> CurationResult:
-    """
-    Replace the sentence of the note *name* by *new*, as the person's own word; the old sentence goes to the note's
-    History.
-    """
+    """Replace the sentence of the note *name* by *new* on its person's word; the former one goes to the History."""
     new = with_labels(redact(one_line(new))[0])
     if not new:
         raise BadInput("correct it to what? write the whole sentence that is right")
@@ -413,8 +410,8 @@ def correct_note(graph: Graph, name: str, new: str, now: datetime) -> CurationRe
 
 def reject_note(graph: Graph, name: str, now: datetime) -> CurationResult:
     """
-    Remove the note *name* because it is wrong, or about somebody else. Its messages stay, and do not produce the note
-    again. Undo brings the note back.
+    Remove the note *name* because it is wrong, or is about somebody else. Its messages stay, and no note is made from
+    them again. Undo brings the note back.
     """
     path = find_note(graph, name)
     refuse_pages(graph, path)

@@ -320,7 +320,7 @@ def _dated(m: re.Match[str], said: date, tense: str) -> Days | tuple[()] | None:
 
 
 def _in_doubt(m: re.Match[str], tense: str) -> bool:
-    """Whether the tense may be that of another verb: "the deadline was May 28 and they still wait"."""
+    """Whether the tense may belong to another verb than the date: "the deadline was May 28 and they still wait"."""
     before, after = sentence_around(m.string, *m.span())
     if tense == "behind":  # of "I booked a session on May 20", said in May, the session's day
         return bool(ARRANGING.search(before))
@@ -345,7 +345,10 @@ def _month(m: re.Match[str], said: date, tense: str) -> Days | None:
 
 
 def _tense_of_end(m: re.Match[str], tense: str) -> str:
-    """The tense of what ends with *m*, "runs until October": it lies ahead, unless a verb says that it was ("lived there until")."""
+    """
+    The tense of a date that ends something, as in "runs until October": ahead, unless a verb is in the past ("lived
+    there until").
+    """
     if not _END.search(m.string, max(0, m.start() - 30), m.start()):
         return tense
     before = sentence_around(m.string, *m.span())[0]
@@ -397,7 +400,7 @@ def _in(m: re.Match[str], said: date, tense: str) -> Days | None:
 
 
 def _lasting(m: re.Match[str], said: date, _tense: str) -> Days | None:
-    """For three months, from the day it is said; not where the sentence looks back, or names a day to begin on."""
+    """ "For three months", counted from the day it is said; None if the sentence looks back or names a first day."""
     before, after = sentence_around(m.string, *m.span())
     sentence = f"{before} {after}"
     if not _LASTS.search(before) or _LASTED.search(before) or _BEGINS.search(sentence):
@@ -686,7 +689,7 @@ def full_dates(text: str) -> list[tuple[int, int, Days]]:
 
 
 def looks_ahead(text: str, start: int, end: int) -> bool:
-    """Whether the sentence tells of a plan before *start*: "is going to", "plans to"."""
+    """Whether the sentence speaks of a plan before *start*: "is going to", "plans to"."""
     return bool(INTENT.search(sentence_around(text, start, end)[0]))
 
 
@@ -783,7 +786,7 @@ def _joined(text: str, hits: Iterable[_Hit], said: date) -> list[_Hit]:
 
 
 def _is_next(link: str) -> bool:
-    """Whether *link* begins a second thing that the same people do: "and return on"."""
+    """Whether *link* begins the next thing that the same people do: "and return on"."""
     word = m[1].lower() if (m := NEXT.search(link)) else ""
     return word == "back" or word.endswith("ing") or is_past(word) or word.removesuffix("s") in bases()
 

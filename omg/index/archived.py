@@ -297,13 +297,13 @@ def notes_by_source(db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, lis
 
 
 def paths_that_hold(db: sqlite3.Connection, paths: Iterable[str]) -> set[str]:
-    """Which of *paths* are notes that were not superseded."""
+    """The *paths* of notes that were not superseded."""
     select = "select path from note where status <> 'superseded' and path in"
     return {path for (path,) in rows_of(db, select, paths)}
 
 
 def known_keys(db: sqlite3.Connection, keys: Iterable[str]) -> set[str]:
-    """Which of *keys*, ids or `Message.key`s, are in the archive."""
+    """The *keys*, ids or `Message.key`s, that are in the archive."""
     listed = list(keys)
     found = {mid for (mid,) in rows_of(db, "select mid from message where mid in", listed)}
     return found | {key for (key,) in rows_of(db, "select key from message where key in", listed)}

@@ -51,7 +51,7 @@ class NoteFile:
 
 @dataclass(frozen=True, slots=True)
 class FormerNote:
-    """What other notes and the vector took from a note before it changed."""
+    """The former values of a changed note that other notes and the vector were made from."""
 
     path: str
     title: str
@@ -165,7 +165,7 @@ class RowWriter:
         self.db.executemany("update text set linked = ? where id = ?", titles)
 
     def rewindow(self, messages: Collection[str]) -> None:
-        """What is said around *messages* has changed: so has what the notes made of them are found by."""
+        """Update the columns of notes made from *messages*, because the messages around these have changed."""
         for (note,) in set(rows_of(self.db, "select note from source where id in", messages)):
             cited = self.db.execute(
                 "select session, id, timestamp from source where note = ?", (note,)
@@ -182,7 +182,10 @@ class RowWriter:
     # --- full text
 
     def unlist(self, ids: Iterable[int]) -> None:
-        """Take notes out of the full text, before a column of theirs changes: fts5 must be told what it was."""
+        """
+        Remove notes from the full text before one of their columns changes, because fts5 has to be given the former
+        values.
+        """
         still = [id for id in ids if id not in self.out]
         columns = ", ".join(NOTE_COLUMNS)
         delete = f"insert into note_fts (note_fts, rowid, {columns}) select 'delete', id, {columns} from text where id = ?"

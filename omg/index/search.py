@@ -226,7 +226,7 @@ def weigh_pool(
 
 
 def phrase_within(days: Sequence[int | None], asked: Iterable[When]) -> str | None:
-    """The phrase whose days a note's *days* (said from, to; event from, to) meet."""
+    """The phrase of the question whose days overlap a note's *days* (said from, to; event from, to)."""
     for when in asked:
         first, last = when.start.toordinal(), when.end.toordinal()
         if any(since and until and since <= last and until >= first for since, until in (days[:2], days[2:])):
@@ -235,7 +235,7 @@ def phrase_within(days: Sequence[int | None], asked: Iterable[When]) -> str | No
 
 
 def final_successor(db: sqlite3.Connection, id: int) -> int | None:
-    """The note that in the end replaced *id*."""
+    """The last note in the chain of notes that replaced *id*."""
     chain = [id]
     while len(chain) < 20:
         row = db.execute(

@@ -84,7 +84,7 @@ def heads_of(spans: Sequence[Span], place: int) -> list[Span]:
 
 
 def is_silent(message: Message) -> bool:
-    """Whether nothing of *message* is searched: a tool's text, and the lines that stand for our own."""
+    """Whether *message* is left out of searches: a tool's text, or a line that stands for OMG's own text."""
     return message.role == "tool" or not message.text.strip() or message.text.strip() in MEMORY_NOTES
 
 

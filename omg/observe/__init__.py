@@ -5,6 +5,6 @@ The Observer: pending turns become notes.
     former      Notes of earlier rules: those that the rules of today would not write go to the archive, once, by one
                 receipt.
     question    The Observer's question to the model: instructions, known notes, and the messages.
-    twins       New notes that the vault may have already: all notes are searched for their like.
+    twins       New notes that the vault may have already: searches all notes for similar ones.
     reply       The schema of the Observer's reply, and its edits.
 """

@@ -29,8 +29,8 @@ DAYS_ADDED = re.compile(r" \([\d.-]+\)")  # what rules put behind the words for 
 
 def archive_former_notes(graph: Graph, now: datetime, *, by_rules: bool) -> Receipt | None:
     """
-    The receipt that archives what earlier rules noted and today's would not, or None. Looks once at each graph. *by_rules*:
-    no model has ever observed here.
+    Archive the notes of earlier rules that today's rules would not write. Returns the receipt, or None if there are
+    none. Looks once at each graph. *by_rules*: no model has ever observed here.
     """
     if graph.state().former_rules:
         return None
@@ -52,7 +52,10 @@ def archive_former_notes(graph: Graph, now: datetime, *, by_rules: bool) -> Rece
 
 
 def former_notes(graph: Graph) -> list[str]:
-    """The notes that go: without those that a person pinned, edited or linked, standing ones, and what a note that stays links to."""
+    """
+    The notes to archive. Left out are notes that a person pinned, edited or linked, standing ones, and notes that a
+    kept note links to.
+    """
     plan, vault = Plan(graph, datetime.now(graph.zone).date()), graph.vault
     going: set[str] = set()
     for entry in graph.index.entries():
@@ -78,7 +81,7 @@ def former_notes(graph: Graph) -> list[str]:
 
 
 def was_rewritten(graph: Graph, node: Node) -> bool:
-    """Whether *node* was made of one message, quotes nothing of it, and the rules of today note nothing like it."""
+    """Whether *node* was made from one message, does not quote it, and today's rules would not note it."""
     said = graph.index.messages([s.id for s in node.sources if s.kind == "message"])
     if len(node.sources) != 1 or len(said) != 1 or node.supersedes:
         return False
@@ -88,7 +91,7 @@ def was_rewritten(graph: Graph, node: Node) -> bool:
 
 
 def earns(graph: Graph, message: Message, node: Node) -> bool:
-    """Whether the rules note of *message* what *node* says, or a part of it."""
+    """Whether today's rules make of *message* a note with what *node* says, or a part of it."""
     words = told_words(node.description)
     quoted = [told_words(e["description"]) for e in observe_offline([message], [], graph.zone)["edits"]]
     return any(len(words & said) >= GROUNDED * min(len(words), len(said)) for said in quoted)

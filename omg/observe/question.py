@@ -73,7 +73,7 @@ class Observer:
 
 @dataclass(frozen=True, slots=True)
 class TalkSoFar:
-    """A conversation where the messages in question begin."""
+    """The state of a conversation just before the messages in question."""
 
     session: str
     current: Mapping[str, str]  # its hints
@@ -116,7 +116,7 @@ def shown_notes(
 
 
 def notes_of_pages(graph: Graph, messages: Sequence[Message]) -> dict[str, int]:
-    """How many notes there are of each of *messages* that a tool returned or a person passed on."""
+    """The number of notes made from each of *messages*, for messages that a tool returned or a person passed on."""
     made = graph.index.notes_by_source([m.id for m in messages if m.material])
     return {id: len({note.path for note in notes}) for id, notes in made.items()}
 
@@ -185,8 +185,8 @@ def notes_of_last(graph: Graph, before: Sequence[Message], since_ms: int) -> lis
 
 def notes_unnamed(graph: Graph, session: str, since_ms: int) -> list[Entry]:
     """
-    Notes that may be meant though the messages since *since_ms* share no word with them: those that the messages just
-    before were about, and all notes of a graph that has few.
+    Notes that the messages may mean although they share no word with them: those about the messages just before
+    *since_ms*, and in a graph with few notes all of them.
     """
     answered = graph.index.ask(last_messages, session, since_ms, ANSWERED)
     near = [m for m in answered if m is answered[-1] or since_ms - m.timestamp <= APART_MS]
@@ -242,7 +242,7 @@ def fewer_notes(found: Sequence[Entry]) -> Iterator[Entry]:
 
 
 def beyond_line(plan: Plan, entry: Entry) -> str:
-    """What the body of *entry* says beyond its description; of a long one the end, where the newest additions stand."""
+    """The body of *entry* beyond its description. Of a long body the end, where the newest additions are."""
     known = entry.path in plan.drafts
     try:
         node = plan.draft(entry.path).node
@@ -256,7 +256,7 @@ def beyond_line(plan: Plan, entry: Entry) -> str:
 
 
 def by_subject(entries: Sequence[Entry]) -> list[Entry]:
-    """*entries* in their order, except that each is followed by those of the same subject."""
+    """*entries* in their order, but each is followed by the others on the same subject."""
     rest, ordered = list(entries), []
     while rest:
         first, *rest = rest

@@ -129,7 +129,10 @@ HANDLE = re.compile(r"[\s\[(#]*([mn]?)(?:sg|essage|ote)?[\s_.-]*(\d{1,5})[\s\])]
 
 
 def meant(name: str, words: Sequence[str]) -> BeforeValidator:
-    """Mends a value of the field *name* to the one of *words* that it means, whatever its case and number; None for any other."""
+    """
+    Turn a value of the field *name* into the one of *words* that it means, in any case and number; None for any other
+    value.
+    """
 
     def mend(value: Any) -> str | None:
         word = str(value).strip().strip("`\"'").lower()
@@ -328,7 +331,7 @@ LATEST = 3  # messages of the user's that tell how the conversation stands
 
 
 def evidence_for(parsed: ParsedReply, shown: ShownToObserver) -> Evidence:
-    """What the claims of *parsed* are held against."""
+    """The evidence that the claims of *parsed* are checked against."""
     messages = [m for _, m in shown.messages.values()]
     known = {  # without notes of the same reply, which would bear each other out
         t.title: f"(said {t.said}) {t.description} {t.body}".strip()
@@ -357,7 +360,7 @@ def proposal_claim(place: int, node: Node) -> Claim:
 def settled_reply(
     parsed: ParsedReply, shown: ShownToObserver, answers: Sequence[tuple[Claim, Verdict]]
 ) -> ParsedReply:
-    """*parsed* after the *answers* of the check are applied."""
+    """*parsed* with the *answers* of the check applied."""
     shared = [claim.says["hint"] for claim, v in answers if claim.part == "hint" and v == "supported"]
     taken = [shown.proposals[c.of].path for c, v in answers if c.part == "proposal" and v == "supported"]
     return replace(
@@ -366,7 +369,10 @@ def settled_reply(
 
 
 def quoted_reply(parsed: ParsedReply) -> ParsedReply:
-    """*parsed*, from a model that is not able to check: what counts as the user's becomes their own words."""
+    """
+    *parsed*, from a model that is not able to check: notes that would count as the user's become quotations of the
+    user.
+    """
     return with_settled(parsed, in_their_words(proposed_by(parsed)))
 
 
@@ -424,7 +430,7 @@ def to_edit(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> tupl
 
 
 def why_no_edit(item: ReplyItem, heard: Sequence[Message], *, known: bool) -> str:
-    """Why *item*, which cites *heard*, cannot be an edit; "" if it can. *known*: the note that it changes was shown."""
+    """Why *item*, which cites *heard*, cannot be an edit; "" if it can. *known*: whether the note it changes was shown."""
     says = visible(" ".join(item.description.split())) or (item.op == "update" and sets_something(item))
     if not says:
         return "no description"
@@ -470,7 +476,7 @@ def target_of_note(note: Entry, body: str) -> Target:
 
 
 def fields_set(item: ReplyItem, target: Entry | None) -> frozenset[str]:
-    """The fields that an update changes: given, and different from what the note has."""
+    """The fields that an update changes: those given that differ from the note's."""
     given = {name for name in ("title", "type", "priority", "event", "loop") if getattr(item, name)}
     same = {name for name in given if target and getattr(target, name) == getattr(item, name)}
     cleared = {"body"} if item.body == CLEAR else set()

@@ -1,9 +1,7 @@
-"""
-New notes that the vault may have already: all notes are searched for their like.
+"""New notes that the vault may have already: searches all notes for similar ones.
 
-A model can name only the notes that it was shown. Likely twins that it was not shown are put to it once for a reply, all
-together, and it says of each new note whether it updates one of them.
-"""
+A model can name only the notes that it was shown. Similar notes that it was not shown are shown to it in one more
+question for each reply; it answers for each new note whether that note updates one of them."""
 
 from __future__ import annotations
 
@@ -50,7 +48,7 @@ class Twins:
 
 
 def likely_twins(plan: Plan, parsed: ParsedReply, shown: ShownToObserver) -> Twins | None:
-    """The new notes of *parsed* that are like notes of the vault that were not *shown*; None if none is."""
+    """The new notes of *parsed* that resemble notes of the vault that were not *shown*; None if there are none."""
     known = {e.path for e in shown.notes.values()}
     new: dict[str, int] = {}
     found: dict[str, Entry] = {}
@@ -106,7 +104,7 @@ def render_twins(twins: Twins, edits: Sequence[Edit]) -> str:
 
 
 def with_twins(parsed: ParsedReply, twins: Twins, reply: ModelReply) -> ParsedReply:
-    """*parsed* with each new note that *reply* calls the same as one that exists as an update of it."""
+    """*parsed*, with each new note that *reply* calls the same as an existing one turned into an update of that note."""
     try:
         items: Any = cut_out(reply.text, "same", "new")["same"]
     except BadReply:
