@@ -25,6 +25,7 @@ from .rules.kinds import TYPES, kind_of
 from .text.words import cut_text, denies, split_sentences, stems_of, told_words
 
 # --- Finds an edit's origin by the messages that it cites, and limits what the edit may become.
+#
 # A model never decides the origin. The words of the assistant or a tool become a fact or an episode, and change no note
 # of a person's. message/turn.py finds which parts of a person's message are their own words.
 

@@ -3,8 +3,8 @@ Forgets notes, messages or words: removes them from every file that OMG keeps.
 
     places       Every place where a graph and its home keep text, and how words are found in it.
     selection    Finds what a forgetting removes: notes, messages, words, and links to them.
-    removal      What becomes of each text that OMG keeps: when something is forgotten or redacted, and when the
-                 doctor removes secrets.
+    removal      Changes every text that OMG keeps: when something is forgotten or redacted, and when the doctor
+                 removes secrets.
     erase        Forgets or redacts what a Selection names, step by step.
     bare         Removes the graph of a session that was forgotten whole, if nothing else is in it.
 """

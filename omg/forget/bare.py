@@ -1,8 +1,8 @@
 """
 Removes the graph of a session that was forgotten whole, if nothing else is in it.
 
-Its identity.json and its folder's name hold the session's key. What keeps the session from coming back stays, under a
-hash (graph/graph.py). A graph that holds anything of a person's, or of another session, stays.
+The graph's identity.json and folder name hold the session's key. The tombstones, which keep the session from coming
+back, stay under a hash (graph/graph.py). A graph that holds anything of a person's, or of another session, stays.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def is_bare(graph: Graph, trace: Trace) -> bool:
 
 
 def has_persons_files(graph: Graph) -> bool:
-    """Whether there is more in the vault than the template and what we generate."""
+    """Whether the vault holds more than the template and our generated pages."""
     root, template = graph.vault.root, shipped_folder("vault_template")
     pages = {f"{path}.md": path for path in graph.vault.paths()}
     for file in (f for f in root.rglob("*") if f.is_symlink() or f.is_file()):
@@ -53,8 +53,10 @@ def has_persons_files(graph: Graph) -> bool:
 
 
 def remove_graph(graph: Graph) -> None:
-    """Remove the graph with its lock, which the caller holds. Whoever waits for the lock then finds no graph and
-    asks again."""
+    """
+    Remove the graph with its lock, which the caller holds. A process that waits for the lock then finds no graph and
+    asks again.
+    """
     tombstones, kept = graph.tombstones.file, kept_tombstones(graph.folder)
     if tombstones.exists():
         kept.parent.mkdir(exist_ok=True, mode=0o700)
@@ -71,6 +73,6 @@ def remove_remains(gone: Path) -> None:
         begun = gone.with_name(who.folder)
         (begun / "pending").mkdir(parents=True, exist_ok=True, mode=0o700)
         write_mark(begun, who)
-        with suppress(FileNotFoundError):  # another process is at it, too
+        with suppress(FileNotFoundError):  # another process is removing it, too
             turn.rename(begun / "pending" / turn.name)
-    shutil.rmtree(gone, ignore_errors=True)  # what is left, the next start removes
+    shutil.rmtree(gone, ignore_errors=True)  # the next start removes the rest

@@ -1,9 +1,9 @@
 """
 Forgets or redacts what a Selection names, step by step.
 
-What is to go is first written down (forgetting.json), so that a crash halfway is finished at the next start; every
-step may be repeated. Afterwards a tombstone of salted hashes is all that is left, which import and rebuild heed. A
-note that has other sources besides is not lost: those messages become pending again.
+The selection is first written to forgetting.json, so that the next start finishes what a crash interrupted; every step
+may be repeated. Afterwards only a tombstone of salted hashes is left, which import and rebuild heed. A note that also
+has other sources is not lost: those messages become pending again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ JOURNAL = "forgetting.json"
 
 def forget_now(graph: Graph, selection: Selection) -> None:
     """
-    Do it; one that was begun before is finished first. The caller holds `graph.lock()`.
+    Forget the selection, after finishing a forgetting that was begun before. The caller holds `graph.lock()`.
 
     Raises Locked, and does nothing, while the graph is being rebuilt.
     """
@@ -64,26 +64,26 @@ def finish_forgetting(graph: Graph) -> bool:
     if not journal.exists():
         return False
     raw, home = json.loads(journal.read_text(encoding="utf-8")), graph.folder.parents[1]
-    if raw.pop("kind", "forget") == "redact":  # as an earlier version wrote it
+    if raw.pop("kind", "forget") == "redact":  # in the form of an earlier version
         raw |= {"text": raw.pop("words"), "redacts": True}
     values: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in raw.items()}
     what = Selection(**values)
     edit = redacting(what) if what.redacts else forgetting(graph, what)
     raise_mark(home)
     change_everywhere(graph, edit)
-    # Again: what was served meanwhile was rendered from the index of before.
+    # Again: texts served meanwhile were rendered from the old index.
     graph.update(blank_served)
     raise_mark(home)
     if edit.forgets and is_bare(graph, edit.trace):
         remove_graph(graph)  # and the journal with it
-        change_logs(home, edit)  # a daemon may have named it meanwhile
+        change_logs(home, edit)  # a daemon may have logged the note meanwhile
     else:
         journal.unlink()
     return True
 
 
 def change_everywhere(graph: Graph, edit: Removal) -> None:
-    """Each place in turn: the notes, the graph's folder, its copies, what is derived, the home."""
+    """Change each place in turn: the notes, the graph's folder, its copies, derived files, the home."""
     edit.tombstones(graph)
     edit.notes(graph)
     change_folder(graph.folder, edit)
@@ -97,8 +97,8 @@ def change_everywhere(graph: Graph, edit: Removal) -> None:
 
 
 def make_anew(graph: Graph, trace: Trace) -> None:
-    """What is derived from the notes."""
-    for name in SEEN:  # they name notes, and cost a few model calls
+    """Remove files that are derived from the notes."""
+    for name in SEEN:  # these files name notes, and making them again costs a few model calls
         (graph.folder / name).unlink(missing_ok=True)
     remap_pages(graph, trace)
     graph.vault.settle(0)
@@ -107,7 +107,7 @@ def make_anew(graph: Graph, trace: Trace) -> None:
 
 
 def remap_pages(graph: Graph, trace: Trace) -> None:
-    """Regenerate all maps without what is gone, and take its lines out of the log pages."""
+    """Regenerate all maps without the removed notes, and remove the lines about these notes from the log pages."""
     graph.index.sync(graph.vault)
     outcome = Outcome()
     for change in MapPages(graph).anew(date.today()):

@@ -34,16 +34,14 @@ from ..text.characters import without_unseen
 from ..vault.files import LEFTOVER
 
 # --- Finds words in a text, and replaces them.
-#
-# They are found however they are written: upper or lower case, full-width, composed or not, with invisible characters in between,
-# over the end of a line or of a quoted one, with hyphens as in a file's name, or escaped as JSON has them. Accents count.
-#
-# `blanked` takes out all that `holds_words` finds.
+# Words are found in any spelling: upper or lower case, full-width, composed or not, with invisible characters in
+# between, across the end of a line or of a quoted line, with hyphens as in a file's name, or escaped as in JSON.
+# Accents count. `blanked` removes everything that `holds_words` finds.
 
 
-BLANK = "(forgotten)"  # no brackets and no colon: it may stand in a link, in a head, and in JSON
+BLANK = "(forgotten)"  # no brackets and no colon, because BLANK may stand in a link, in a head, and in JSON
 SLUG_CHARS = 3
-READINGS = 3  # a call's arguments are JSON, in a drop that is JSON, in a log that is JSON
+READINGS = 3  # a call's arguments are JSON within a drop, which may be JSON within a log
 
 # Hyphens join the words of a file's name. A quotation, wrapped, begins each line with ">".
 WORD_GAP = re.compile(r"[\s\u2800]+(?:>[\s\u2800>]*)?|(?<=\w)[-_\u2010-\u2015\u2212]{1,3}(?=\w)")
@@ -54,7 +52,7 @@ ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 
 
 class Folding(dict[int, str]):
-    """For `str.translate`: what each character counts as, made when it is first met."""
+    """A table for `str.translate`: the plain form of each character, computed at its first use."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
@@ -72,7 +70,7 @@ def folded(text: str) -> str:
 
 @lru_cache(maxsize=64)
 def folded_words(words: str) -> str:
-    """*words* as they are sought; "" if nothing of them can be seen."""
+    """*words* in the form used for searching; "" if no visible character is left."""
     return folded(words).strip()
 
 
@@ -84,12 +82,14 @@ def holds_words(text: str, words: str) -> bool:
 
 
 def may_hold(line: str, words: str) -> bool:
-    """Whether a text in the JSON of *line* may hold *words*. Quicker than to parse it."""
+    """Whether a text in the JSON of *line* may hold *words*; quicker than parsing *line*."""
     return any(has_parts(reading, folded_words(words)) for reading in readings(line, READINGS + 1))
 
 
 def has_parts(text: str, sought: str) -> bool:
-    """Whether *text* has each word of *sought* somewhere. The gaps between words, which cost most, are not looked for."""
+    """
+    Whether *text* has each word of *sought* somewhere. The gaps between words are not checked, because that costs most.
+    """
     plain = text.translate(FOLDING)
     return all(part in plain for part in sought.split(" "))
 
@@ -124,14 +124,14 @@ def blanked(text: str, words: str) -> str:
 
 
 def slug_in_path(path: str, words: str) -> re.Match[str] | None:
-    """Where a path names *words* as a file's name has them: without accents and marks, hyphens between."""
+    """Where a path holds *words* in the form of a file name: without accents and marks, joined by hyphens."""
     if sum(c.isalnum() for c in words) < SLUG_CHARS:
-        return None  # "A." is a part of most names
+        return None  # a single letter such as "A." is part of most names
     return re.search(rf"(?<![^/-]){re.escape(slugify(words))}(?![^/-])", path)
 
 
 def word_spans(text: str, words: str) -> list[tuple[int, int]]:
-    """Where *text* holds *words*, in order; what overlaps is one."""
+    """The spans of *text* that hold *words*, in order; overlapping spans are merged."""
     found: list[tuple[int, int]] = []
     chars, places = text, [(at, at + 1) for at in range(len(text))]
     for _ in range(READINGS):
@@ -154,7 +154,7 @@ Places = list[tuple[int, int]]
 
 
 def unescaped_places(chars: str, places: Places) -> tuple[str, Places]:
-    """*chars* as JSON says them, and where in the text each of them stands."""
+    """*chars* with JSON escapes resolved, and the place of each in the text."""
     said, where, end = [], [], 0
     for found in ESCAPED.finditer(chars):
         said += [chars[end : found.start()], unescape(found)]
@@ -183,7 +183,7 @@ def sought_spans(chars: str, places: Places, sought: str) -> Iterator[tuple[int,
         at = text.find(sought, at + len(sought))
 
 
-# --- What is to go, as a text may speak of it; and which other notes do.
+# --- Recognises the texts and notes that name, cite or quote what is forgotten.
 
 
 ID_IN_TEXT = re.compile(r"""\bid: *["']?([^"'\n,}]+)""")  # a note's own, and those of its sources
@@ -191,16 +191,16 @@ ID_IN_TEXT = re.compile(r"""\bid: *["']?([^"'\n,}]+)""")  # a note's own, and th
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What is to go. `names`: paths, present and former, and ids of notes."""
+    """What is forgotten. `names`: present and former paths, and ids, of notes."""
 
     names: frozenset[str] = frozenset()
     messages: frozenset[str] = frozenset()
     sessions: frozenset[str] = frozenset()  # that had one of the messages
-    text: str = ""  # words, however they are written
-    keys: frozenset[str] = frozenset()  # of sessions that go whole: no file names them any more
+    text: str = ""  # words, in any spelling
+    keys: frozenset[str] = frozenset()  # keys of sessions that are removed whole
 
     def in_note(self, text: str) -> bool:
-        """Whether a note says it: cites the messages, links to the notes, or has the words."""
+        """Whether a note cites the messages, links to the notes, or has the words."""
         named = ids_in(text) | set(link_targets(text))
         return bool(named & (self.names | self.messages)) or self.in_words(text)
 
@@ -209,11 +209,11 @@ class Trace:
 
     @property
     def paths(self) -> frozenset[str]:
-        """The names that no other text has by chance: a title such as "API" may stand in any line."""
+        """The names that no other text contains by chance, unlike a title such as "API"."""
         return frozenset(name for name in self.names if "/" in name)
 
     def in_line(self, line: str) -> bool:
-        """Whether a line of a log, or an unparsed drop, names it."""
+        """Whether a line of a log, or an unparsed drop, names one of the notes, messages or words."""
         ids = self.paths | self.messages | self.sessions | self.keys
         return any(i in line for i in ids) or self.in_words(line)
 
@@ -223,12 +223,12 @@ def ids_in(text: str) -> set[str]:
 
 
 def message_holds(m: Message, words: str) -> bool:
-    """Whether a message holds *words*: what it says, whose it is, and the tools that were called."""
+    """Whether a message holds *words* in its text, its sender's name, or its tool calls."""
     return any(holds_words(text, words) for text in (m.sender, m.sender_id, *all_texts(m)))
 
 
 def all_texts(m: Message) -> list[str]:
-    """What a message says, and the tools that were called, and with what."""
+    """The text of a message, and its tool calls with their arguments."""
     texts = [m.text, m.tool, *(part for c in m.calls for part in (c.name, c.arguments))]
     return [text for text in texts if text]
 
@@ -243,8 +243,9 @@ def read_text(data: bytes | None) -> str:
 
 def reflecting(graph: Graph, gone: Collection[str]) -> set[str]:
     """
-    Reflections that were made of *gone*, and those made of them: by their links, and by `reflected_in`, for a
-    model may have used what it did not name. Also those that a person has deleted since.
+    The reflections made from the notes *gone*, and the reflections made from those. They are found by links and by
+    `reflected_in`, because a model may use a note without naming it. Includes reflections that a person has deleted
+    since.
     """
     named = {
         p: led_to(graph, link_targets(read_text(graph.vault.bytes(p))))
@@ -274,7 +275,7 @@ def went_into(text: str, path: str) -> tuple[str, ...]:
 
 
 def former_paths(graph: Graph, messages: Collection[str]) -> set[str]:
-    """Paths of notes that were made of *messages*, as receipts tell, and that are there no more."""
+    """Paths of notes that receipts made from *messages* and that no longer exist."""
     receipts = [readable(graph, file) for file in (graph.folder / "receipts").glob("*.json")]
     changes = [change for receipt in receipts if receipt for change in receipt.changes]
     found = {c.path for c in changes if not ids_in(f"{c.before or ''}{c.after or ''}").isdisjoint(messages)}
@@ -282,7 +283,7 @@ def former_paths(graph: Graph, messages: Collection[str]) -> set[str]:
 
 
 def notes_linking(graph: Graph, gone: Collection[str], former: Collection[str] = ()) -> list[str]:
-    """Notes that stay and link to one of *gone*, or to where one of *former* was."""
+    """Notes that stay and link to one of the notes *gone*, or to one of the *former* paths."""
     found = {p for g in gone for p in graph.index.backlinks(g)}
     found |= {p for p, target in graph.index.dangling() if former and target in former}
     return sorted(p for p in found - set(gone) if not p.startswith(LOG_FOLDER))
@@ -298,19 +299,18 @@ def all_names(graph: Graph, paths: Collection[str]) -> set[str]:
     return found
 
 
-# --- What stands around the notes and is not ours to change: named, with its path, each time.
+# --- Finds files around the notes that OMG may not change; each is named with its path.
 #
 #     in the vault   canvases, text files, .trash, what other programs keep in hidden folders: files of a person's own
 #     around it      git histories, copies that a sync service makes
 #     beside it      the gateway's transcripts and its memory files; OMG's own configuration
-#
-# Our own notes in .trash are taken away (`our_trash`). Nothing here writes.
+# Our own notes in .trash are removed (`our_trash`). Nothing here writes.
 
 
-LOOKED_THROUGH = 5_000_000  # bytes; a larger file is no text that somebody wrote
-TRASH = ".trash"  # where Obsidian puts what a person deletes
+LOOKED_THROUGH = 5_000_000  # bytes; a larger file is not text that somebody wrote
+TRASH = ".trash"  # Obsidian's folder for deleted files
 
-# What sync services keep in a folder that they copy; and folders that are copied whole.
+# Files that sync services leave in a folder that they copy; and folders that are copied whole.
 SYNC_MARKS = ".stfolder .stignore .stversions .dropbox .sync .nextcloudsync.log .owncloudsync.log".split()
 SYNC_FOLDERS = (
     "Dropbox",
@@ -324,7 +324,9 @@ SYNC_FOLDERS = (
 
 
 def our_trash(graph: Graph, trace: Trace) -> Iterator[str]:
-    """Notes in .trash that OMG wrote and that tell of it: from the vault down, with their extension."""
+    """
+    Paths (from the vault down, with extension) of notes in .trash that OMG wrote and that mention what is forgotten.
+    """
     for file in sorted((graph.vault.root / TRASH).rglob("*.md")):
         data = contents(file)
         if data is None or not (tells(trace, data) or cites(trace, data)):
@@ -334,7 +336,7 @@ def our_trash(graph: Graph, trace: Trace) -> Iterator[str]:
 
 
 def cites(trace: Trace, data: bytes) -> bool:
-    """Whether it is a note that was made of the messages."""
+    """Whether the file is a note that was made from the messages."""
     try:
         sources = parse_node(data.decode("utf-8", errors="replace"), TRASH).sources
     except BadNode:
@@ -343,10 +345,10 @@ def cites(trace: Trace, data: bytes) -> bool:
 
 
 def beyond_reach(graph: Graph, trace: Trace, skip: Collection[str]) -> tuple[str, ...]:
-    """`path: why`, for each place that may go on holding it."""
+    """`path: why`, for each place that may still hold the forgotten text."""
     root, home = graph.vault.root.absolute(), graph.folder.parents[1].absolute()
     found = [
-        f"{file}: a file of your own, or of another program; take it out there yourself"
+        f"{file}: a file of your own, or of another program; remove the text there yourself"
         for file in files_around(graph, skip)
         if in_file(trace, file)
     ]
@@ -406,7 +408,7 @@ def synced_by(place: Path) -> Path | None:
 
 
 def gateway_files(graph: Graph, home: Path, trace: Trace) -> Iterator[str]:
-    """Of the OpenClaw that the home belongs to."""
+    """The same for the files of the OpenClaw that the home belongs to."""
     config, state = configured(home) or ({}, home.parent)
     agent = graph.identity.agent or "main"
     if (folder := state / "agents" / agent).is_dir():
@@ -420,7 +422,8 @@ def gateway_files(graph: Graph, home: Path, trace: Trace) -> Iterator[str]:
 
 
 JOINED = "joined.json"
-# What the Reflector has seen, and what a model answered about a batch that is still to be observed (observe/run.py)
+# Files that say what the Reflector has seen, and what a model answered about a batch that is not yet observed
+# (observe/run.py)
 SEEN = ("reflected.json", "reflected.open.json", "replies.json")
 
 
@@ -436,8 +439,8 @@ Talk = list[tuple[str, Message]]  # session and message
 
 def archived_messages(folder: Path, words: str = "") -> Iterator[tuple[str, Message]]:
     """
-    `(session, message)` of every line in the archive *folder*, except those that a crash has torn, and those that cannot
-    hold *words*.
+    `(session, message)` of every line in the archive *folder*, except lines torn by a crash and lines that cannot hold
+    *words*.
     """
     for file in sorted(folder.glob("*.jsonl")):
         for line in text_of(file).split("\n"):
@@ -450,14 +453,14 @@ def archived_messages(folder: Path, words: str = "") -> Iterator[tuple[str, Mess
 
 def every_message(graph: Graph, words: str = "") -> Talk:
     """
-    `(session, message)` of the archive, of what is pending, and of graphs that were merged into this one; with *words* only
-    those that may hold them.
+    `(session, message)` of the archive, of pending turns, and of graphs that were merged into this one; with *words*,
+    only messages that may hold them.
     """
     return [*archived_messages(graph.folder / "archive", words), *messages_beside(graph)]
 
 
 def messages_beside(graph: Graph) -> Talk:
-    """What is pending, and what stands in graphs that were merged into this one."""
+    """The messages in pending turns, and in graphs that were merged into this one."""
     joined = [said for folder in joined_folders(graph) for said in archived_messages(folder / "archive")]
     turns = [p.turn() for p in graph.intact()]
     return joined + [(turn.session, m) for turn in turns for m in turn.messages]
@@ -465,7 +468,7 @@ def messages_beside(graph: Graph) -> Talk:
 
 @dataclass(frozen=True, slots=True)
 class Conversations:
-    """What was said, found by the index of the archive, which is brought up to its files; and what stands *beside* it."""
+    """The messages found by the index of the archive, after an update from its files; and the messages *beside* it."""
 
     graph: Graph
     beside: Talk
@@ -476,7 +479,7 @@ class Conversations:
         return {session for (session,) in rows} | {of for of, m in self.beside if m.id in ids}
 
     def around(self, ids: Collection[str]) -> Talk:
-        """All that was said in these sessions."""
+        """All messages of these sessions."""
         sessions = self.sessions(ids)
         rows = self.graph.index.ask(rows_of, "select session, line from message where session in", sessions)
         found = [(session, message_from_json(line)[0]) for session, line in rows]
@@ -503,7 +506,10 @@ def copies_of(graph: Graph, trace: Trace) -> Iterator[tuple[Path, Path]]:
 
 
 def joined_folders(graph: Graph, messages: Collection[str] = ()) -> list[Path]:
-    """Of the graphs that were merged into *graph*. Also one that has some of *messages*, which it has no more."""
+    """
+    The folders of graphs that were merged into *graph*. A folder that does not record the merge counts if *graph* has
+    one of its messages, or had it (*messages*).
+    """
     folders = sorted((graph.folder.parents[1] / "joined").glob("*/"))
     return [folder for folder in folders if joined_into(graph, folder, messages)]
 
@@ -511,13 +517,13 @@ def joined_folders(graph: Graph, messages: Collection[str] = ()) -> list[Path]:
 def joined_into(graph: Graph, folder: Path, messages: Collection[str]) -> bool:
     if into := read_object(folder / JOINED).get("into"):
         return bool(into == graph.identity.key)
-    # An earlier version wrote down nothing.
+    # An earlier version did not record the merge.
     ids = {m.id for _, m in archived_messages(folder / "archive")}
     return not ids.isdisjoint(messages) or bool(graph.index.seen(ids))
 
 
 def looked_through(graph: Graph) -> list[tuple[int, str]]:
-    """What a forgetting looks through: how many of each kind, for the report to its person."""
+    """How many places of each kind a forgetting searches, for the report to the person."""
     home = graph.folder.parents[1]
     notes, around = len([*graph.vault.paths()]), sum(1 for _ in files_around(graph, ()))
     archived = graph.index.ask(lambda db: db.execute("select count(*) from message").fetchone()[0])

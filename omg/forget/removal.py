@@ -1,13 +1,13 @@
 """
-What becomes of each text that OMG keeps: when something is forgotten or redacted, and when the doctor removes secrets.
+Changes every text that OMG keeps: when something is forgotten or redacted, and when the doctor removes secrets.
 
     <graph>                  pending/, archive/, receipts/, damaged/     change_folder
     a copy of a graph        its notes and the same folders              Removal.copy
     <home>                   drops that cannot be read, logs, cursors, owners.json, temporary files     change_home
 
-Every step may be repeated. A redaction replaces words by BLANK and leaves all else as it is. A note whose name holds the
-words gets another, and links to it follow. Undo goes on working, because a receipt's texts are changed as the notes are.
-No model is asked.
+Every step may be repeated. A redaction replaces words by BLANK and changes nothing else. A note whose name holds the
+words is renamed, and links to it follow. Undo still works, because the texts in receipts are changed like the notes. No
+model is asked.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from .selection import Selection, free_path, is_text
 LINKING = ("links", "supersedes", "superseded_by", "contradicts", "reflected_in")
 FIXED = ("type", "priority", "status", "created", "updated", "event", "origin", "appliesTo")
 ANY_LINK = re.compile(rf"!?{WIKILINK.pattern}")
-FORGOTTEN_MARK = "forgotten.json"  # the plugin serves nothing that it was given before
+FORGOTTEN_MARK = "forgotten.json"  # the plugin then serves none of the texts that it was given before
 INDEX = ("index.db", "index.db-wal", "index.db-shm", "index.db-journal")
 DERIVED = ("state.json", "written.jsonl", "uses.jsonl", GIVEN, *INDEX, *SEEN)
 NOTHING = Selection((), ())
@@ -71,9 +71,9 @@ class Removal:
     """
     What becomes of each text that OMG keeps.
 
-    Forgetting removes each message, note, change and line that names something of `trace`. Every removal applies `said` to
-    the messages that stay and `clean` to other texts. The same text always becomes the same, so that a receipt and its
-    note stay alike.
+    Forgetting removes each message, note, change and line that names something in `trace`. Every removal applies `said`
+    to the remaining messages and `clean` to other texts. Equal texts get equal results, so that a receipt and its note
+    stay alike.
     """
 
     said: Callable[[Message], Message]
@@ -87,7 +87,7 @@ class Removal:
     resolve: Callable[[str], str | None] = str  # a link's target → the path of the note that it leads to
 
     def tombstones(self, graph: Graph) -> None:
-        """Keep messages that go, and the former wording of those that change, from being imported again."""
+        """Keep removed messages, and the former wording of changed ones, from being imported again."""
         ids = set(self.trace.messages)
         for _, m in every_message(graph):
             after = self.message(m)
@@ -104,7 +104,7 @@ class Removal:
         outcome = Outcome()
         if self.forgets:
             observe_again(graph, set(self.what.again))
-            # Before the notes go: what leads to them, and what History says of them.
+            # First, before the notes are removed: links to them, and History lines about them.
             for path in notes_linking(graph, self.what.paths, self.trace.names):
                 self._rewrite(graph, path, outcome)
             for path in self.what.trash:
@@ -119,8 +119,8 @@ class Removal:
 
     def _remove(self, graph: Graph, path: str, *, alone: bool) -> None:
         """
-        Take the file away. The tombstone of a note names none of the messages that stay: it may come back from those,
-        unless it went alone.
+        Remove the file. The tombstone of a note names none of the remaining messages, so the note may come back from
+        these, unless it was removed alone.
         """
         data = graph.vault.bytes(path)
         if data is None:
@@ -130,37 +130,42 @@ class Removal:
             node = parse_node(read_text(data), path)
             cited = [s.id for s in node.sources if s.id in self.trace.messages or alone]
         except BadNode:
-            cited = []  # whatever is in it, it goes
+            cited = []  # it is removed whatever it contains
         if cited:
             graph.tombstones.add(cited, node.id)
         graph.vault.remove(path, data)
 
     def _rewrite(self, graph: Graph, path: str, outcome: Outcome) -> None:
-        """Change a note in the vault, and its name; what a person wrote stays theirs, and as private."""
+        """
+        Change a note in the vault, and its name. A person's text stays theirs, and the file keeps its permissions.
+        """
         data = graph.vault.bytes(path)
         if data is None and self.redacts:
-            graph.vault.mark_not_ours(path)  # a kill may have come before its name was forgotten
+            graph.vault.mark_not_ours(path)  # a kill may have come before the name was removed
         if data is None or not is_text(data):
-            return  # since it was selected
+            return  # changed or removed since the selection
         before, target = data.decode("utf-8"), self.names.get(path) or path
         after, theirs = self.note(before, path), not graph.vault.ours(data)
         if target == path:
             if after != before:
                 apply_change(graph, Change(path, before, after, theirs=theirs), outcome)
             return
-        # else a kill came before the removal
+        # otherwise a kill came before the removal
         if (there := graph.vault.bytes(target)) != after.encode("utf-8"):
             if there is not None and not graph.vault.ours(there):
-                target, there = free_path(graph, target, ()), None  # in both places is what a person wrote
+                target, there = free_path(graph, target, ()), None  # a person wrote in both places
             was = None if there is None else there.decode("utf-8")
             change = Change(target, was, after, theirs=theirs, mode=graph.vault.mode(path))
             apply_change(graph, change, outcome)
         graph.vault.remove(path, data)
 
     def _file(self, file: Path) -> None:
-        """Change a note that only people read, and its name. A file to be redacted stays if it is not UTF-8 text."""
+        """
+        Change a note outside the living vault, and its name. A file to be redacted stays as it is if it is not UTF-8
+        text.
+        """
         text = read_text(data := file.read_bytes())
-        if self.forgets:  # a page that we made of others
+        if self.forgets:  # a page that we generated from other notes
             gone = "" if file.stem == "now" else without_lines(text, self.trace)
             clean = gone if self.trace.in_note(text) else text
         else:
@@ -170,12 +175,15 @@ class Removal:
         if self.redacts and holds_words(file.stem, self.trace.text) and file.exists():
             file.rename(free_file(file.with_name(f"{slugify(self.clean(file.stem))}{file.suffix}")))
 
-    # --- copies, and what a folder holds besides notes
+    # --- copies of a graph, and the other files of its folder
 
     def copy(self, folder: Path, vault: Path) -> None:
-        """Its other notes stay. Of an account that goes whole, all goes: its messages are in the living graph."""
+        """
+        Change a copy of the graph; its other notes stay. A copy of an account that is removed whole is removed too,
+        because its messages are in the living graph.
+        """
         whole = read_object(folder / "identity.json").get("key") in self.trace.keys
-        if not whole or not vault.is_relative_to(folder):  # a vault elsewhere stays
+        if not whole or not vault.is_relative_to(folder):  # a vault outside the folder stays
             remove_derived(folder)
             found = notes_telling(vault, self.trace) if self.forgets else {}
             names = self.trace.names.union(*found.values())
@@ -183,7 +191,7 @@ class Removal:
             change_folder(folder, wider)
             for file in sorted(f for f in vault.rglob("*.md") if f not in found):
                 wider._file(file)
-            for file in reversed(found):  # a crash in between leaves what leads to the others
+            for file in reversed(found):  # in this order a crash leaves the file that leads to the others
                 file.unlink()
         if whole:
             shutil.rmtree(folder)
@@ -192,12 +200,16 @@ class Removal:
         return None if m.id in self.trace.messages else self.said(m)
 
     def torn(self, line: str) -> str | None:
-        """A line of the archive that a crash has torn. Nobody can say whose it is, so a forgetting removes it."""
+        """
+        Change an archive line that a crash has torn. Nobody can say whose the line is, so a forgetting removes it.
+        """
         return None if self.forgets else self.clean(line)
 
     def unread(self, text: str) -> str | None:
-        """A file that cannot be parsed. If it may hold what is forgotten, it goes whole: nobody can say which part
-        does."""
+        """
+        Change a file that cannot be parsed. If it may hold forgotten text, the whole file is removed, because nobody
+        can say which part holds it.
+        """
         if self.forgets:
             return None if self.trace.in_line(text) else text
         return self.clean(text)
@@ -206,11 +218,11 @@ class Removal:
         if self.redacts:
             changes = tuple(map(self._change, receipt.changes))
             summary, hints = self.value(receipt.summary), self.value(receipt.hints)
-        else:  # the rest of a cycle can still be undone
+        else:  # the other changes of a cycle can still be undone
             trace = self.trace
             changes = tuple(c for c in receipt.changes if not change_tells(c, trace))
             if len(changes) < len(receipt.changes) and all(c.rebase.block is not None for c in changes):
-                lines = []  # they were about that note, perhaps by its title
+                lines = []  # the summaries were about that note, perhaps by its title
             else:
                 lines = [line for line in receipt.summary if not trace.in_words(line)]
             summary = tuple(line for line in lines if not any(name in line for name in trace.names))
@@ -238,7 +250,7 @@ class Removal:
             quoted = self.forgets and any(trace.in_words(t) for t in (s.task, s.state, s.next))
             if key in trace.sessions or quoted:
                 s.task = s.state = s.next = ""
-                s.shared, s.activated_ms = [], 0  # what was cut stays cut
+                s.shared, s.activated_ms = [], 0  # cut turns stay cut
             s.task, s.state, s.next = self.clean(s.task), self.clean(s.state), self.clean(s.next)
         named = ((self.names.get(path, self.clean(path)), at) for path, at in state.by_hand.items())
         state.by_hand = {path: at for path, at in named if path is not None}
@@ -255,14 +267,14 @@ class Removal:
         return name in self.names or self.trace.in_words(name)
 
     def given(self, text: str) -> str:
-        """What prompts were given, without those that name a note, a message's session, or one of the words."""
+        """Remove the records of prompts that name one of the notes, a message's session, or the words."""
         words = told_words(self.trace.text)
         kept = (line for line in text.splitlines(keepends=True) if not self.trace.in_line(line))
         kept = (line for line in kept if not any(name in line for name in self.trace.names))
         return "".join(line for line in kept if not any(holds_words(line, word) for word in words))
 
     def log(self, text: str) -> str:
-        """Without the lines that name one of the notes or a session that goes whole."""
+        """Remove the lines that name one of the notes, or a session that is removed whole."""
         named = self.trace.paths | self.trace.keys
         kept = (line for line in text.splitlines(keepends=True) if not any(name in line for name in named))
         return self.clean("".join(kept))
@@ -270,14 +282,16 @@ class Removal:
     # --- the text of a note
 
     def note(self, text: str, path: str) -> str:
-        """The *text* of a note: links lead to the new names or become plain words, and the head stays readable."""
+        """
+        The cleaned *text* of a note: links lead to the new names or become plain words, and the head stays readable.
+        """
         if self.redacts and self._linked(text) == text and not self.trace.in_words(text):
             return text
         try:
             was = head_of(parse_node(text, path))
             now = {key: self._property(key, value) for key, value in was.items()}
             if was.get("superseded_by") and not now["superseded_by"]:
-                now["status"] = "active"  # what replaced it was never said
+                now["status"] = "active"  # nobody said the sentence that replaced it
             text = amend_text(text, set={key: now[key] for key in was if was[key] != now[key]})
             body = split_head(text)[1]
         except BadNode:
@@ -288,7 +302,7 @@ class Removal:
         return text[:body] + "".join(self._linked(line) for line in lines if not self._in_history(line))
 
     def _in_history(self, line: str) -> bool:
-        """Whether it is a dated line of a History about a note that goes."""
+        """Whether the line is a dated History line about a removed note."""
         return line.startswith("- ") and line[2:6].isdigit() and self._linked(line) != line
 
     def _linked(self, text: str) -> str:
@@ -306,7 +320,7 @@ class Removal:
             label = self.clean(label)
         if new := self.names.get(target):
             return found[0].replace(found[1], f"{new}{bar}{label}")
-        if target in self.names or (self.redacts and self.trace.in_words(target)):  # it leads nowhere
+        if target in self.names or (self.redacts and self.trace.in_words(target)):  # the link leads nowhere
             return label.strip() or BLANK
         return found[0]
 
@@ -325,7 +339,7 @@ class Removal:
         return self.value(value)
 
     def value(self, value: Any) -> Any:
-        """A value of a head, or any other that JSON can hold."""
+        """Clean a value of a head, or any other value that JSON can hold."""
         if isinstance(value, str):
             return self.names.get(value) or self.clean(self._linked(value))
         if isinstance(value, list | tuple):
@@ -367,7 +381,7 @@ def free_file(file: Path) -> Path:
 
 
 def observe_again(graph: Graph, ids: set[str]) -> None:
-    """Put archived messages back among what is pending; the archive keeps its lines, and is not doubled."""
+    """Make archived messages pending again; the archive keeps their lines, and does not get them twice."""
     by_session: dict[str, list[Message]] = {}
     for session, m in archived_messages(graph.folder / "archive"):
         if m.id in ids:
@@ -386,7 +400,7 @@ def change_tells(change: Change, trace: Trace) -> bool:
 
 
 def notes_telling(vault: Path, trace: Trace) -> dict[Path, set[str]]:
-    """The notes below *vault* that tell of it, and the pages made from them: file → its names there."""
+    """The notes below *vault* that mention what is forgotten, and the pages made from them: file → its names there."""
     files = {
         file: (path, read_text(file.read_bytes()))
         for file in sorted(vault.rglob("*.md"))
@@ -406,9 +420,9 @@ def notes_telling(vault: Path, trace: Trace) -> dict[Path, set[str]]:
 
 
 def without_lines(text: str, trace: Trace) -> str:
-    """The page *text* without the lines that tell of it."""
+    """The page *text* without the lines that mention what is forgotten."""
     kept = "".join(line for line in text.splitlines(keepends=True) if not trace.in_note(line))
-    return blanked(kept, trace.text)  # over the end of a line
+    return blanked(kept, trace.text)  # a match across the end of a line
 
 
 # --- the files of a graph or of a copy
@@ -437,7 +451,7 @@ def change_file(file: Path, changed: Callable[[str], str | None]) -> None:
     clean = changed(text)
     if clean is None:
         file.unlink(missing_ok=True)
-        file.with_name(f"{file.name}.txt").unlink(missing_ok=True)  # why it was set aside
+        file.with_name(f"{file.name}.txt").unlink(missing_ok=True)  # the reason why it was set aside
     elif clean != text:
         write_private(file, clean)
 
@@ -476,7 +490,7 @@ def changed_line(line: str, removal: Removal) -> str | None:
 
 
 def remove_derived(folder: Path) -> None:
-    """Nobody but a person reads a copy: what is derived in it goes whole."""
+    """Remove all derived files of a copy, because only people read copies."""
     for name in DERIVED:
         (folder / name).unlink(missing_ok=True)
 
@@ -485,17 +499,17 @@ def remove_derived(folder: Path) -> None:
 
 
 def raise_mark(home: Path) -> None:
-    """Tell the plugin, which serves the last `system` part where the daemon is late, that it is not to be served."""
+    """Tell the plugin to stop serving the last `system` part, which it uses when the daemon is late."""
     write_private(home / FORGOTTEN_MARK, json.dumps({"at": time.time_ns() // 1_000_000}))
 
 
 def change_home(home: Path, graph: Path, removal: Removal) -> None:
-    """Drops that cannot be read, temporary files, sessions that go whole, and logs."""
+    """Change the home: unreadable drops, temporary files, sessions that are removed whole, and logs."""
     if removal.forgets:
-        change_files((home / "spool").glob(".*"), removal.unread)  # what a killed hook left half made
+        change_files((home / "spool").glob(".*"), removal.unread)  # temporary files that a killed hook left
     change_files((home / "spool" / "bad").glob("*"), removal.unread)
     for file in temporary_files(home, graph):
-        # By what is in it, too: a process of today may have the number that the dead writer had.
+        # The content counts too, because a new process may have the number of the dead writer.
         named = TEMPORARY.fullmatch(file.name)
         if (named and not process_alive(int(named[1]))) or removal.trace.in_line(text_of(file)):
             file.unlink(missing_ok=True)
@@ -512,7 +526,7 @@ def temporary_files(home: Path, graph: Path) -> Iterable[Path]:
 
 
 def change_logs(home: Path, removal: Removal) -> None:
-    """In place: a daemon goes on writing to the file it has open."""
+    """Change a log in place, because a daemon goes on writing to the file that it has open."""
     for file in sorted({*home.glob("omg.log*"), *home.glob("events*.jsonl"), *home.glob("writes.jsonl")}):
         text = text_of(file)
         if (clean := removal.log(text)) != text:

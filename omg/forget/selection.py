@@ -46,8 +46,8 @@ from .places import (
     slug_in_path,
 )
 
-SAYS_IT = 0.5  # of the words of a note's state: a message that has as many says it
-AGAIN, SHOWN_CHARS = 20, 200  # messages that are looked at for what a note says, and what is shown of each
+SAYS_IT = 0.5  # share of a note's words that a message must have to say the same
+AGAIN, SHOWN_CHARS = 20, 200  # messages that are compared with a note, and how much of each is shown
 FORMER = 3  # former states of a note that are shown
 LINK_TARGET = re.compile(r"(?<=\[\[)[^|\]\n]+")
 
@@ -55,25 +55,25 @@ LINK_TARGET = re.compile(r"(?<=\[\[)[^|\]\n]+")
 @dataclass(frozen=True, slots=True)
 class Selection:
     """
-    What a forgetting removes: paths, message ids, and everything else that tells of them; or what a redaction (`redacts`)
-    changes: paths and messages that hold `text`. All sorted.
+    What a forgetting removes: paths, message ids, and everything else that mentions them. Or what a redaction
+    (`redacts`) changes: paths and messages that hold `text`. All sorted.
     """
 
     paths: tuple[str, ...]
     messages: tuple[str, ...]
-    again: tuple[str, ...] = ()  # messages that stay, of notes that go: they are observed anew
-    linking: tuple[str, ...] = ()  # notes that stay, without their links to those that go
-    left: tuple[str, ...] = ()  # pages where a person wrote the text beside what we generate: theirs to mend
+    again: tuple[str, ...] = ()  # remaining messages of removed notes: they are observed anew
+    linking: tuple[str, ...] = ()  # notes that stay, but lose their links to removed notes
+    left: tuple[str, ...] = ()  # pages where a person wrote the text outside our generated part
     names: tuple[str, ...] = ()  # ids and former paths of the notes
     sessions: tuple[str, ...] = ()  # of the messages
-    keys: tuple[str, ...] = ()  # sessions that go whole
+    keys: tuple[str, ...] = ()  # sessions that are removed whole
     trash: tuple[str, ...] = ()  # our notes in the vault's .trash
-    beyond: tuple[str, ...] = ()  # "path: why": what OMG cannot, or may not, take it out of
-    # message that stays in part → what is left of it: the sentences of notes that stay
+    beyond: tuple[str, ...] = ()  # "path: why": files that OMG cannot, or may not, change
+    # message that stays in part → the sentences that are left, because remaining notes hold them
     cut: tuple[tuple[str, str], ...] = ()
-    alone: tuple[str, ...] = ()  # notes that go without their messages, and do not come back from them
+    alone: tuple[str, ...] = ()  # notes that are removed without their messages
     text: str = ""  # what was looked for
-    redacts: bool = False  # the text alone is replaced, and nothing goes
+    redacts: bool = False  # only the text is replaced; nothing is removed
     renamed: tuple[tuple[str, str], ...] = ()  # path, or other name of a note → the one without the text
 
     def __bool__(self) -> bool:
@@ -90,8 +90,9 @@ class Selection:
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """
-    What somebody wants forgotten: notes, and what was said in a session, before a time, or with words in it. *asked*: the
-    messages that asked for it; one that is not taken in yet never will be. *alone*: the notes without their messages.
+    What somebody wants forgotten: notes, and messages of a session, before a time, or with some words. *asked*: the
+    messages with this request; one that is not taken in yet never will be. *alone*: remove the notes without their
+    messages.
     """
 
     paths: Iterable[str] = ()
@@ -102,7 +103,7 @@ class Wanted:
     alone: bool = False
 
     def names(self, session: str, m: Message) -> bool:
-        """Whether the message is of that session, from before that time, and holds the words."""
+        """Whether the message is in that session, from before that time, and holds the words."""
         return (
             self.session in (None, session)
             and (self.before_ms is None or m.timestamp < self.before_ms)
@@ -112,11 +113,11 @@ class Wanted:
 
 def select(graph: Graph, wanted: Wanted) -> Selection:
     """
-    What is removed together with the notes and messages that are *wanted*.
+    Select what is removed together with the *wanted* notes and messages.
 
-    With a note go the reflections made of it, what it said before, and its messages unless it goes *alone*; with a message,
-    every note that cites it; with all notes on a topic's map, the map. Of a message that is cited, the sentences of other
-    notes stay, and these notes.
+    With a note: the reflections made from it, its former text, and, unless it is removed *alone*, its messages. With a
+    message: every note that cites it. With all notes on a topic's map: the map. If other notes hold sentences of a
+    cited message, these sentences and notes stay.
     """
     talk, asked, left = conversations_of(graph), set(wanted.asked), list[str]()
     named = with_former_notes(graph, wanted.paths)
@@ -153,14 +154,14 @@ def select(graph: Graph, wanted: Wanted) -> Selection:
 
 
 def messages_wanted(graph: Graph, wanted: Wanted) -> set[str]:
-    """The messages that go by themselves, and not only with a note."""
+    """The messages that are named by the request itself, and not only through a note."""
     if (wanted.session, wanted.before_ms, wanted.matching) == (None, None, None):
         return set()
     return {m.id for of, m in every_message(graph, wanted.matching or "") if wanted.names(of, m)}
 
 
 def sources_without(graph: Graph, notes: Iterable[str], messages: Collection[str]) -> set[str]:
-    """The sources of those *notes* none of whose sources is in *messages*: they say it in other words."""
+    """The sources of those *notes* that have no source in *messages*: these sources say the same in other words."""
     found = set[str]()
     for path in sorted(notes):
         told = {s.id for s in graph.index.sources(path)}
@@ -173,8 +174,8 @@ def former_telling(
     graph: Graph, words: str, notes: set[str], messages: set[str], talk: Conversations
 ) -> tuple[set[str], set[str]]:
     """
-    What stood before the notes that nothing says without *messages*, which hold *words*: former notes, and the messages that
-    tell of them.
+    For notes whose present text only *messages* (which hold *words*) support: the notes that they replaced, and the
+    messages of those.
     """
     touched = notes | set(graph.index.citing(sorted(messages)))
     sources = {s.id for p in touched for s in graph.index.sources(p)}
@@ -188,7 +189,9 @@ def former_telling(
 def notes_going(
     graph: Graph, wanted: Wanted, named: set[str], messages: set[str], parts: Mapping[str, Part]
 ) -> tuple[set[str], set[str]]:
-    """The paths that go with the notes *named* and with *messages*; and former paths, where nothing is any more."""
+    """
+    The paths that are removed with the notes *named* and with *messages*; and former paths, at which no file is left.
+    """
     spared = {p for part in parts.values() for p in part.notes}
     citing = graph.index.citing(sorted({*messages, *parts}))
     gone = named | {p for p in citing if p.startswith("nodes/") and p not in spared}
@@ -202,19 +205,19 @@ def notes_going(
 
 
 def sources_of(graph: Graph, path: str) -> set[str]:
-    """The ids of the messages that the note at *path* was made of; of one whose file is gone, as receipts have it."""
+    """The ids of the messages that the note at *path* was made from; from receipts if its file is gone."""
     if graph.vault.bytes(path) is not None:
         return {s.id for s in graph.index.sources(path)}
     changes = [c for receipt in receipts_of(graph) for c in receipt.changes if c.path == path]
     return {id for c in changes for id in ids_in(f"{c.before or ''}{c.after or ''}")}
 
 
-# --- A message that says more than what goes: the sentences of other notes stay, and these notes.
+# --- Divides a message that says more than what is forgotten: sentences of other notes stay, and so do these notes.
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Of a message: the text that goes, the text that is left, and the notes that say what is left."""
+    """Of a message: the removed text, the remaining text, and the notes that hold the remaining text."""
 
     gone: str
     left: str
@@ -224,7 +227,10 @@ class Part:
 def parted_messages(
     graph: Graph, said: Talk, cited: Collection[str], named: Collection[str]
 ) -> dict[str, Part]:
-    """Of each *cited* message of a person that other notes than the *named* ones have sentences of: what goes and what is left."""
+    """
+    For each *cited* message of a person of which notes besides the *named* ones hold sentences: the removed and the
+    remaining text.
+    """
     going = [words_of_note(graph, path) for path in named]
     found: dict[str, Part] = {}
     for m in (m for _, m in said if m.id in cited and m.role == "user"):
@@ -238,7 +244,10 @@ def parted_messages(
 def part_of_message(
     statements: Iterable[Statement], others: Mapping[str, frozenset[str]], going: Collection[frozenset[str]]
 ) -> Part | None:
-    """*statements* parted by the words of the notes that stay (*others*) and *going*; None if all of them go, or all stay."""
+    """
+    Divide *statements* by the words of the remaining notes (*others*) and of the notes *going*; None if all are
+    removed, or all stay.
+    """
     left, goes, notes = list[str](), list[str](), set[str]()
     for text in (statement.text for statement in statements):
         told = told_words(text)
@@ -249,13 +258,13 @@ def part_of_message(
             notes |= {path for path, share in shares.items() if share == most}
         else:
             goes.append(text)
-    # a note that also says what goes, goes with it
+    # a note that also holds removed text is removed too
     notes = {path for path in notes if not any(is_told(text, others[path]) for text in goes)}
     return Part("\n".join(goes), "\n".join(left), frozenset(notes)) if left and notes and goes else None
 
 
 def is_told(text: str, words: frozenset[str]) -> bool:
-    """Whether *words* tell nearly all of what *text* says."""
+    """Whether *words* contain nearly all words of *text*."""
     told = told_words(text)
     return len(told) > 1 and len(told & words) > 0.8 * len(told)
 
@@ -265,11 +274,11 @@ def words_of_note(graph: Graph, path: str) -> frozenset[str]:
     return told_words(f"{node.title} {node.description} {node.full_body}") if node else frozenset()
 
 
-# --- What a note said before: it is the same fact, and would come back as if it held.
+# --- Finds a note's former text: it is the same fact, and would otherwise come back as if it were true.
 
 
 def with_former_notes(graph: Graph, paths: Iterable[str]) -> set[str]:
-    """The notes at *paths*, those that they took the place of, and what was proposed to stand in their place."""
+    """The notes at *paths*, the notes that they replaced, and proposed corrections of them."""
     found, front = set[str](), set(paths)
     while front:
         found |= front
@@ -281,22 +290,22 @@ def with_former_notes(graph: Graph, paths: Iterable[str]) -> set[str]:
 
 
 def leads_to_one_of(graph: Graph, node: Node, paths: set[str]) -> bool:
-    """Whether one of *paths* took the place of *node*, or *node* proposes a correction of it."""
+    """Whether one of *paths* replaced *node*, or *node* proposes a correction of one of *paths*."""
     corrects = corrected_by(node)
     targets = [node.superseded_by, corrects and corrects[0]]
     return not paths.isdisjoint(led_to(graph, filter(None, targets)))
 
 
 def is_lost(graph: Graph, path: str, messages: Collection[str], texts: Mapping[str, str], words: str) -> bool:
-    """Whether without *messages*, which hold *words*, nothing says what the note at *path* says now."""
+    """Whether only *messages* (which hold *words*) support the present text of the note at *path*."""
     now, entry = messages_by_state(graph, path, texts)[0], graph.index.entry(path)
     return now <= set(messages) and bool(now or (entry and holds_words(entry.description, words)))
 
 
 def messages_by_state(graph: Graph, path: str, texts: Mapping[str, str]) -> tuple[set[str], set[str]]:
     """
-    The sources of the note at *path* that say what it says now, and those that say what its History has instead. *texts*: of
-    all messages, by id.
+    The sources of the note at *path* that support its present text, and those that support only its History. *texts*:
+    the texts of all messages, by id.
     """
     node, now, before = readable_note(graph, path), set[str](), set[str]()
     if node is None:
@@ -317,7 +326,7 @@ def former_states(node: Node) -> list[str]:
 
 
 def told_before(graph: Graph, path: str) -> str:
-    """What the note at *path* said before, to be shown with it; "" for nothing."""
+    """The former text of the note at *path*, to be shown with it; "" if none."""
     node = readable_note(graph, path)
     states = [cut_text(state, SHOWN_CHARS) for state in former_states(node)] if node else []
     more = [f"and {len(states) - FORMER} more"] if len(states) > FORMER else []
@@ -333,7 +342,7 @@ def readable_note(graph: Graph, path: str) -> Node | None:
 def with_answers(messages: set[str], said: Iterable[tuple[str, Message]]) -> set[str]:
     """*messages*, and the assistant's answers, calls and results after them that repeat their words."""
     found = set(messages)
-    answering: dict[str, frozenset[str]] = {}  # session → the words of those it is answering
+    answering: dict[str, frozenset[str]] = {}  # session → words of the removed messages
     for session, m in sorted(said, key=lambda s: s[1].timestamp):
         if m.role == "user":
             before = answering.get(session, frozenset()) if m.id in messages else frozenset()
@@ -344,7 +353,10 @@ def with_answers(messages: set[str], said: Iterable[tuple[str, Message]]) -> set
 
 
 def said_again(graph: Graph, what: Selection, now: datetime) -> list[str]:
-    """The texts of a person's messages that stay and say what a note of *what* does, in the words that it was made from."""
+    """
+    The texts of a person's remaining messages that say the same as a note of *what*, in the words that it was made
+    from.
+    """
     found: dict[str, str] = {}
     for entry in filter(None, map(graph.index.entry, what.paths if not what.text else ())):
         own = graph.index.messages([s.id for s in graph.index.sources(entry.path)])
@@ -356,7 +368,7 @@ def said_again(graph: Graph, what: Selection, now: datetime) -> list[str]:
 
 
 def notes_holding(graph: Graph, text: str) -> tuple[set[str], list[str]]:
-    """The notes that hold *text*; and the generated pages that do outside of their generated part."""
+    """The notes that hold *text*; and the generated pages that hold it outside of their generated part."""
     trace, notes, pages = Trace(text=text), set(), []
     for path in (*graph.vault.paths(), *graph.vault.conflicts()):
         data = graph.vault.bytes(path)
@@ -376,7 +388,7 @@ def notes_holding(graph: Graph, text: str) -> tuple[set[str], list[str]]:
 
 
 def without_targets(graph: Graph, text: str) -> str:
-    """*text* without its links' targets: a note does not say what it links to, or which map it is on."""
+    """*text* without the targets of its links, because a link's target is no part of what a note says."""
     return LINK_TARGET.sub(lambda m: "" if graph.index.resolve(m[0]) else m[0], text)
 
 
@@ -401,7 +413,7 @@ def names_it(path: str, text: str | None) -> bool:
 
 
 def is_generated(graph: Graph, path: str) -> bool:
-    """Whether the page at *path* is one that we generate, at least in part."""
+    """Whether we generate the page at *path*, at least in part."""
     entry = graph.index.entry(path)
     return path.startswith(LOG_FOLDER) or (entry is not None and entry.type in ("index", "now", "moc"))
 
@@ -411,13 +423,13 @@ def outside_block(page: str) -> str:
     return before + rest.partition(END)[2]
 
 
-# --- What a redaction changes: a note whose name holds the words gets another, and links to it follow.
+# --- Selects what a redaction changes. A note whose name holds the words is renamed, and links to it follow.
 
 
 def select_words(graph: Graph, words: str) -> Selection:
     """Raises BadInput for words that BLANK holds itself."""
     if not folded_words(words) or holds_words(BLANK, words):
-        raise BadInput(f"{words!r} cannot be taken out of a text; give the words that are to go")
+        raise BadInput(f"{words!r} cannot be taken out of a text; give the words that are to be removed")
     trace = Trace(text=words)
     holding = [p for p in (*graph.vault.paths(), *graph.vault.conflicts()) if path_holds(graph, p, words)]
     paths = [path for path in holding if is_text(graph.vault.bytes(path) or b"")]
@@ -431,7 +443,7 @@ def select_words(graph: Graph, words: str) -> Selection:
         trash=trash,
         beyond=(
             *sessions_holding(graph, said, words),
-            *(f"{file}: the file is no UTF-8 text; take the words out yourself" for file in unread),
+            *(f"{file}: the file is not UTF-8 text; remove the words yourself" for file in unread),
             *beyond_reach(graph, trace, skip=trash),
         ),
         text=words,
@@ -440,7 +452,10 @@ def select_words(graph: Graph, words: str) -> Selection:
 
 
 def sessions_holding(graph: Graph, said: Talk, words: str) -> Iterable[str]:
-    """Session keys say whose memory it is. They are removed with the session, never by replacing words."""
+    """
+    Name the sessions whose key holds the words. A key says whose memory it is, so it is removed with the session, never
+    changed.
+    """
     sessions = {session for session, _ in said} | {graph.identity.key}
     for session in sorted(s for s in sessions if holds_words(s, words)):
         yield f"{graph.folder}: a session's key has the words; `omg forget --session {session}` forgets what was said there"
@@ -460,7 +475,7 @@ def path_holds(graph: Graph, path: str, words: str) -> bool:
 
 
 def new_names(graph: Graph, paths: Iterable[str], words: str) -> dict[str, str]:
-    """Path, id and link target that hold *words* → what stands there instead."""
+    """Each path, id and link target that holds *words* → its replacement."""
     found: dict[str, str] = {}
     for path in paths:
         if holds_words(path, words) or slug_in_path(path, words):
@@ -477,7 +492,7 @@ def new_names(graph: Graph, paths: Iterable[str], words: str) -> dict[str, str]:
 
 
 def path_without(path: str, words: str) -> str:
-    """*path* with the words out of each of its names."""
+    """*path* without the words in any of its parts."""
     names = []
     for name in path.split("/"):
         plain = blanked(name, words)

@@ -16,7 +16,7 @@ from .request import Asked
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a forgetting looked through, what it removed, and the places that OMG cannot change, with their paths."""
+    """What a forgetting searched and removed, and the paths of places that OMG cannot change."""
 
     looked: list[tuple[int, str]]
     went: list[tuple[int, str]]

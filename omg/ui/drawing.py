@@ -1,8 +1,8 @@
 """
 Pictures as SVG, made on the server: a note with its surroundings, and bars by day.
 
-networkx places the notes. A picture has no script and no style of its own: it is links and shapes, so that it can be read
-by keyboard and under the page's policy.
+networkx places the notes. A picture consists of links and shapes, without script or style of its own, so it works by
+keyboard and under the page's policy.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ OTHER = "#9aa0ad"  # a person's own note, or a type of their own
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
-NAMED = 40  # at most so many notes have their names written beside them
+NAMED = 40  # most notes with a name beside them
 NAME_CHARS, CHAR_WIDTH = 26, 6.6
 STEPS = 60  # of the layout; further steps hardly move the notes
 

@@ -17,7 +17,7 @@ from .request import Asked
 
 SHOWN = 20  # prompts on a page
 PROMPT_CHARS = 400
-BEFORE_MS, AFTER_MS = 120_000, 120_000  # around a prompt, in which its message was said
+BEFORE_MS, AFTER_MS = 120_000, 120_000  # around a prompt: its message was said within this time
 REASONS = {
     "new_session": "a new conversation",
     "model_change": "another model answers",

@@ -30,7 +30,7 @@ from .drawing import drawn_graph, neighbourhood
 from .request import Asked
 
 ROWS = 50  # on a page of the list
-SAID_TOKENS, SAID_SHOWN = 1_500, 12  # of what was said, beside the notes that a search finds
+SAID_TOKENS, SAID_SHOWN = 1_500, 12  # messages shown beside the notes that a search finds
 LOOPS_SHOWN = 6
 LINE_CHARS, MESSAGE_CHARS = 320, 1_200
 SESSIONS_SHOWN = 30
@@ -321,7 +321,7 @@ def forget_view(asked: Asked) -> dict[str, Any]:
     choices, again = list[dict[str, Any]](), list[str]()
     if entry and (what := selection_for(graph, "forget", path, "")):
         again = said_again(graph, what, asked.memory.clock())
-        only = Selection((path,), ())  # what else it takes is known when it is done
+        only = Selection((path,), ())  # the other places are known only once it is done
         choices += [{"name": "forget", **taken(asked, what)}, {"name": "alone", **taken(asked, only)}]
     for name in ("words", "redact"):
         if what := selection_for(graph, name, path, words):

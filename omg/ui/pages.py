@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 CHANGING = ("forget",)  # views that only lead to a change
 FOLDER = Path(__file__).parent
-# Address → what it shows, and its template; in the order of the menu, with a name those that stand in it.
+# Address → its name in the menu ("" if it is not there) and its function, in the order of the menu.
 VIEWS: dict[str, tuple[str, Callable[[Asked], dict[str, Any]]]] = {
     "": ("Memory", memory_view),
     "given": ("Given", given_view),
@@ -68,7 +68,7 @@ def framed_page(memory: Memory, body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def policy_source(text: str) -> str:
-    """How a Content-Security-Policy names this *text* alone."""
+    """The source of a Content-Security-Policy that allows only this *text*."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 

@@ -35,7 +35,7 @@ from .request import Asked
 
 
 CYCLES = 12  # on a page
-CHANGES = 25  # of a cycle that are shown
+CHANGES = 25  # shown entries of a cycle
 KINDS = {
     "observation": "Learnt from what was said",
     "reflection": "A night",

@@ -1,4 +1,4 @@
-"""A request to the page: whose memory, which parameters, and where links lead. This module knows no HTTP."""
+"""A request to the page as a value, without HTTP: whose memory it shows, its parameters, and the addresses of links."""
 
 from __future__ import annotations
 

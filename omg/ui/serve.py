@@ -1,15 +1,15 @@
 """
-Serves the page on loopback, to one browser: the one that opened the link that was printed.
+Serves the page on loopback to one browser: the first that opens the printed link.
 
-It is a process of its own, as every `omg` command is, and asks the vault under the same lock: the daemon keeps no port, and
-a page that is drawn takes nothing from a prompt. It ends with Ctrl-C.
+The page runs in its own process, like every `omg` command, and uses the vault under the same lock. So the daemon needs
+no port, and drawing a page delays no prompt. Ctrl-C ends it.
 
     /<secret>/enter?key=…   once: sets the session's cookie, which is sent below /<secret>/ alone
     /<secret>/…             GET shows (pages.py), POST /do/<action> changes (actions.py)
 
-Who may ask: the Host is loopback and ours (no DNS rebinding), the cookie is the session's (no other user of the machine),
-and a change carries the page's token from our own origin (no other site). No script stands in a page, and none is loaded
-from elsewhere.
+A request is accepted if its Host is loopback and ours (against DNS rebinding), its cookie is the session's (against
+other users of the machine), and, for a change, it has the page's token and our own origin (against other sites). A page
+contains no script, and loads none from elsewhere.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LINK_LIVES_S = 900  # a link that was printed and not opened
+LINK_LIVES_S = 900  # lifetime of a printed link that nobody opened
 BODY_BYTES = 20_000
 LOOK_S = 5.0  # without a daemon, the vault is read for changes at most this often
 ASSETS = {"page.css": "text/css", "htmx.min.js": "text/javascript", "icon.svg": "image/svg+xml"}
@@ -52,7 +52,7 @@ HEADERS = {
     "cache-control": "no-store",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
-    "referrer-policy": "same-origin",  # with none at all, a browser names no origin for a form
+    "referrer-policy": "same-origin",  # with `no-referrer`, a browser sends no origin with a form
     "x-content-type-options": "nosniff",
 }
 
@@ -65,12 +65,12 @@ class Browser:
     base: str = field(default_factory=lambda: f"/{secrets.token_urlsafe(16)}")
     cookie: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32))  # of every form
-    key: str = field(default_factory=lambda: secrets.token_urlsafe(32))  # of the link; "" once it was used
+    key: str = field(default_factory=lambda: secrets.token_urlsafe(32))  # of the link; "" once used
     made: float = field(default_factory=time.monotonic)
-    done: dict[str, Done] = field(default_factory=dict)  # what was done, until the next page has told it
+    done: dict[str, Done] = field(default_factory=dict)  # the last action, until the next page has shown it
 
     def enters(self, key: str) -> bool:
-        """Whether *key* opens the page; it does once, within LINK_LIVES_S."""
+        """Whether *key* opens the page; a key works once, within LINK_LIVES_S."""
         fits = bool(self.key) and same(key, self.key) and time.monotonic() - self.made < LINK_LIVES_S
         self.key = "" if fits else self.key
         return fits
@@ -97,7 +97,7 @@ def make_page(memory: Memory, browser: Browser, start: str = "") -> Starlette:
     looked = 0.0
 
     def keep_up(graph: Graph) -> None:
-        """Bring the index up to the vault, unless a daemon does."""
+        """Update the index from the vault, unless a daemon does."""
         nonlocal looked
         if time.monotonic() - looked > LOOK_S:
             looked = time.monotonic()
@@ -154,7 +154,7 @@ def make_page(memory: Memory, browser: Browser, start: str = "") -> Starlette:
             done = action(asked)
         except OmgError as e:
             return HTMLResponse(error_page(asked, str(e), flash=None, people=people_of(memory)), 422)
-        if "hx-request" in request.headers:  # in the place of what was decided
+        if "hx-request" in request.headers:  # htmx puts this in place of the decided entry
             return HTMLResponse(filled(asked, "done.html", "", flash=done))
         back = form.get("back", "")
         if done.report:
@@ -234,7 +234,7 @@ def bound(port: int) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind(("127.0.0.1", port))
-        made.listen(64)  # now: the link works as soon as it is printed
+        made.listen(64)  # listen now: the link works as soon as it is printed
     except OSError as e:
         made.close()
         raise BadInput(f"port {port} cannot be used ({e.strerror}); give another with --port") from e

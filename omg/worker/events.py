@@ -77,7 +77,7 @@ def read_events(home: Path, last: int | None = None) -> list[dict[str, Any]]:
 
 
 def edits_lately(home: Path) -> tuple[int, int]:
-    """How many of the last EDITS edits or so were refused or changed: their number, and that of the refused ones."""
+    """Count about the last EDITS edits, and how many of them were refused or changed."""
     edits = refused = 0
     for event in reversed(read_events(home, last=5 * EDITS)):
         if event["event"] == "observation_end" and edits < EDITS:
@@ -87,7 +87,7 @@ def edits_lately(home: Path) -> tuple[int, int]:
 
 
 def follow_events(home: Path) -> Iterator[dict[str, Any]]:
-    """The events from now on, without end. When the file is started anew, the new one is followed."""
+    """Yield new events without end. When a new file is started, continue with that file."""
     file = home / "events.jsonl"
     offset = file.stat().st_size if file.exists() else 0
     while True:
@@ -104,7 +104,7 @@ def follow_events(home: Path) -> Iterator[dict[str, Any]]:
 
 
 def event_text(event: Mapping[str, Any], zone: tzinfo) -> str:
-    """An event as a line for people, who live in *zone*, without what is empty or 0."""
+    """An event as a line for people, with times in *zone*, without fields that are empty or 0."""
     rest = " ".join(
         f"{k}={v}" for k, v in event.items() if k not in ("at", "event") and v not in ("", None, 0)
     )

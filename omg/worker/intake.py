@@ -3,8 +3,8 @@ Takes drops and inbox notes in, as turns that wait in their graph.
 
     spool/<ms>-<uuid>.json  ─ take_in ─  graphs/<graph>/pending  ─ Worker.work ─  vault
 
-The daemon and the command line call the same functions, under one lock. A drop leaves the spool only after what it holds
-is on disk elsewhere. schedule.py decides when what waits is observed.
+The daemon and the command line call the same functions, under one lock. A drop leaves the spool only after its content
+is on disk elsewhere. schedule.py decides when waiting turns are observed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .schedule import names_near_day, note_heard, note_urgent
 
 log = logging.getLogger(__name__)
 
-ENDED_ERRORS = ("turn", "catchup", "end")  # reasons of a drop that comes after its run has ended
+ENDED_ERRORS = ("turn", "catchup", "end")  # reasons of a drop that arrives after its run has ended
 URGENT = ("compaction", "reset", "remember")  # reasons of a drop that is observed at once
 
 # a drop that is being written
@@ -42,8 +42,8 @@ IN_THE_MAKING_S = 10  # writing one takes milliseconds
 HALF_KEPT_S = 3_600
 
 
-IMPORTED = "import"  # the reason of a drop whose messages keep their times
-AHEAD_MS = 86_400_000  # clocks and time zones differ; a message from later than that has a wrong time
+IMPORTED = "import"  # reason of a drop whose messages keep their times
+AHEAD_MS = 86_400_000  # clocks and time zones differ; a time further in the future is wrong
 
 
 def arrived(message: Message, now_ms: int) -> Message:
@@ -52,7 +52,7 @@ def arrived(message: Message, now_ms: int) -> Message:
 
 
 def told_apart(graph: Graph, messages: Sequence[Message]) -> list[Message]:
-    """*messages* of a group, in which no two senders have one label."""
+    """*messages* of a group with a different label for each sender."""
     people = {name: [*senders] for name, senders in graph.state().people.items()}
     named = [
         replace(m, sender=person_label(people, graph.identity.key, m.sender, m.sender_id))
@@ -80,7 +80,7 @@ class Intake:
         self._loose: dict[Path, tuple[int, ...]] = {}  # loose notes → their file's state when last read
 
     def take_in(self) -> int:
-        """Move every drop of the spool to the graph it belongs to; returns how many messages were new."""
+        """Move every drop of the spool to its graph; return how many messages were new."""
         with self._taking, flock(self.registry.folder / "intake.lock", "the spool"):
             return self._take_in()
 
@@ -103,7 +103,7 @@ class Intake:
         return fresh
 
     def _read_drop(self, file: Path) -> tuple[Turn, list[Writes]] | None:
-        """The turn in *file*, and the files it shows were written; None for a bad drop, which is set aside."""
+        """The turn in *file*, and the files that it shows as written; None for a bad drop, which is set aside."""
         try:
             return self.reader.read(file, self.registry.config.identity.members)
         except BadDrop as e:
@@ -116,8 +116,8 @@ class Intake:
 
     def _adopt_drops(self) -> None:
         """
-        Put in place what a killed hook wrote but did not rename: a complete drop counts. An incomplete one is removed after a
-        while; the transcript still has what it held. If the hook is alive after all, it writes the same drop again, which
+        Rename complete drops that a killed hook left under a temporary name. An incomplete drop is removed after a
+        while; the transcript still has its messages. If the hook is still alive, it writes the same drop again, which
         adds nothing.
         """
         for file in self.spool.glob(".*.json.*"):
@@ -140,7 +140,7 @@ class Intake:
                 self.registry.tell("not_taken_in", session=turn.session, messages=count, because=off)
             return 0
         if not turn.messages and who not in self.registry.identities():
-            return 0  # no message of a person but `/omg …`: that does not begin a memory
+            return 0  # the person only sent `/omg …`, which does not begin a memory
         self.registry.note_speakers(turn)
         graph = self.registry.graph(who, wait_s=PATIENCE_S)
         messages = graph.unseen(turn.messages)
@@ -162,7 +162,7 @@ class Intake:
         return len(messages)
 
     def _is_enough(self, graph: Graph) -> bool:
-        """Whether so much is pending that the end of a session starts observing."""
+        """Whether enough is pending for the end of a session to start observing."""
         return sum(p.tokens for p in graph.pending()) >= self.registry.config.observation.quiet_tokens
 
     def _set_aside(self, file: Path, why: str, text: str | None) -> None:

@@ -1,8 +1,8 @@
 """
 Runs the Reflector over all graphs of a home: at night from cron, or when enough has changed. Rebuilds a graph's notes.
 
-Up to `[observation] parallel` graphs at a time; calls for nights and for observations count together. An error in one graph
-is reported and does not stop the others. The next run does what this one did not finish. reflect/run.py does one cycle.
+Up to `[observation] parallel` graphs at a time; calls for nights and for observations count together. An error in one
+graph is reported and does not stop the others. The next run continues unfinished work. reflect/run.py does one cycle.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class NightDone(TypedDict, total=False):
     counts: dict[str, int]
     summary: list[str]  # what was done, a line each
     proposed: list[str]  # for a person to judge
-    refused: list[str]  # what the model proposed and was not done, and why
-    skipped: list[str]  # what could not be done, and why
+    refused: list[str]  # the model's proposals that were not carried out, and why
+    skipped: list[str]  # steps that failed, and why
     calls: int  # of a model
     tokens: int  # in and out
 
@@ -70,10 +70,13 @@ def reflect_each(
     dry_run: bool = False,
     pending: bool = True,
 ) -> Iterator[NightDone]:
-    """A cycle for each graph, or for those of *whose*; the results come in that order. *pending*: observe what waits first."""
+    """
+    Run a cycle for each graph, or for those of *whose*; the results have the same order. *pending*: first observe
+    pending turns.
+    """
 
     def begin(who: Identity) -> Future[NightDone]:
-        # If the rules reflect, the Observer may still read what is unread.
+        # If the rules reflect, the Observer's model may still read unread turns.
         models = worker.reflecting(who.agent)
         crew = worker.crew(worker.models(who.agent) if models[0] == "offline" else models, night=True)
         return crew.start(lambda: night_of(worker, who, since, dry_run, pending))
@@ -89,8 +92,8 @@ def reflect_each(
 
 def night_of(worker: Worker, who: Identity, since: dt.date | None, dry_run: bool, pending: bool) -> NightDone:
     """
-    A cycle for the graph of *who*, or why there is none. After a failure no cycle begins in the background until more has
-    changed; the next night does the work.
+    Run a cycle for the graph of *who*, or return why there is none. After a failure no cycle begins in the background
+    until more has changed; the next night does the work.
     """
     if worker.closed:
         return {"identity": who.key, "error": "OMG is stopping; the next run does it"}
@@ -108,7 +111,7 @@ def night_of(worker: Worker, who: Identity, since: dt.date | None, dry_run: bool
         if not dry_run:
             graph = worker.registry.opened(who, keep=False, make=False)
             graph.update(lambda state: setattr(state, "changed_tokens", 0))
-    # Such as a full disk. Without a pause the model would be asked at every tick.
+    # For example a full disk: without a pause the model would be asked at every tick.
     except (OSError, OmgError) as e:
         worker.note_trouble(who, e)
     return {"identity": who.key, "error": why}
@@ -121,7 +124,7 @@ def background_reflection(worker: Worker, *, idle: bool) -> list[NightDone]:
         if worker.rests(who) or worker.config.switched_off(who.agent):
             continue
         try:
-            wanted = is_due(worker.registry.opened(who, keep=False), worker.config)  # only its state is read
+            wanted = is_due(worker.registry.opened(who, keep=False), worker.config)  # reads only the state
         except (OmgError, OSError) as e:
             log.debug("%s: not looked at: %s", who.key, error_text(e))
             continue
@@ -163,7 +166,7 @@ def one_night(worker: Worker, graph: Graph, since: dt.date | None, *, dry_run: b
 
 
 def archive_first(worker: Worker, graph: Graph, cycle: Cycle, tell: Callable[..., None]) -> None:
-    """After an upgrade: archive what earlier rules noted and today's would not."""
+    """After an upgrade, archive the notes of earlier rules that today's rules would not write."""
     offline = worker.models(graph.identity.agent)[0] == "offline"
     by_rules = offline and not worker.ledger.has_paid_for("observe")
     if receipt := archive_former_notes(graph, worker.clock(), by_rules=by_rules):
@@ -174,7 +177,7 @@ def archive_first(worker: Worker, graph: Graph, cycle: Cycle, tell: Callable[...
 
 
 def observe_first(worker: Worker, graph: Graph, cycle: Cycle) -> None:
-    """Observe what waits, however little it is; the result goes into *cycle*."""
+    """Observe all pending turns, however few; the result goes into *cycle*."""
     if not graph.pending():
         return
     done, error = worker.observe_now(graph.identity)
@@ -186,7 +189,7 @@ def observe_first(worker: Worker, graph: Graph, cycle: Cycle) -> None:
 
 
 def read_first(worker: Worker, graph: Graph, cycle: Cycle, tell: Callable[..., None]) -> None:
-    """Let the Observer's model read what only the rules have read; the result goes into *cycle*."""
+    """Let the Observer's model read the turns that only the rules have read; the result goes into *cycle*."""
     models = worker.models(graph.identity.agent)
     observer = worker.answering(models)
     if why := worker.away(models):
@@ -204,7 +207,7 @@ def read_first(worker: Worker, graph: Graph, cycle: Cycle, tell: Callable[..., N
 
 
 def reflect_answer(worker: Worker, body: Mapping[str, Any]) -> dict[str, Any]:
-    """What the daemon says to POST /reflect {identity?, since?, dry_run?}."""
+    """The daemon's answer to POST /reflect {identity?, since?, dry_run?}."""
     since = dt.date.fromisoformat(str(body["since"])) if body.get("since") else None
     whose = [worker.registry.find(str(body["identity"])).identity] if body.get("identity") else None
     found = reflect_each(worker, whose, since=since, dry_run=bool(body.get("dry_run")))
@@ -230,7 +233,7 @@ def rebuild_each(worker: Worker, body: Mapping[str, Any]) -> dict[str, Any]:
     made, old = build(), None
     if body.get("swap"):
         with worker.resting(graph):
-            made = build()  # what was observed meanwhile
+            made = build()  # turns that were observed meanwhile
             old = swap_graphs(graph, worker.clock())
     folder = graph.vault.root if old else made.folder
     return {**asdict(made), "folder": str(folder), "replaced": old and str(old)}

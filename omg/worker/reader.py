@@ -34,7 +34,7 @@ from ..secrets import redact
 log = logging.getLogger(__name__)
 
 LONG_BYTES = 32_000  # a shorter drop is read in 10 to 20 ms, which a prompt can wait
-DEATHS = 2  # of the process while it reads one drop: the first may have another cause
+DEATHS = 2  # deaths of the process on one drop: the first death may have another cause
 LINES_KEPT = 1_000  # that are logged while one drop is read
 LONGEST_S, S_PER_MB = 60.0, 20.0  # a megabyte took at most 1.5 s of CPU; the machine may be busy
 # -P: modules in the working folder are not imported. The path makes the child import this very package.
@@ -80,7 +80,7 @@ class DropReader:
             raise BadDrop(answer["bad"], answer["text"])
         if "failed" in answer:
             raise OmgError(answer["failed"])
-        if not answer.get("started", True):  # as after an upgrade while this daemon runs
+        if not answer.get("started", True):  # for example after an upgrade while this daemon runs
             log.warning("%s: read here: %s", file.name, answer["why"])
             return read_file(file, asked)
         if not answer["again"]:
@@ -121,13 +121,13 @@ def dropped_ms(file: Path) -> int:
 
 
 def serve_reader() -> None:
-    os.nice(5)  # a prompt comes first
+    os.nice(5)  # prompts have priority
     kept = BufferingHandler(LINES_KEPT)
     kept.setLevel(logging.WARNING)
     logging.getLogger().addHandler(kept)
 
     def logged() -> list[str]:
-        """What was logged since the last call, for the parent's log."""
+        """The log lines since the last call, for the parent's log."""
         lines = [record.getMessage() for record in kept.buffer]
         kept.flush()
         return lines

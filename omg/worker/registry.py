@@ -49,8 +49,8 @@ from .schedule import note_edited
 log = logging.getLogger(__name__)
 
 PATIENCE_S = 1.0  # how long background work waits for a locked vault, because other graphs wait behind it
-NEW_DAYS = 7  # how long an account counts as new: as long it is offered to be joined to another one's memory
-MAPS_FOLLOW = 200  # with more files changed at once, or more notes on one map, the next cycle makes the maps
+NEW_DAYS = 7  # how long an account counts as new; until then OMG offers to join it to another memory
+MAPS_FOLLOW = 200  # if more files change at once, or a map has more notes, the next cycle makes the maps
 # How many graphs stay open. Each takes about five descriptors, and some systems allow a process 256. A daemon keeps up to
 # MOST_KEPT (0.8 MB of memory each), as long as their indexes have at most KEPT_BYTES: sqlite caches up to CACHE_KIB of each.
 GRAPHS_KEPT, MOST_KEPT, KEPT_BYTES = 16, 64, 250_000_000
@@ -72,7 +72,7 @@ class Registry:
         self.zone = time_zone(config.time.zone)
         self._embed = embed
         self.only: Identity | None = None  # in a home of one graph, the identity of all sessions (fleet/)
-        # A graph is open as long as somebody uses it; the last ones used are kept open after that.
+        # A graph stays open while it is used; the most recently used graphs stay open after that.
         self._open: WeakValueDictionary[str, Graph] = WeakValueDictionary()
         self._kept: OrderedDict[str, Graph] = OrderedDict()
         self._bytes: dict[str, int] = {}  # of each graph's index, when it was opened
@@ -92,9 +92,9 @@ class Registry:
         self, session: str, *, channel: str = "", sender: str = "", owner: bool | None = None
     ) -> Identity | None:
         """
-        Whose session this is; None: nobody's, so it is neither remembered nor served.
+        Whose session this is; None: nobody's, so the session is neither remembered nor served.
 
-        *owner*: whether only the owner speaks there; None: unknown, so who spoke there before decides.
+        *owner*: whether only the owner speaks there; None: unknown, so the earlier speakers decide.
         """
         if channel.lower() in INSIDE:
             known = self._owners().get(session)
@@ -106,7 +106,10 @@ class Registry:
         return None if who is None or self.config.switched_off(who.agent) else self.only or who
 
     def asking(self, context: Mapping[str, Any], session: str | None = None) -> Identity | None:
-        """The identity behind a gateway's question; None: nobody's. *session* takes the place of the session that the question names."""
+        """
+        The identity behind a gateway's question; None: nobody's. *session* overrides the session that the question
+        names.
+        """
         return self.identity_of(
             str(context.get("sessionKey") or "") if session is None else session,
             channel=str(context.get("channel") or ""),
@@ -126,13 +129,16 @@ class Registry:
         return self.identity_of(turn.session, channel=turn.channel, sender=turn.sender, owner=turn.owned)
 
     def why_apart(self, who: Identity) -> str:
-        """Why a chat of the gateway's own has a memory apart from its owner's; "" if it has not."""
+        """Why a chat of the gateway's own has a separate memory and not its owner's; "" if it has the owner's."""
         if not speaker_decides(who.key) or configured(self.folder) is None:
             return ""
         return "the gateway did not say that its owner alone speaks there"
 
     def new_account(self, who: Identity) -> str:
-        """How to join the account of *who*, first seen in the last NEW_DAYS, if others are remembered too; "" if it is old."""
+        """
+        How to join the account of *who* to another memory, if the account was first seen in the last NEW_DAYS and
+        others are remembered; else "".
+        """
         account, mark = account_of(who.key), self.folder / "graphs" / who.folder / GRAPH_MARK
         age_s = self.clock().timestamp() - mark.stat().st_mtime
         if (
@@ -147,7 +153,10 @@ class Registry:
         )
 
     def served_there(self, session: str, who: Identity) -> tuple[Identity, str]:
-        """The identity whose memory *session* of *who* is given, and a remark for a person. A chat in which nobody spoke yet is its owner's."""
+        """
+        The identity whose memory is given in *session* of *who*, and a remark for a person. A chat in which nobody has
+        spoken yet is its owner's.
+        """
         unheard = (
             speaker_decides(session)
             and session not in self._owners()
@@ -167,7 +176,10 @@ class Registry:
         return {session: alone is True for session, alone in kept.items()}
 
     def note_speakers(self, turn: Turn) -> None:
-        """Note who speaks in a session whose key does not say. Once another has spoken there, it stays shared."""
+        """
+        Record who speaks in a session whose key does not say. Once somebody else has spoken there, the session stays
+        shared.
+        """
         owners = self._owners()
         alone = turn.owned and owners.get(turn.session, True)
         inside = turn.channel.lower() in INSIDE
@@ -202,7 +214,7 @@ class Registry:
         return graph
 
     def _settle(self, graph: Graph) -> None:
-        finish_swap(graph)  # first: a crash may have left no vault in its place
+        finish_swap(graph)  # first: a crash may have left the vault's folder missing
         graph.vault.settle()
         graph.remove_leftovers()
         graph.mend()
@@ -211,7 +223,7 @@ class Registry:
         synced = graph.index.sync(graph.vault)
         self._note_changes(graph, synced)
         if synced.changed:
-            graph.update(note_edited)  # what was served until now lacked these changes
+            graph.update(note_edited)  # the memory served until now lacked these changes
         graph.index.archive(graph.folder / "archive")
         finish_forgetting(graph)
 
@@ -245,7 +257,7 @@ class Registry:
         return graph
 
     def _has_room(self, more: int = 0) -> bool:
-        """Whether *more* graphs may be kept than are kept now."""
+        """Whether *more* further graphs may be kept open."""
         count = len(self._kept) + more
         small = sum(self._bytes[key] for key in self._kept) <= KEPT_BYTES
         return count <= GRAPHS_KEPT or (count <= self.room and small)
@@ -257,11 +269,11 @@ class Registry:
         vault = Vault(self.config.vaults.get(who.key, folder / "vault"), folder / "written.jsonl")
         self._settling.setdefault(who.key, threading.Lock())
         graph = Graph(who, folder, vault, Index(folder / "index.db", self._embed, self.zone), self.zone)
-        graph.notes_given = self.only is None  # of a fleet's, it would stay in the caches of its machines
+        graph.notes_given = self.only is None  # the graph of a fleet would stay in the caches of its machines
         return graph
 
     def kept(self) -> list[Graph]:
-        """The graphs that are held open, the one used last at the end."""
+        """The open graphs, the most recently used one last."""
         with self._opening:
             for key in [key for key, graph in self._kept.items() if not graph.is_there()]:
                 del self._kept[key]  # forgotten whole, by another process
@@ -278,11 +290,11 @@ class Registry:
         return sorted(found, key=lambda i: i.key)
 
     def graphs(self) -> Iterator[Graph]:
-        """Every graph that can be opened; a log line says why another cannot."""
+        """Every graph that can be opened; for each other graph the log says why not."""
         for who in self.identities():
             try:
                 graph = self.graph(who, keep=False, make=False)
-            except NotFound:  # forgotten whole since: nothing names it any more
+            except NotFound:  # forgotten whole meanwhile: nothing names it any more
                 continue
             except (OmgError, OSError, sqlite3.Error) as e:
                 log.warning("%s: %s", who.key, error_text(e))
@@ -290,7 +302,7 @@ class Registry:
                 yield graph
 
     def find(self, key: str | None = None) -> Graph:
-        """The graph of *key*, or of the only or first owner. Raises NotFound, naming those there are."""
+        """The graph of *key*, or else of the only or first owner. Raises NotFound, which lists the existing graphs."""
         known = self.identities()
         if key is None:
             default = identity_of_session("agent:main:main") if not known else None
@@ -307,12 +319,12 @@ class Registry:
     # --- the vault as people leave it
 
     def refresh(self, graph: Graph, paths: list[str] | None = None, *, wait_s: float = 30.0) -> Synced:
-        """Bring the index up to the files and record what a person did to them. Takes the vault's lock."""
+        """Update the index from the files, and record a person's changes of them. Takes the vault's lock."""
         with graph.lock(wait_s):
-            replay_open(graph)  # else a forgetting is chosen without the notes that a crash left open
+            replay_open(graph)  # else a forgetting misses notes of open receipts
             graph.vault.settle()
             if paths and not all(file_stat(graph.vault, path) for path in paths):
-                paths = None  # a missing file may have moved, so look at all
+                paths = None  # a missing file may have moved, so scan all files
             synced = graph.index.sync(graph.vault, paths)
             self._note_changes(graph, synced)
             finish_forgetting(graph)
@@ -369,12 +381,14 @@ class Registry:
 
 
 def room_for_graphs() -> int:
-    """How many graphs a daemon may keep open: six descriptors each, with 256 left for all else."""
+    """How many graphs a daemon may keep open: each needs six descriptors, and 256 are left for everything else."""
     return min(MOST_KEPT, max(GRAPHS_KEPT, (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 256) // 6))
 
 
 def map_changes(graph: Graph, synced: Synced, today: date) -> list[Change]:
-    """The current maps of what was written or deleted, without lines to deleted files; and Now, if it is a plan."""
+    """
+    The changes that update Now and the maps of written or deleted notes. The maps lose their lines to deleted files.
+    """
     maps, gone = MapPages(graph), {g.path for g in synced.removed}
     if len(synced.changed) + len(gone) > MAPS_FOLLOW:
         return []
@@ -405,7 +419,7 @@ def moved_receipt(graph: Graph, synced: Synced, now: datetime) -> Receipt:
 # --- The template of a vault: pages, forms and settings of Obsidian that a person starts with. plan/pages.py makes the pages.
 
 
-STYLE = ".obsidian/snippets/omg.css"  # laid first: where it is, the settings of Obsidian are OMG's
+STYLE = ".obsidian/snippets/omg.css"  # written first: it marks the settings of Obsidian as OMG's
 
 
 def lay_template(graph: Graph, *, again: bool = False) -> None:

@@ -2,7 +2,7 @@
 Decides when pending turns are observed.
 
     observation_due   why turns are observed now, or None; called for every graph at every tick
-    what_is_due       the same, and which turns: today's conversations before older ones
+    what_is_due the same, and which turns: today's conversations before older ones
     when_due          when turns are observed if nothing more is said
     why_waiting       why turns are not observed yet, for a person
     note_…            changes to a graph's state: heard, urgent, edited, failure, capped, completed
@@ -24,19 +24,19 @@ from ..graph.state import SessionState, State
 from ..message.turn import Turn
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 30, 3600  # after a failed observation; doubles in between
-FRESH_MS = 86_400_000  # a conversation with a turn this recent is observed before older ones, as of an import
+FRESH_MS = 86_400_000  # a conversation with a turn this recent is observed before older ones
 PRESSING, FRESH, OLD = range(3)  # ranks: the lowest is observed first
 NEAR_DAYS, READ_CHARS = (
     7,
     4_000,
-)  # a plan so near waits for no other talk; characters of a message that are read for it
-NEAR_THRESHOLD = 1.1  # within so many steps of the threshold a step is half as long, as in Mastra's memory
+)  # a plan for a day this near does not wait until talk ends; characters of a message searched for such a day
+NEAR_THRESHOLD = 1.1  # within this many steps of the threshold, a step is half as long, as in Mastra's memory
 
 
 def step_tokens(state: State, options: Observation) -> float:
     """
-    Tokens that make a background step. Half of it near the threshold of a context that OMG puts together: notes stand for
-    what leaves it then. Elsewhere what waits is found at once, and needs no fresh notes.
+    Tokens that make a background step. Half as many near the threshold of a context that OMG puts together, because
+    notes then replace what leaves it. In other contexts pending turns are found directly, and need no fresh notes.
     """
     if options.step is None:
         return options.message_tokens
@@ -50,9 +50,9 @@ def observation_due(
     state: State, pending: Sequence[Pending], options: Observation, now: datetime
 ) -> str | None:
     """
-    Why *pending* is to be observed now; None: it waits.
+    Why *pending* is observed now; None: it waits.
 
-    urgent  its context is about to be cut, or was        step   enough tokens are pending
+    urgent its context is about to be cut, or was cut        step   enough tokens are pending
     turn    `buffer_tokens = "turn"`, or effort is low    quiet  nobody has spoken for a while
 
     With `buffer_tokens = false` there is neither turn nor quiet, and a step is the threshold.
@@ -74,8 +74,8 @@ def what_is_due(
     state: State, pending: Sequence[Pending], options: Observation, now: datetime, *, asked: bool = False
 ) -> tuple[str, int, Sequence[Pending]]:
     """
-    Why some of *pending* is to be observed now, its rank, and which turns; "" if all of it waits. Conversations with a
-    turn of the last day come first. *asked*: somebody wants all of it observed.
+    Why some of *pending* is observed now, its rank, and which turns; "" if all turns wait. Conversations with a
+    turn of the last day come first. *asked*: somebody asked to have all turns observed.
     """
     since_ms = now.timestamp() * 1000 - FRESH_MS
     live = {p.session for p in pending if p.at_ms >= since_ms}
@@ -90,7 +90,9 @@ def what_is_due(
 
 
 def when_due(state: State, pending: Sequence[Pending], options: Observation, now: datetime) -> float | None:
-    """When *pending* is observed if nobody speaks meanwhile, in seconds since the epoch; None: not before somebody does."""
+    """
+    When *pending* is observed if nobody speaks meanwhile, in seconds since the epoch; None: not before somebody speaks.
+    """
     if not pending:
         return None
     if what_is_due(state, pending, options, now)[0]:
@@ -101,10 +103,11 @@ def when_due(state: State, pending: Sequence[Pending], options: Observation, now
 
 def rest_at(state: State, pending: Sequence[Pending], options: Observation) -> float | None:
     """
-    When all of *pending* is observed if nothing more is said, in seconds since the epoch; None: not by rest.
+    When all of *pending* is observed if nothing more is said, in seconds since the epoch; None: a rest does not start
+    it.
 
-    What names a day soon waits no longer than `quiet_after` in all, since a plan must be a note before it is due. After a
-    failure only `retry_at` counts: what failed was due.
+    A turn that names a day soon waits no longer than `quiet_after` in all, because a plan must be a note before it is
+    due. After a failure only `retry_at` counts, because the failed turns were due.
     """
     if options.quiet_after is False or options.buffer_tokens is False:
         return None
@@ -130,7 +133,7 @@ def why_waiting(
     if now.timestamp() < retry_at(state):
         return f"{state.error}; asked again at {clock_text(retry_at(state), now)}, or by `omg observe`"
     if observation_due(state, pending, options, now):
-        return "it is due, and being observed where a daemon is up"
+        return "it is due; a daemon observes it, if one is up"
     tokens, needed = sum(p.tokens for p in pending), step_tokens(state, options)
     text = f"{tokens:,} of {needed:,.0f} tokens have come together"
     if (rest := rest_at(state, pending, options)) is None:
@@ -166,7 +169,7 @@ def note_heard(state: State, turn: Turn, last_ms: int, tokens: int, near: bool) 
     entry = state.sessions.setdefault(turn.session, SessionState())
     entry.last_ms = max(entry.last_ms, last_ms)
     entry.window += tokens
-    if entry.asked_ms:  # only then somebody reads these counts
+    if entry.asked_ms:  # nobody reads these counts otherwise
         entry.prompted += turn.prompted
         entry.cached += turn.cached
 
@@ -181,7 +184,7 @@ def note_urgent(state: State, session: str, reason: str, at_ms: int, waiting: bo
 
 
 def note_asked(state: State, session: str, at_ms: int) -> None:
-    """Note when the gateway asked what leaves a context, for a session of which turns were taken in."""
+    """Record when the gateway asked what leaves the context of a session whose turns were taken in."""
     if session in state.sessions:
         state.sessions[session].asked_ms = at_ms
 
@@ -200,12 +203,12 @@ def recovered(state: State) -> None:
 
 
 def note_capped(state: State, error: str) -> None:
-    """Note that today's cap is reached. It is no failure: it is not counted, and the pause does not grow."""
+    """Record that today's cap is reached. This is not counted as a failure, and the pause does not grow."""
     state.error = error
 
 
 def note_completed(state: State, reason: str, began_ms: int, at_ms: int) -> None:
-    """All that was pending at *began_ms* is observed."""
+    """Record that all turns pending at *began_ms* are observed."""
     state.failures, state.error, state.observed_ms = 0, "", at_ms
     if state.urgent_ms <= began_ms:
         state.urgent_ms = 0

@@ -30,7 +30,7 @@ from .worker import Worker
 
 
 def home_status(worker: Worker) -> dict[str, Any]:
-    """The state of the home and of each graph, as `omg status --json` prints it. Costs are those of all graphs."""
+    """The state of the home and of each graph, as `omg status --json` prints it. Costs are sums over all graphs."""
     since_ms = engine_since_ms(worker.registry.folder)
     observer = worker.models()
     return {
@@ -55,7 +55,7 @@ DAYS = 30
 
 
 def costs_of(ledger: Ledger, now: datetime) -> dict[str, Any]:
-    """What all graphs cost `today`, with its caps, and in the `last_30_days`, by purpose."""
+    """The costs of all graphs `today`, with the caps, and in the `last_30_days`, by purpose."""
     days = ledger.lately(now, DAYS)
     caps = {"cap_tokens": ledger.cap_tokens, "cap_usd": ledger.cap_usd}
     return {
@@ -75,7 +75,7 @@ def cost_of(days: Iterable[Mapping[str, Spent]]) -> dict[str, Any]:
 
 
 def cost_lines(costs: Mapping[str, Any], *, capped: bool = True) -> list[str]:
-    """The answer of `costs_of` as lines for a person. *capped*: name the caps, too; rules have none."""
+    """The answer of `costs_of` as lines for a person. *capped*: also name the caps; rules have none."""
     lines = []
     for label, key in (("today  ", "today"), ("30 days", "last_30_days")):
         cost = costs[key]
@@ -101,7 +101,7 @@ def next_night(worker: Worker) -> str:
 
 
 def observing_status(worker: Worker) -> dict[str, Any]:
-    """The graphs that are being observed, those that wait in line, and the calls of each model."""
+    """The graphs that are being observed, the graphs that wait in line, and the calls of each model."""
     works = worker.under_way()
     return {
         "parallel": worker.config.observation.parallel,
@@ -183,7 +183,9 @@ def graph_status(worker: Worker, graph: Graph, *, engine: bool) -> dict[str, Any
 
 
 def context_status(session: SessionState) -> dict[str, Any]:
-    """A session whose context OMG puts together: its tokens of messages and of notes, and when it was last cut."""
+    """
+    For a session whose context OMG puts together: the tokens of messages and of notes, and the time of the last cut.
+    """
     return {
         "asked": iso_time(session.asked_ms),
         "raw_tokens": session.raw_tokens,
@@ -265,7 +267,9 @@ def engine_text(answer: Mapping[str, Any], zone: tzinfo) -> str:
 
 
 def observing_text(observing: Mapping[str, Any], zone: tzinfo) -> str:
-    """How many graphs are observed or wait, since when, and which models take fewer calls at present; "" for none."""
+    """
+    How many graphs are observed or wait, since when, and which models take fewer calls at present; "" if no graph is.
+    """
     parts = [
         f"{how_many(len(works), 'graph')} {verb} since {time_text(works[0]['since'], zone, 'seconds')}"
         for works, verb in ((observing.get("under_way"), "at work"), (observing.get("waiting"), "waiting"))
@@ -327,7 +331,7 @@ def files_text(files: Sequence[str], what: str) -> str:
 
 
 def archived_cycle(graph: Graph, cycle: str) -> str:
-    """*cycle*, which archived notes of earlier rules, as long as it can be undone; else ""."""
+    """*cycle*, which archived notes of earlier rules, if it can still be undone; else ""."""
     there = (graph.folder / "receipts" / f"{cycle}.json").exists()
     return cycle if there and cycle not in undone_cycles(graph) else ""
 

@@ -73,26 +73,26 @@ MODEL_AWAY = (
 )
 
 
-ASKED_S = 30.0  # how long work that somebody asked for waits for a locked vault
+ASKED_S = 30.0  # how long requested work waits for a locked vault
 GATEWAY_GRAPHS = 2  # graphs that the gateway's model observes at a time: llm/asker.py makes no more calls
 OLD_SHARE = 0.75  # share of a day's cap for turns older than a day; the rest is kept for what is said today
 FORESEEN = (OmgError, OSError, sqlite3.Error)
-RULES_REST_S = 240.0  # the longest rest after which rules, which cost nothing, observe
+RULES_REST_S = 240.0  # longest rest after which rules, which cost nothing, observe
 ENDING_S = 10.0  # how long `close` waits for the work under way
 DAY_S = 86_400.0  # deadline of work in the daemon: to observe an archive of years takes many calls of a model
 
 
 @dataclass(slots=True)
 class Work:
-    """A graph that is being observed or waits for that, and the results so far."""
+    """A graph that is being observed or waits in line, and the results so far."""
 
     who: Identity
     crew: Crew
-    asked: bool  # somebody wants all that is pending observed, due or not
-    once: bool  # what becomes due meanwhile waits for the next call of `work`
-    since: datetime  # when its batch began, or its wait in line
+    asked: bool  # somebody asked to have all pending turns observed, due or not
+    once: bool  # turns that become due meanwhile wait for the next call of `work`
+    since: datetime  # when the batch, or the wait in line, began
     under_way: bool = False
-    waited_s: float = 0.0  # in line, before this batch
+    waited_s: float = 0.0  # wait in line before this batch
     # The round: why turns are due, and these turns in batches.
     reason: str = ""
     rank: int = FRESH
@@ -118,13 +118,13 @@ class Worker:
         self.config, self.clock = self.registry.config, self.registry.clock
         self.ledger = Ledger(self.registry.folder / "ledger.jsonl", self.config)
         self._finished: set[str] = set()  # graphs in which no cycle is left open by an earlier crash
-        # Failures by key. They are also in the graph's state, unless that could not be written.
+        # Failures by key. The graph's state has them too, unless it could not be written.
         self._trouble: dict[str, State] = {}
         self._works: dict[str, Work] = {}  # by graph
         self._resting: set[str] = set()  # graphs that are not to be observed
         self._guard, self._starting = threading.Lock(), threading.Lock()
         self.closed = False
-        self._crews: dict[tuple[str, bool], Crew] = {}  # of a model, by day and by night
+        self._crews: dict[tuple[str, bool], Crew] = {}  # what asks a model, by day and by night
         self._child, self._child_is_ours = child or Child(), child is None
         self._askers: dict[tuple[bool, tuple[str, ...]], Asker] = {}
 
@@ -164,7 +164,9 @@ class Worker:
         return Observer(ask, ask.models[0], window, partial(self._is_able, ask))
 
     def _is_able(self, ask: Ask, model: str) -> bool:
-        """Whether *model*, which *ask* may ask, answers the check well enough. Raises ModelError while it is not known."""
+        """
+        Whether *model*, which *ask* can ask, answers the check well enough. Raises ModelError while this is unknown.
+        """
         return is_able(self.registry.folder, model, ask, self.clock())
 
     def _asker(self, models: Sequence[str]) -> Asker | None:
@@ -185,13 +187,13 @@ class Worker:
         return self._crews.setdefault((models[0], night), Crew(size))
 
     def away(self, models: Sequence[str]) -> str:
-        """Why none of *models* can be asked from here, for a person; "" if one can, or if no model is needed."""
+        """Why none of *models* can be asked from here, for a person; "" if one can be asked, or none is needed."""
         return MODEL_AWAY if self.gateway is None and set(models) == {"gateway"} else ""
 
     # --- when
 
     def due(self, graph: Graph) -> str | None:
-        """Why some of what is pending should be observed now, or None."""
+        """Why some pending turns should be observed now, or None."""
         return self._what_is_due(graph, graph.pending())[0] or None
 
     def _what_is_due(
@@ -203,7 +205,7 @@ class Worker:
         return ("", OLD, ()) if hindered else found
 
     def waits(self, graph: Graph) -> str:
-        """Why what is pending is not observed yet, for a person; "" if nothing is."""
+        """Why pending turns are not observed yet, for a person; "" if nothing is pending."""
         state, pending, options = self.state_of(graph), graph.pending(), self.timing(graph.identity.agent)
         now = self.clock().astimezone(graph.zone)
         old = what_is_due(state, pending, options, now)[1] == OLD
@@ -212,13 +214,13 @@ class Worker:
         return turn_text(work, graph.zone) if text and work else text
 
     def timing(self, agent: str) -> Observation:
-        """The options that say when turns are due. Rules cost nothing, and wait for a short rest."""
+        """The options that decide when turns are due. Rules cost nothing, so they wait only for a short rest."""
         options, free = self.config.observation, self.observing(agent) == ["offline"]
         short = min(options.quiet_after, RULES_REST_S)  # False stays False
         return options.model_copy(update={"quiet_after": short}) if free else options
 
     def state_of(self, graph: Graph) -> State:
-        """The graph's state with the last failure, which a failing disk may not have kept."""
+        """The graph's state with the last failure, even if a failing disk did not store that failure."""
         state, trouble = graph.state(), self._trouble.get(graph.identity.key)
         if trouble is None or trouble.failed_ms <= state.failed_ms:
             return state
@@ -226,7 +228,7 @@ class Worker:
 
     def hindered(self, graph: Graph, *, old: bool = False) -> str:
         """
-        Why *graph* is not observed: OMG is off, the model is away, or today's cap is reached; "" if nothing hinders it.
+        Why *graph* cannot be observed: OMG is off, the model is away, or today's cap is reached; "" if it can.
         *old*: for turns older than a day.
         """
         if off := self.config.switched_off(graph.identity.agent):
@@ -245,10 +247,10 @@ class Worker:
 
     def work(self, *, force: bool = False) -> list[Observed]:
         """
-        Take in the spool and observe what is due, or with *force* all that is pending; returns when that is done.
+        Take in the spool and observe due turns, or with *force* all pending turns; return when this is done.
 
-        After an error its graph pauses, and the other graphs go on. The error is in the graph's state, and the work is tried
-        again. With *force*, the first error that is in no state is raised at the end.
+        After an error its graph pauses, and the other graphs go on. The graph's state records the error, and the work
+        is tried again. With *force*, the first error that no state records is raised at the end.
         """
         works, troubles = self.start(force=force, once=True)
         for work in works:
@@ -259,7 +261,7 @@ class Worker:
         return [observed for work in works for observed in work.observed]
 
     def observe_now(self, who: Identity) -> tuple[list[Observed], str]:
-        """Observe all that is pending of *who*; returns what was observed, and why the rest still waits."""
+        """Observe all pending turns of *who*; return what was observed, and why the rest still waits."""
         if why := self.away(self.observing(who.agent)):
             return [], why
         work = self._line_up(who, FRESH, True, True)
@@ -268,8 +270,8 @@ class Worker:
 
     def start(self, *, force: bool = False, once: bool = False) -> tuple[list[Work], list[Exception]]:
         """
-        Take in the spool and begin to observe what is due; returns the work begun, and the errors. *once*: what becomes due
-        meanwhile waits for the next call.
+        Take in the spool and begin to observe due turns; return the work begun, and the errors. *once*: turns that
+        become due meanwhile wait for the next call.
         """
         works: list[Work] = []
         troubles: list[Exception] = []
@@ -299,7 +301,7 @@ class Worker:
         """The rank in which to observe the graph of *who*; None if nothing is due or it is being observed already."""
         if self.config.switched_off(who.agent):
             return None
-        try:  # without settling it: most graphs have nothing to do
+        try:  # without `settle`: most graphs have no work
             graph = self.registry.opened(who, keep=False, make=False)
         except NotFound:
             return None  # forgotten whole a moment ago
@@ -334,7 +336,7 @@ class Worker:
             return work
 
     def _turn(self, work: Work) -> None:
-        """Observe one batch; then *work* waits for its next turn, or ends."""
+        """Observe one batch; then *work* goes to the end of the line, or ends."""
         key, asked, rank = work.who.key, work.asked, None
         now = self.clock()
         work.waited_s = (now - work.since).total_seconds()
@@ -350,7 +352,7 @@ class Worker:
             work.trouble = e
         with self._guard:
             work.under_way, work.since = False, self.clock()
-            if work.asked and not asked:  # meanwhile somebody asked for all that is pending
+            if work.asked and not asked:  # meanwhile somebody asked for all pending turns
                 rank = FRESH
             if rank is None or self.closed or key in self._resting:
                 del self._works[key]
@@ -364,11 +366,11 @@ class Worker:
             graph = self.registry.graph(work.who, wait_s=work.patience_s, make=False)
         except NotFound:
             return None  # forgotten whole meanwhile
-        # This lock is held by whoever observes the graph, in any process. Only observing waits for it.
+        # The process that observes the graph holds this lock. Only observing waits for it.
         what = f"the observing of {work.who.key}"
         with flock(graph.folder / "observe.lock", what, ASKED_S if work.asked else 0):
             with graph.lock(work.patience_s):
-                replay_open(graph)  # if another process died, what it had observed is not asked about again
+                replay_open(graph)  # a dead process's finished turns are not asked again
             batch = self._next_batch(graph, work)
             if batch and self._observe(graph, work, batch):
                 return work.rank
@@ -396,12 +398,12 @@ class Worker:
             work.began_ms, work.batches = now_ms, self._batches(graph, work.rank, files)
 
     def _batches(self, graph: Graph, rank: int, files: Sequence[Pending]) -> Iterator[list[Pending]]:
-        """*files* in batches. For old turns only the first batch, after which something fresh may be due."""
+        """*files* in batches. For old turns only the first batch, because fresh turns may be due after it."""
         most = self.config.observation.max_tokens_per_batch
-        if rank == OLD:  # perhaps thousands of files: read no more of them than needed
-            # A model takes days for years, so it reads the newest conversation first: what is of use comes first, and
-            # it is shown the newer notes when it reads older words. The rules are quick and judge a statement by what
-            # was known before it, so they read in the order of days.
+        if rank == OLD:  # there may be thousands of files: read only as many as needed
+            # A model needs days for an archive of years, so it reads the newest conversation first: the most useful
+            # notes come first, and it sees newer notes when it reads older words. Rules are quick and judge a statement
+            # by earlier ones, so they read in the order of days.
             by_rules = self.observing(graph.identity.agent)[0] == "offline"
             files = [p for p in files if p.session == files[0 if by_rules else -1].session]
             said = accumulate(p.tokens for p in files)
@@ -428,7 +430,7 @@ class Worker:
         return {**self._child.places, **({"gateway": lent} if lent else {})}
 
     def under_way(self) -> list[Work]:
-        """What is being observed, then what waits in line; the longest first."""
+        """The graphs being observed, then those in line; the longest first."""
         return sorted(self._works.copy().values(), key=lambda work: (not work.under_way, work.since))
 
     def rests(self, who: Identity) -> bool:
@@ -447,7 +449,7 @@ class Worker:
 
     def _observe(self, graph: Graph, work: Work, batch: list[Pending]) -> bool:
         """
-        Observe *batch*; returns whether to go on after it. If the model is down, the work ends. After a useless reply only
+        Observe *batch*; return whether to continue. If the model is down, the work ends. After a useless reply only
         that conversation waits.
         """
         started = time.monotonic()
@@ -469,9 +471,10 @@ class Worker:
             self._failed(graph, batch, work.reason, e, started)
             work.failure = error_text(e)
             work.stuck.add(batch[0].session)
-            # Go on after a useless reply or a defect; the model, the disk or the vault would fail the others as well.
+            # Continue after a useless reply or a defect. An error of the model, the disk or the vault would hit the
+            # other batches too.
             return isinstance(e, BadReply) or not isinstance(e, FORESEEN)
-        if work.once or work.asked:  # only then somebody reads the results; an import has thousands
+        if work.once or work.asked:  # otherwise nobody reads the results; an import has thousands
             work.observed.append(observed)
         return True
 
@@ -482,7 +485,7 @@ class Worker:
         self.report(graph.identity.key, error, trigger=reason, tokens=tokens, duration_ms=took_ms)
 
     def report(self, key: str, error: Exception, event: str = "observation_failed", **more: Any) -> str:
-        """Log why a graph was not observed or not reflected on, also as an *event*; returns the reason."""
+        """Log why a graph was not observed or not reflected on, also as an *event*; return the reason."""
         why = error_text(error)
         log.warning("%s: %s: %s", key, event, why, exc_info=None if isinstance(error, FORESEEN) else error)
         self.registry.tell(event, graph=key, error=why[:2_000], **more)
@@ -525,7 +528,7 @@ class Worker:
         return telling
 
     def stop(self) -> None:
-        """Stop asking models; what they were asked about stays pending."""
+        """Stop asking models; the turns of unfinished calls stay pending."""
         self.closed = True
         for ask in self._askers.copy().values():
             ask.close()
@@ -546,7 +549,7 @@ def turn_text(work: Work, zone: tzinfo) -> str:
     return f"it is being observed {since}"
 
 
-# --- What observing did, and what still waits, as `Memory.observe` and the daemon answer.
+# --- The result of observing and the turns that still wait, as `Memory.observe` and the daemon return them.
 
 
 class TurnsWaiting(TypedDict):
@@ -589,7 +592,7 @@ def waiting_turns(worker: Worker) -> Iterator[TurnsWaiting]:
 
 
 def other_model_of_daemon(worker: Worker) -> str:
-    """The model that a running daemon observes with, if this command was told another one; else ""."""
+    """The model that a running daemon observes with, if it differs from the model given to this command; else ""."""
     found = ask_daemon(worker.registry.folder, "/health", {}, timeout_s=10)
     if found is None or found.get("fleet") or found.get("observer") == worker.models():
         return ""
@@ -598,8 +601,8 @@ def other_model_of_daemon(worker: Worker) -> str:
 
 def handed_to_daemon(worker: Worker, path: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
     """
-    The daemon's answer to *body*; None if none is up, or if this command was told to ask another model than the daemon's,
-    by a configuration that changed since the daemon was started or by `OMG_OBSERVATION_MODEL`.
+    The daemon's answer to *body*; None if no daemon is up, or if this command is to ask another model than the daemon:
+    the configuration changed since the daemon started, or `OMG_OBSERVATION_MODEL` is set.
     """
     if other := other_model_of_daemon(worker):
         log.warning(
