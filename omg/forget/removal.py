@@ -69,7 +69,7 @@ NOTHING = Selection((), ())
 @dataclass(frozen=True, slots=True)
 class Removal:
     """
-    What becomes of each text that OMG keeps.
+    How each text that OMG keeps is changed.
 
     Forgetting removes each message, note, change and line that names something in `trace`. Every removal applies `said`
     to the remaining messages and `clean` to other texts. Equal texts get equal results, so that a receipt and its note

@@ -1,9 +1,9 @@
 """
 What recent prompts were given and why: a line for each prompt, in `given.jsonl` of a graph.
 
-A line quotes nothing but the words by which a note was found: it has paths of notes, when the quoted messages were said,
-scores and reasons. What they say is read from the vault and the archive when a person looks. A forgetting takes out the
-lines that name something of it (forget/erase.py). A crash may lose a line; no prompt waits for the disk.
+A line holds paths of notes, times of the quoted messages, scores and reasons. It quotes only the words by which a note
+was found. The texts are read from the vault and the archive when a person looks. A forgetting takes out the lines that
+name something of it (forget/erase.py). A crash may lose a line; no prompt waits for the disk.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .state import append_lines, parsed_object, write_private
 
 GIVEN = "given.jsonl"
 KEPT = 200  # prompts
-LONGEST_BYTES = 600_000  # of the file, before all but the last KEPT lines go
+LONGEST_BYTES = 600_000  # size of the file at which all but the last KEPT lines are removed
 
 
 def note_given(graph: Path, record: Mapping[str, Any]) -> None:

@@ -71,7 +71,7 @@ class Tombstones:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self._seen: tuple[int, int] | None = None  # inode and size of the file as it was read
+        self._seen: tuple[int, int] | None = None  # inode and size of the file when it was read
         self._lines: list[tuple[str, str | None, frozenset[str]]] = []  # salt, node, sources
         self._salt = ""
 
@@ -84,7 +84,7 @@ class Tombstones:
         append_lines(self.file, [json.dumps(line)])
 
     def messages(self, ids: Iterable[str]) -> set[str]:
-        """Which of *ids* were forgotten as messages."""
+        """The *ids* that were forgotten as messages."""
         self._read()
         gone: dict[str, set[str]] = {}
         for salt, node, sources in self._lines:
@@ -123,7 +123,7 @@ class Tombstones:
         return False
 
     def mend(self) -> list[bytes]:
-        """Take out the lines that cannot be read; returns them. The caller holds the vault's lock."""
+        """Remove the lines that cannot be read; return them. The caller holds the vault's lock."""
         lines = self.file.read_bytes().split(b"\n") if self.file.exists() else []
         bad = [line for line in lines if line and tombstone_entry(line) is None]
         if bad:
@@ -138,13 +138,13 @@ class Tombstones:
         if (read := read_if_changed(self.file, self._seen)) is None:
             return
         salt, lines = "", []  # type: str, list[tuple[str, str | None, frozenset[str]]]
-        # A line that a crash has torn was not yet a promise.
+        # A line torn by a crash was never promised to anybody.
         for value in filter(None, map(tombstone_entry, read[0].split(b"\n"))):
             if "salt" in value:
                 salt = value["salt"]
             else:
                 lines.append((salt, value.get("node"), frozenset(value["sources"])))
-        # In this order: another thread never takes the half for the whole.
+        # In this order, another thread never takes a half-read state for the whole.
         self._salt, self._lines, self._seen = salt, lines, read[1]
 
 
@@ -164,7 +164,7 @@ def tombstone_entry(line: bytes) -> dict[str, Any] | None:
 # file.
 
 
-# Of a pending file, and of the drop it comes from.
+# Name of a pending file, and of the drop it comes from.
 PENDING = re.compile(r"\d{1,15}-[\w-]{1,120}\.[0-9a-f]{8}\.\d{1,12}\.json", re.ASCII)
 PENDING_NAME = re.compile(r"(\d{1,15})-[\w-]{1,120}", re.ASCII)
 
@@ -198,12 +198,13 @@ class Pending:
         return int(self.file.name.split("-", 1)[0])
 
     def turn(self) -> Turn:
-        """The turn as the file has it now. Raises FileNotFoundError, or BadInput, naming the file, if it is
-        damaged."""
+        """
+        The turn in the file now. Raises FileNotFoundError, or BadInput, which names the file, if it is damaged.
+        """
         return parsed_turn(self.file, file_look(self.file))
 
 
-@lru_cache(maxsize=32)  # from intake to archive a turn is asked for five times
+@lru_cache(maxsize=32)  # between intake and archive, a turn is read five times
 def parsed_turn(file: Path, look: tuple[int, int, int]) -> Turn:
     """The turn in *file*, cached; *look* identifies the version of the file, which is always replaced whole."""
     try:
@@ -257,13 +258,13 @@ class Graph:
         self._pending_keys: set[str] = set()  # all of them
         self._counting = threading.Lock()
         self._remembering = threading.RLock()
-        self._state, self._stamp = State(), (-1, -1, -1)  # as last read or written, and the file's look then
+        self._state, self._stamp = State(), (-1, -1, -1)  # as last read or written; the file's version
         self._noted: list[Callable[[State], None]] = []  # changes that are in no file yet
         self._fault = ""  # what is wrong with state.json
-        self.notes_given = True  # whether it keeps what prompts were given
+        self.notes_given = True  # whether the graph records what prompts were given
 
     def is_there(self) -> bool:
-        """Whether its folder is still the one that was opened, and was not forgotten and made again since."""
+        """Whether the graph's folder is still the one that was opened, and was not forgotten and made again since."""
         try:
             return self.folder.stat().st_ino == self._inode and (self.folder / GRAPH_MARK).exists()
         except FileNotFoundError:
@@ -299,11 +300,11 @@ class Graph:
         return [Pending(p) for p in found if PENDING.fullmatch(p.name)]
 
     def intact(self) -> list[Pending]:
-        """`pending`, less what cannot be read: that is set aside."""
+        """`pending` without unreadable files, which are set aside."""
         return [p for p in self.pending() if self.readable(p) is not None]
 
     def readable(self, pending: Pending) -> Turn | None:
-        """Its turn; None if it is observed meanwhile, or damaged: then it is set aside."""
+        """The turn of a pending file; None if it was observed meanwhile, or is damaged and therefore set aside."""
         try:
             return pending.turn()
         except FileNotFoundError:
@@ -346,7 +347,7 @@ class Graph:
 
     def pending_keys(self, among: Collection[str] | None = None) -> set[str]:
         """Ids and keys of the messages that wait to be observed, or those of *among*."""
-        # Only what came or went since the last call is looked at: during an import thousands of files wait.
+        # Only files added or removed since the last call are read: during an import thousands of files wait.
         with self._counting:
             with os.scandir(self.folder / "pending") as entries:
                 names = {entry.name for entry in entries if PENDING.fullmatch(entry.name)}
@@ -402,7 +403,7 @@ class Graph:
             with self._remembering:
                 state, noted, fault = copied_state(self.state()), len(self._noted), self._fault
             if fault:
-                mend = "what could be read of it is kept; the rest comes back with the next conversations"
+                mend = "the readable part is kept; the rest comes back with the next conversations"
                 set_aside_damaged(self.folder, file, fault, mend)
                 self._fault = ""
             change(state)
@@ -416,7 +417,7 @@ class Graph:
         return state
 
     def note(self, change: Callable[[State], None]) -> None:
-        """Like `update`, but written only with the next one or by `flush`: for changes that a crash may lose."""
+        """Like `update`, but written only with the next update or by `flush`: for changes that a crash may lose."""
         with self._remembering:
             state = copied_state(self.state())
             change(state)
@@ -426,7 +427,7 @@ class Graph:
 
     def flush(self) -> None:
         """Write the changes that `note` made."""
-        if self._noted and (self.folder / "pending").is_dir():  # else the graph was forgotten whole
+        if self._noted and (self.folder / "pending").is_dir():  # otherwise the graph was forgotten whole
             self.update(lambda state: None)
 
     def close(self) -> None:

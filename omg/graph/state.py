@@ -62,7 +62,7 @@ def process_alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # somebody else's
+    except OSError:  # a process of another user
         return True
     return True
 
@@ -83,7 +83,7 @@ def flock(file: Path, what: str, timeout_s: float = 30.0) -> Iterator[None]:
                         f"{what} is locked by another process ({file}); try again when it is done"
                     ) from None
                 time.sleep(0.02)
-        yield  # closing the file lets go of the lock
+        yield  # closing the file releases the lock
 
 
 # --- what cannot be read: set aside as damaged/<name>, with a line that says what to do in damaged/<name>.txt
@@ -131,7 +131,7 @@ def write_damaged(file: Path, data: bytes) -> None:
         os.fsync(f.fileno())
 
 
-SESSIONS_KEPT = 100  # of one identity; one that comes back later is activated anew, and has lost nothing else
+SESSIONS_KEPT = 100  # most sessions of one identity; an older session that returns is only activated anew
 
 
 Ms = Annotated[int, Field(gt=-LAST_MS, lt=LAST_MS)]  # since the epoch; beyond, no date can be made of it
@@ -144,27 +144,27 @@ class SessionState:
     task: str = ""  # continuation hints, from the last observation that had any
     state: str = ""
     next: str = ""
-    shared: list[str] = field(default_factory=list)  # names of those hints that other sessions may see
-    at_ms: Ms = 0  # when what the hints say was said
+    shared: list[str] = field(default_factory=list)  # names of the hints that other sessions may see
+    at_ms: Ms = 0  # time of the messages behind the hints
     system: str = ""  # the `system` slice as served until the next activation
     activated_ms: Ms = 0
     reason: str = ""
     epoch: int = -1  # State.epoch when it was rendered
     model: str = ""
     last_ms: Ms = 0  # the last turn seen
-    session_id: str = ""  # that the gateway last asked with; another one is a conversation begun anew
+    session_id: str = ""  # of the gateway's last request; another: a conversation begun anew
     cut: str = ""  # what last cut its context, "compaction" or "reset",
     cut_ms: Ms = 0  # and when
     window: int = 0  # tokens of turns taken in since the last activation
     # with OMG as the context engine (context.py):
     asked_ms: Ms = 0  # when the gateway last asked what leaves the context
     prompted: int = 0  # tokens of its prompts since the engine came, as the provider counted them,
-    cached: int = 0  # and those of them that it had in its cache
-    timeline: str = ""  # what stands for the turns that were cut, as served until the next cut
+    cached: int = 0  # and how many of them were in its cache
+    timeline: str = ""  # the text that replaces cut turns, as served until the next cut
     timeline_epoch: int = -1  # State.epoch when it was rendered
     cut_turns: dict[str, int] = field(default_factory=dict)  # a turn's beginning -> how many messages it has
-    cut_tokens: dict[str, int] = field(default_factory=dict)  # and what these cost
-    told_before_ms: Ms = 0  # the timeline stands for all that was said before, too: it was not handed over
+    cut_tokens: dict[str, int] = field(default_factory=dict)  # and how many tokens these cost
+    told_before_ms: Ms = 0  # the timeline also covers all earlier messages, which the gateway no longer sends
     # a run -> the `prompt` slice it got since the last cut
     served: dict[str, str] = field(default_factory=dict)
     assembled: str = ""  # the newest run whose slice stands in the context that was last put together,
@@ -178,15 +178,15 @@ class State:
     sessions: dict[str, SessionState] = field(default_factory=dict)
     epoch: int = 0  # grows when a person edits, forgets, undoes: every `system` slice is stale then
     observed_ms: Ms = 0  # when an observation was last completed
-    quiet_ms: Ms = 0  # when one was that ran because the conversation rested
+    quiet_ms: Ms = 0  # when an observation last ran because the conversation rested
     urgent_ms: Ms = 0  # when a compaction or reset last asked for everything to be taken in
-    near_day_ms: Ms = 0  # when the first of what waits was said that names a day soon
+    near_day_ms: Ms = 0  # time of the first pending message that names a day soon
     failures: int = 0  # in a row
     failed_ms: Ms = 0
     error: str = ""
     reflected_ms: Ms = 0
     reflected: str = ""  # what that did, in numbers
-    redactions: int = 0  # how often words were taken out: what was drafted before has them
+    redactions: int = 0  # how often words were removed: a text drafted before a removal still has them
     changed_tokens: int = 0  # of nodes written since the last reflection
     verdicts: int = 0  # of the last reflection that asked a model: on how many notes it said something,
     verdicts_refused: int = 0  # and how much of that was not followed
@@ -203,7 +203,7 @@ STATE = TypeAdapter(State)
 
 
 def file_look(file: Path) -> tuple[int, int, int]:
-    """What tells one version of *file*, which is always replaced, from another."""
+    """An identifier of this version of *file*, which is always replaced whole."""
     try:
         found = file.stat()
     except FileNotFoundError:
@@ -223,7 +223,7 @@ def forget_served(own: SessionState) -> None:
 
 
 def note_session_id(state: State, session: str, session_id: str) -> None:
-    """Note the session's *session_id*. If it changed, the conversation began anew, though no hook said so."""
+    """Record the session's *session_id*. If it changed, the conversation began anew, although no hook said so."""
     own = state.sessions.setdefault(session, SessionState())
     if own.session_id and own.last_ms > own.cut_ms:
         own.cut, own.cut_ms = "reset", own.last_ms
@@ -248,7 +248,9 @@ def state_fields(state: State | SessionState) -> dict[str, Any]:
 
 
 def load_state(file: Path) -> tuple[State, str]:
-    """The valid part of the state, and what is invalid ("" if nothing). Invalid parts only cost an activation."""
+    """
+    The valid part of the state, and the names of invalid parts ("" if none). Invalid parts only cost an activation.
+    """
     try:
         raw = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -272,12 +274,12 @@ def load_state(file: Path) -> tuple[State, str]:
 
 # --- How often each note was of use to a prompt, and when last: a line for each use, in `uses.jsonl` of a graph.
 #
-# A prompt adds one line, however many notes there are. A crash may lose a count. Not here: what a use is
-# (inject/decide.py), and what it counts for (index/search.py, reflect/similar.py).
+# A prompt adds one line, however many notes there are. A crash may lose a count. inject/decide.py decides what counts
+# as a use; index/search.py and reflect/similar.py read the counts.
 
 
-USE_DAY_MS = 86_400_000  # a talk about one thing is one use of it
-USES_SLACK = 1_000  # lines beyond one a note before the file is made short again: some 80 kB
+USE_DAY_MS = 86_400_000  # a conversation about one note counts as one use
+USES_SLACK = 1_000  # lines more than notes at which the file is shortened: some 80 kB
 
 
 class Uses:
@@ -287,7 +289,7 @@ class Uses:
         self.file = file
         self._times: dict[str, int] = {}
         self._last: dict[str, int] = {}
-        self._seen: tuple[int, int] | None = None  # inode and size of the file as we know it
+        self._seen: tuple[int, int] | None = None  # inode and size of the file when last read
         self._lines = 0
         self._reading = threading.RLock()
 

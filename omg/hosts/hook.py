@@ -50,7 +50,7 @@ class Host(NamedTuple):
     added_mark: str  # text of that file once our plugin is added
     ask_list: str  # arguments that list its plugins
     events: dict[str, str] = {}  # noqa: RUF012  # none: its plugin runs inside the client
-    fresh: tuple[str, ...] = ()  # sources of a `start` after which the context holds no memory of ours
+    fresh: tuple[str, ...] = ()  # sources of a `start` after which the context holds none of our memory
     limit_chars: int = 9_500  # of one hook's text; Claude Code puts more than 10,000 into a file
     markup: bool = True  # whether a tag in the text reaches the model unchanged
     timeout: int = 5  # of a hook, in the client's unit
@@ -96,7 +96,7 @@ CODEX = CLAUDE_CODE._replace(
     name="codex",
     title="Codex",
     program="codex",
-    timeout=3,  # the longest that it allows for SessionEnd; its trust covers the value
+    timeout=3,  # the longest timeout that Codex allows for SessionEnd; a change of it would end the trust
     config=".codex",
     config_variable="CODEX_HOME",
     transcripts="sessions/*/*/*/rollout-*.jsonl",
@@ -165,7 +165,7 @@ def main() -> None:
 
 
 def run_hook(args: list[str]) -> str:
-    """What to print: one JSON object, or nothing."""
+    """The text to print: one JSON object, or nothing."""
     host, event = HOSTS[args[0]], args[1]
     ours = host.events[event]
     payload = read_payload()
@@ -213,7 +213,7 @@ def read_payload() -> dict[str, object]:
 
 
 def transcript_size(given: dict[str, str]) -> int | None:
-    """Its size now, before the client writes more: the daemon reads it later."""
+    """The transcript's size now, before the client writes more: the daemon reads it later."""
     try:
         return Path(given["transcript"]).stat().st_size
     except (OSError, KeyError):
@@ -225,7 +225,7 @@ def ask(home: Path, body: dict[str, object]) -> str:
     data = json.dumps(body).encode()
     head = f"POST /host HTTP/1.1\r\nconnection: close\r\ncontent-length: {len(data)}\r\n\r\n"
     said = b""
-    # Not by http.client, which takes longer to import than the daemon to answer.
+    # Without http.client: importing it takes longer than the daemon's answer.
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(left_s())
         connection.connect(str(home / "omg.sock"))

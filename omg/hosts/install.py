@@ -43,8 +43,8 @@ Files = dict[str, str]  # place in a folder → text
 @dataclass(frozen=True, slots=True)
 class Step:
     """
-    What is done, or would be with a dry run. *changed* is False where there is nothing to do, and *note* is a remark for
-    the person.
+    One step of installing, done or (in a dry run) only announced. *changed* is False if there is nothing to do; *note*
+    is a remark for the person.
     """
 
     what: str
@@ -53,7 +53,7 @@ class Step:
 
 
 def our_command() -> list[str]:
-    """How a client starts us: by this interpreter, whatever the client's PATH, PYTHONPATH or folder."""
+    """The command by which a client starts us: this interpreter, whatever the client's PATH, PYTHONPATH or folder."""
     return [sys.executable, "-EP", "-m", "omg.cli"]
 
 
@@ -135,13 +135,16 @@ def write_hosts(home: Path, hosts: dict[str, Any]) -> None:
 
 
 def unreviewed_hooks(host: Host, home: Path) -> list[str]:
-    """The events whose hook, as it is now, the person still has to trust; none where the client asks for no review."""
+    """The events whose present hook the person still has to trust; none if the client asks for no review."""
     settings = settings_text(host)
     return [e for e in host.events if host.reviews and trusted_hash(host, e, home) not in settings]
 
 
 def trusted_hash(host: Host, event: str, home: Path) -> str:
-    """What the client's settings hold for a trusted hook. It covers the command and the timeout, so a change ends the trust."""
+    """
+    The hash that the client's settings hold for a trusted hook. It covers the command and the timeout, so a change ends
+    the trust.
+    """
     hook = {"async": False, **hook_of(host, event, our_command(), home)}
     value = {"event_name": snake_case(event), "hooks": [hook]}
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -205,8 +208,8 @@ def program_of(program: str, title: str, error: type[OmgError] = OmgError) -> st
 
 def run_client(host: Host, args: Sequence[str], folder: Path, *, only_said: bool) -> str:
     """
-    Run the client's command for our *folder*, unless it is *only_said*, and return its line. Raises OmgError with its error
-    output.
+    Run the client's command for our *folder*, or with *only_said* do not run it; return the command line. Raises
+    OmgError with the error output.
     """
     line = [host.program, *(arg.format(folder=folder) for arg in args)]
     said, short = " ".join(line), " ".join(line[:4])
@@ -246,7 +249,7 @@ def is_added(host: Host) -> bool:
 
 
 def same_files(folder: Path, files: Files) -> bool:
-    """Whether *folder* has *files* as they are."""
+    """Whether *folder* already has exactly *files*."""
     try:
         return all((folder / name).read_text(encoding="utf-8") == text for name, text in files.items())
     except (OSError, UnicodeDecodeError):
@@ -264,7 +267,7 @@ def kept_settings(host: Host, home: Path) -> Path:
 
 
 def keep_settings(host: Host, home: Path) -> None:
-    """Copy the client's settings as they were before us; an empty file if there were none."""
+    """Copy the client's settings before we change them; an empty file if there are none."""
     if not (kept := kept_settings(host, home)).exists() and not is_added(host):
         write_private(kept, settings_text(host))
 
@@ -282,7 +285,7 @@ def restore_settings(host: Host, home: Path) -> None:
         was, now = json.loads(before or "{}"), json.loads(file.read_text(encoding="utf-8"))
         left = {k: v for k, v in now.items() if v or k in was or k not in host.leftovers}
     except (OSError, ValueError, AttributeError):
-        return  # no settings, or not JSON: the client's command leaves nothing in those
+        return  # no settings, or not JSON: then the client's command leaves nothing behind
     if left == was:
         write_private(file, before) if before else file.unlink()
     elif left != now:

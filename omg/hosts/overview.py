@@ -19,7 +19,7 @@ BEGIN = (
 
 
 def overview_lines(memory: Memory | None, home: Path) -> Iterator[str]:
-    """At most ten lines on *memory*, which is None where *home* has none yet."""
+    """At most ten lines about *memory*, which is None if *home* has no memory yet."""
     if memory is None or not memory.registry.identities():
         yield f"No memory yet in {home}. Begin with:"
         yield from BEGIN

@@ -2,7 +2,7 @@
 What the daemon does for the clients: it gives memory to their sessions, captures what was said in them, and answers the
 tools of `omg mcp`.
 
-A session gets `system` once for each context, and with each prompt the notes about it. A client keeps all of a hook's
+A session gets `system` once for each context, and the relevant notes with each prompt. A client keeps all of a hook's
 text in the conversation, so nothing can be taken back: `system` is given again only after an edit, after a forgetting,
 or when much was said since. The person's memory and the project's stand side by side, each under its name.
 
@@ -93,7 +93,7 @@ class HostAnswers:
     def __init__(self, memory: Memory) -> None:
         self.memory, self.sessions = memory, HostSessions(memory.folder)
         self.capture = Capture(memory.folder, self.sessions)
-        self._begun = deque[tuple[HostSession, int]]()  # sessions that may have turns which hooks missed
+        self._begun = deque[tuple[HostSession, int]]()  # sessions of which hooks may have missed turns
         self._caught_up, self._beats_at = False, 0.0
         self._silent: list[Heartbeat] = []
 
@@ -119,13 +119,13 @@ class HostAnswers:
         return {"text": text, "host": host.name, "session": session, "given": [*given]}
 
     def lost(self, value: Mapping[str, Any]) -> None:
-        """The hook had ended before its answer came, so the text of that answer is in no context."""
+        """Record that a hook ended before its answer came, so that the answer's text is in no context."""
         found = self.sessions.find(str(value.get("host")), str(value.get("session")), "")
         if found is not None and (keys := value["given"]):
             self.sessions.update(found, given={k: v for k, v in found.given.items() if k not in keys})
 
     def _text(self, host: Host, found: HostSession, event: str, prompt: str) -> tuple[str, dict[str, str]]:
-        """The text to give, and the hash of each part that is in it, by its session key."""
+        """The text to give, and session key → hash of that memory's part of the text."""
         memories = ((found.person, PERSON), (found.project, PROJECT.format(found.name)))
         keys = [(key, head) for key, head in memories if key]
         if event == "prompt" and found.writes:
@@ -170,7 +170,9 @@ class HostAnswers:
     # --- between questions
 
     def keep_up(self) -> float | None:
-        """Capture what was marked and what hooks missed. Returns in how many seconds to call again; None: no hurry."""
+        """
+        Read the marked transcripts and what hooks missed. Returns after how many seconds to call again; None: no hurry.
+        """
         if not self._caught_up:
             self._caught_up = True
             self.sessions.drop_old()
@@ -207,7 +209,7 @@ class Capture:
         return sorted((self.spool / MARKS).glob("[!.]*.json"))
 
     def take_in(self) -> float | None:
-        """Read what is marked. Returns in how many seconds the next mark is due; None if there is none."""
+        """Read the marked transcripts. Returns in how many seconds the next mark is due; None if there is none."""
         wait = None
         for file in self.marks():
             mark = read_object(file)
@@ -233,7 +235,7 @@ class Capture:
             self.read(session, REASONS[event], size if isinstance(size, int) else None)
 
     def catch_up(self) -> None:
-        """Read what hooks missed of sessions that are over."""
+        """Read the turns that hooks missed in sessions that are over."""
         for host in installed_hosts(self.home):
             for each in self.sessions.of_host(host):
                 with suppress(OSError, sqlite3.Error):
@@ -242,13 +244,13 @@ class Capture:
                         self.read(each, "catchup", None)
 
     def read_missed(self, session: HostSession, size: int) -> None:
-        """Read what hooks missed of a session that continues, up to *size* bytes of its transcript."""
+        """Read the turns that hooks missed in a session that continues, up to *size* bytes of its transcript."""
         known = self.sessions.find(session.host, session.session, session.cwd)
         if known is not None and size > known.offset:
             self.read(known, "catchup", size)
 
     def read(self, session: HostSession, reason: str, until: int | None) -> None:
-        """Make drops of the whole turns that *session* gained and that began before *until*; None: of all."""
+        """Make drops of the new whole turns of *session* that began before *until*; None: of all new turns."""
         path = Path(session.transcript)
         rows: list[Row] = []
         if session.transcript and path.is_file():
@@ -308,7 +310,7 @@ READERS: dict[str, RowReader] = {
 # behind a call: they are found and shown with a mark, and stay out of `system` until the person runs `omg confirm`.
 
 
-MEMORIES = ("project", "person")  # the nearer one first
+MEMORIES = ("project", "person")  # the project's first, because it is nearer
 TOOLS = ("search", "fetch", "recent", "remember", "correct", "forget", "status", "page")
 RECENT_DAYS = 7
 PAGES = ("index", "now")
@@ -402,7 +404,7 @@ class McpAnswers:
         return proposed(label, graph, path)
 
     def _forget(self, body: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-        """What would be forgotten, and the command by which the person does it. Changes nothing."""
+        """The notes that would be forgotten, and the command by which the person forgets them. Changes nothing."""
         what, lines, commands = str(given.get("query") or "").strip(), list[str](), list[str]()
         if not what:
             raise BadInput("forget what? give `query`, words or the id of a note")
@@ -434,7 +436,7 @@ def found_item(label: str, graph: Graph, found: Hit | Passage) -> dict[str, Any]
 
 
 def said_item(label: str, at: str, text: str) -> dict[str, Any]:
-    """What was said *at* a day and time, with a URL without a space."""
+    """The messages said *at* a day and time; the URL has no space."""
     item = item_of(label, at, f"What was said at {at}", text)
     return {**item, "url": item["url"].replace(" ", "T")}
 

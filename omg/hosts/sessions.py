@@ -29,11 +29,11 @@ from ..errors import BadInput
 from ..graph.state import read_object, write_private
 from .hook import HOSTS
 
-INSTALLED = "hosts.json"  # in the home: which clients OMG serves, with whose memory, since when
+INSTALLED = "hosts.json"  # file in the home: which clients OMG serves, with whose memory, since when
 JOINED = "projects.json"  # in the home: common directory of a checkout → the project that it joined
 SESSION_CHARS = 80
 KEPT_DAYS = 60  # since a session was last used
-SILENT_S = 3_600  # how much newer than the last captured turn a transcript may be
+SILENT_S = 3_600  # how much newer a transcript may be than the last captured turn
 
 
 def installed_hosts(home: Path) -> dict[str, dict[str, Any]]:
@@ -127,7 +127,7 @@ class HostSession:
 
     @property
     def writes(self) -> str | None:
-        """The session key of the memory that its words go to; None: they are not kept."""
+        """The session key of the memory that keeps the session's messages; None: they are not kept."""
         return self.project or self.person
 
 
@@ -161,7 +161,7 @@ class HostSessions:
         self._guard = threading.Lock()
 
     def find(self, host: str, session: str, cwd: str) -> HostSession | None:
-        """The session as it was kept, or a new one; None if the host is not installed."""
+        """The stored session, or a new one; None if the host is not installed."""
         return session_in(self._file(host, session)) or new_session(self.home, host, session, cwd)
 
     def update(self, session: HostSession, **changes: Any) -> None:
@@ -215,7 +215,7 @@ class Heartbeat:
 
 
 def heartbeats(home: Path) -> list[Heartbeat]:
-    """One for each client that is installed."""
+    """One heartbeat for each installed client."""
     found = []
     sessions = HostSessions(home)
     for name, setting in installed_hosts(home).items():
@@ -235,7 +235,7 @@ def heartbeats(home: Path) -> list[Heartbeat]:
 
 
 def heartbeat_line(beat: Heartbeat, zone: tzinfo) -> str:
-    """For a person, with times of their *zone*."""
+    """The heartbeat as a line for a person, with times of their *zone*."""
     served, kept = (time_text(iso_time(ms), zone) or "never" for ms in (beat.served_ms, beat.kept_ms))
     trouble = "; it is used, but NOTHING WAS KEPT lately: see `omg doctor`" if beat.silent else ""
     return f"{beat.host:<11} last prompt served {served}; last turn kept {kept}{trouble}"

@@ -27,8 +27,8 @@ from .install import Step, our_command
 @dataclass(frozen=True, slots=True)
 class Timer:
     """
-    What one kind of timer needs for one home. *files*: path → text. *on* and *off*: commands to run after the files are
-    written, and before they are removed.
+    The files and commands of one kind of timer for one home. *files*: path → text. *on*: commands to run after the
+    files are written; *off*: commands to run before they are removed.
     """
 
     kind: str
@@ -111,7 +111,10 @@ def config_home() -> Path:
 
 
 def timer_of(home: Path) -> Timer | None:
-    """The timer of this machine for *home*; None where only a crontab is left. Raises OmgError where there is none."""
+    """
+    The timer of this machine for *home*; None if there is only a crontab. Raises OmgError if there is not even a
+    crontab.
+    """
     if sys.platform == "darwin":
         return launchd_timer(home)
     if shutil.which("systemctl") and ran(["systemctl", "--user", "show-environment"]) is not None:
@@ -151,7 +154,7 @@ def crontab() -> list[str]:
 
 
 def install_timers(home: Path, *, dry_run: bool = False) -> Iterator[Step]:
-    """Yield each step once it is done. What is right already stays."""
+    """Yield each step once it is done. Entries that are already right stay."""
     timer = timer_of(home)
     if timer is None:
         lines, new = crontab(), crontab_lines(home)
@@ -173,7 +176,7 @@ def install_timers(home: Path, *, dry_run: bool = False) -> Iterator[Step]:
 
 
 def remove_timers(home: Path, *, dry_run: bool = False) -> Iterator[Step]:
-    """Take away what `install_timers` put in, and nothing else."""
+    """Remove what `install_timers` added, and nothing else."""
     timer, there = timer_of(home), installed(home)
     if there and not dry_run:
         if timer:
@@ -186,7 +189,7 @@ def remove_timers(home: Path, *, dry_run: bool = False) -> Iterator[Step]:
 
 
 def take_away(timer: Timer) -> None:
-    """Switch *timer* off and remove its files. A part that is off already is no failure."""
+    """Switch *timer* off and remove its files. A part that is already off is not a failure."""
     for argv in timer.off if any(file.exists() for file in timer.files) else ():
         ran(argv)
     for file in timer.files:

@@ -1,9 +1,9 @@
 """
 ChatGPT's export: `conversations.json`, or since 2026 `conversations-000.json`, `-001`, …
 
-A chat is a tree of messages (`mapping`). What was said last is the branch that ends at `current_node`; edits and retries
-are side branches. Kept is what the user and the assistant said in words. Custom instructions are the user's words.
-ChatGPT's saved memory (`model_editable_context`) is what ChatGPT claims, as it stood last.
+A chat is a tree of messages (`mapping`). The branch that ends at `current_node` is the last one; edits and retries are
+side branches. Only the words of the user and the assistant are kept. Custom instructions are the user's words.
+The latest state of ChatGPT's saved memory (`model_editable_context`) counts as ChatGPT's claims.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SAVED = re.compile(r"^\s*(?:\d+\.\s*)?\[(\d{4}-\d\d-\d\d)\]\.?\s*(.*)$")
 
 @dataclass(slots=True)
 class Contexts:
-    """What stands beside the chats, collected over all of them."""
+    """Custom instructions and memory, collected over all chats."""
 
     instructions: dict[str, int] = field(default_factory=dict)  # text → when it was first there, in ms
     memory: str = ""
@@ -93,7 +93,7 @@ def read_chat(chat: JsonObject, member: Member, items: ItemReading, contexts: Co
     at_ms, entries = made or changed or member.at_ms, []
     for node_id in branch:
         message = messages[node_id]
-        at_ms = times[node_id] or at_ms  # null times: as the message before it
+        at_ms = times[node_id] or at_ms  # without a time: that of the message before it
         kind, content = kept_of(message, at_ms, contexts)
         if content:
             role = mapping_in(message, "author")["role"]

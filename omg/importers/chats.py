@@ -75,8 +75,8 @@ def quoted(name: str, text: str) -> JsonObject:
 
 def claims(service: str, lines: Mapping[str, int], what: str = "memory") -> Iterator[Chat]:
     """
-    What *service* remembered, as claims of that assistant: a session with a message for each line. *lines*: text → when
-    it was said, in ms.
+    The memory of *service* as claims of that assistant: a session with a message for each line. *lines*: text → its
+    time in ms.
     """
     entries = []
     for n, (line, at_ms) in enumerate(lines.items()):
@@ -101,7 +101,7 @@ def path_to(leaf: object, parents: Mapping[str, object]) -> list[str]:
 
 
 def newest_leaf(parents: Mapping[str, object], at: Mapping[str, float]) -> str | None:
-    """The last said of the ids that are nobody's parent; of all where each is one, as in a cycle."""
+    """The latest of the ids that are nobody's parent; the latest of all if every id is a parent, as in a cycle."""
     above = set(map(str, parents.values()))
     leaves = [id for id in parents if id not in above] or list(parents)
     return max(leaves, key=lambda id: at.get(id, 0), default=None)

@@ -3,7 +3,7 @@ Claude.ai's export: chats, projects and memories, in one zip or in several.
 
 A message has parts (`content`); those of type text were said. Since 2026 a chat may have branches: the one that ends at
 `current_leaf_message_uuid` was said last. A chat does not name its project. Texts of attachments and a project's
-documents are material. What Claude remembered is what Claude claims.
+documents count as quotations. Claude's memory counts as Claude's claims.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def read_chat(chat: JsonObject, member: Member, items: ItemReading) -> Chat | No
 
 
 def parts_said(message: JsonObject, items: ItemReading) -> list[JsonObject]:
-    """What was said in *message*, then its attachments, as quotations or names."""
+    """The text of *message*, then its attachments, as quotations or names."""
     texts = []
     for part in message.get("content") or []:
         kind = part.get("type") if isinstance(part, dict) else None

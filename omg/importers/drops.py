@@ -30,13 +30,13 @@ JsonObject = dict[str, Any]
 
 @dataclass(slots=True)
 class ReadingProgress:
-    """How many bytes of the files are read, and what was not taken, with the reason."""
+    """How many bytes of the files were read, and what was left out, with the reason."""
 
     total: int = 0
     done: int = 0
     skipped: list[str] = field(default_factory=list)  # what cannot be read, as "file:line: why"
-    left_out: Counter[str] = field(default_factory=Counter)  # what nobody said, by kind: reasoning, tools, …
-    # chat → when it was last changed; an older copy of it is left out. The look fills it in.
+    left_out: Counter[str] = field(default_factory=Counter)  # what nobody said: reasoning, tools, …
+    # chat → when its newest copy was changed; older copies are left out. The look fills this in.
     newest: dict[str, int] = field(default_factory=dict)
     # Whose memory a client's session belongs to: (client, session, folder) → session key; None: nobody's
     place: Callable[[str, str, str], str | None] = lambda client, session, folder: key_of(
@@ -44,7 +44,7 @@ class ReadingProgress:
     )
 
     def is_newest(self, chat: str, changed_ms: int) -> bool:
-        """Whether no newer copy of *chat* is known; a later copy that is equally new counts as well."""
+        """Whether no newer copy of *chat* is known; another copy of the same time also counts."""
         known = self.newest.get(chat, 0)
         self.newest[chat] = max(known, changed_ms)
         return changed_ms >= known
@@ -52,7 +52,7 @@ class ReadingProgress:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What all messages of a session share."""
+    """The properties that all messages of a session share."""
 
     key: str
     id: str
@@ -191,7 +191,7 @@ def drop_chunks(session: Session, entries: Iterable[JsonObject], since_ms: int =
             continue
         more, user = estimated_tokens(message), message.get("role") == "user"
         if user:
-            waiting.clear()  # a call that has no result yet will not get one
+            waiting.clear()  # a call without a result by now never gets one
         while batch and cost + more > DROP_TOKENS and not waiting:
             at = speaks if speaks and not user else len(batch)
             yield make_drop(session, batch[:at])

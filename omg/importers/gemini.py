@@ -1,9 +1,9 @@
 """
 Gemini's prompts and answers in Google Takeout: My Activity → Gemini Apps, as JSON.
 
-An item is a prompt with its answer, newest first. Nothing says which chat it was in, so a pause of GAP begins a new one.
-Titles are in the person's language ("Prompted …", "… eingegeben"); what holds in all of them is the form of an item: a
-prompt has an answer in `safeHtmlItem`, and its words come after the verb or before it.
+An item is a prompt with its answer, newest first. An item does not name its chat, so a pause of GAP begins a new one.
+Titles are in the person's language ("Prompted …", "… eingegeben"); but the form of an item is the same in every
+language: a prompt has an answer in `safeHtmlItem`, and its words come after the verb or before it.
 """
 
 from __future__ import annotations

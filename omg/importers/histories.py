@@ -1,8 +1,8 @@
 """
 Whole histories of coding agents, for `omg import`: the rows of transcripts.py, and the forms of older versions.
 
-A session keeps the key that it has where its client is connected, so what a hook captured is not taken in again. A last
-line that is still being written is left out; importing again brings it.
+A session has the same key as when its client is connected, so messages that a hook captured are not taken in again. A
+last line that is still being written is left out; importing again takes it in.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .transcripts import (
     read_gemini,
 )
 
-# What Claude Code puts in the user's place before it marked typed prompts: commands, reminders, interruptions
+# Texts that older versions of Claude Code put in the user's place without a mark: commands, reminders, interruptions
 IN_USERS_PLACE = re.compile(
     r"\s*(?:<[a-z-]+>|\[Request interrupted|Caveat: |This session is being continued)"
 )
@@ -86,7 +86,7 @@ def read_codex_history(path: Path, since: int, reading: ReadingProgress) -> Sess
 
 
 def older_codex(path: Path, session: str) -> Iterator[Row]:
-    """The rows of a Codex that did not mark what a person typed: its events tell what was shown."""
+    """The rows of an older Codex, which did not mark a person's typed text: its events tell what was shown."""
     for number, (start, end, row) in enumerate(json_rows(path, 0)):
         event, at = mapping_in(row, "payload"), row.get("timestamp")
         role = {"user_message": "user", "agent_message": "assistant"}.get(str(event.get("type")))
@@ -118,7 +118,7 @@ CURSOR_BLOCK = re.compile(r"<([a-z_]+)>.*?</\1>\s*", re.S)
 
 
 def cursor_text(role: str, content: object) -> str:
-    """What was said in a message of Cursor's: the user's words stand in <user_query>, beside what Cursor adds."""
+    """The words in a message of Cursor's: the user's words are in <user_query>, beside text that Cursor adds."""
     text = "\n".join(str(p.get("text") or "") for p in parts_of(content) if p.get("type") in (None, "text"))
     if role != "user":
         return text.strip()
@@ -128,7 +128,7 @@ def cursor_text(role: str, content: object) -> str:
 
 
 def read_cursor_history(path: Path, since: int, reading: ReadingProgress) -> Sessions:
-    """One session of Cursor's agent, as JSON lines. A line without a time has that of the file."""
+    """One session of Cursor's agent, as JSON lines. A line without a time gets the file's time."""
     if session := placed("cursor", "Cursor", path.stem, "", reading):
         yield session, said_in(path, cursor_rows(path), reading)
 

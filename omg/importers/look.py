@@ -1,7 +1,7 @@
 """
 Counts what an import would bring, before anything is written or a model is asked.
 
-How much, of when, of whom, what is left out and why, and what observing it would cost in each way.
+Counts messages, days, people and omissions with their reasons, and estimates what each way of observing would cost.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 # Of one question beside the messages: known notes (observe/question.py allows 4,500; a new memory has few), and the check.
 BESIDE_TOKENS = 2_500
 SAID_BY_NOTES = 6.2  # raw tokens for a token of notes, as measured (bench/LOG.md)
-OUTLINED = 0.35  # share of a talk's tokens that the model reads at night with effort = "low"
+OUTLINED = 0.35  # share of a conversation's tokens that the model reads at night with effort = "low"
 
 
 @dataclass(slots=True)
 class Look:
-    """What the files hold. *tokens*: of what was said, by conversation."""
+    """The counts of the files. *tokens*: tokens of the messages, by conversation."""
 
     conversations: Counter[str] = field(default_factory=Counter)  # by service
     messages: Counter[str] = field(default_factory=Counter)  # by role
@@ -69,7 +69,7 @@ def look_at(drops: Drops, zone: tzinfo, progress: Callable[[int], None] = lambda
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What one way of observing would read and write, in tokens, and its price; None: unknown."""
+    """How many tokens one way of observing would read and write, and its price; None: unknown."""
 
     way: str
     tokens_in: int = 0
@@ -110,7 +110,7 @@ def prices(look: Look, models: Sequence[str], config: Config) -> list[Price]:
 
 
 def look_text(look: Look, ways: Sequence[Price], now: str) -> str:
-    """The look for a person. *now*: the way of observing that is configured."""
+    """The look as lines for a person. *now*: the configured way of observing."""
     total = sum(look.conversations.values())
     where = ", ".join(f"{n} of {service}" for service, n in look.conversations.most_common())
     lines = [f"{how_many(total, 'conversation')} ({where})" if total else "no conversations"]

@@ -1,8 +1,8 @@
 """
 The memory that another assistant keeps as markdown: MEMORY.md, USER.md, memory/*.md, notes of basic-memory.
 
-Each line is what that assistant claims, of the day that the file names, else of its `created` or `modified`, else of when
-it was last saved. Headings, and what only links or sorts notes, say nothing by themselves.
+Each line is a claim of that assistant. Its day is the one in the file's name, else `created` or `modified`, else the
+day of the last save. Headings, and lines that only link or sort notes, are left out.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ CATEGORY = re.compile(r"(\s*[-*]\s+)\[[\w -]{2,}\]\s+")
 
 class Head(frontmatter.YAMLHandler):  # type: ignore[misc]  # python-frontmatter has no types
     """
-    YAML as OMG's own notes have it: a head is between two lines of three hyphens, and PyYAML's parser in C, which ends the
-    process at a head of 100,000 brackets, is not asked.
+    YAML as in OMG's own notes: a head is between two lines of three hyphens. It avoids PyYAML's parser in C, which
+    kills the process at a head of 100,000 brackets.
     """
 
     FM_BOUNDARY = re.compile(r"^---[ \t]*$", re.M)
@@ -48,7 +48,7 @@ def read_memory(path: Path, since: int, reading: ReadingProgress) -> Sessions:
         return
     properties, body, head = dict[str, object](), text, Head()
     with suppress(BadNode):  # properties that cannot be read count as text
-        if head.detect(text):  # else two lines of hyphens further below would count as one
+        if head.detect(text):  # otherwise two lines of hyphens further below would count as a head
             properties, body = frontmatter.parse(text, handler=head)
     noon = datetime.combine(day_of(path, properties), time(12), UTC)
     at_ms = round(noon.timestamp() * 1000)

@@ -51,8 +51,8 @@ def opencode_messages(
 
 def read_cursor_store(path: Path, since: int, reading: ReadingProgress) -> Sessions:
     """
-    The chat of a `store.db`: blobs of JSON in the order of their rows; other blobs are Cursor's own. They have no times, so
-    they are dated by when the chat was made, as `meta` has it, else by the file.
+    The chat of a `store.db`: blobs of JSON in the order of their rows; other blobs are Cursor's own. They have no
+    times, so they get the time at which the chat was made (from `meta`), else the file's time.
     """
     before, size, id = reading.done, path.stat().st_size, path.parent.name
     with open_database(path) as db:

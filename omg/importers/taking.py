@@ -4,7 +4,7 @@ Takes drops in through the spool, and a program's messages. Keeps a record of ea
     <home>/imports/<id>.jsonl   first the files, then a line for each drop, before it is taken in; last what became of it
     <home>/imports/chats.json   chat → when it was last changed, so that an older export does not bring an older copy
 
-An import that was killed is continued under its id: what it had taken in is recognised, and adds nothing.
+A killed import is continued under its id: drops that it had taken in are recognised, and add nothing.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ImportRecord:
 
 
 def records(home: Path) -> Iterator[tuple[ImportRecord, str]]:
-    """Every import and what became of it ("" while it goes on, done, undone), the oldest first."""
+    """Every import and its state ("" while it goes on, done, undone), the oldest first."""
     for file in sorted((home / FOLDER).glob("import-*.jsonl")):
         lines = [v for line in file.read_text("utf-8").splitlines() if (v := parsed_object(line))]
         files = [str(f) for f in (lines[0].get("files") if lines else None) or []]
@@ -67,7 +67,7 @@ def records(home: Path) -> Iterator[tuple[ImportRecord, str]]:
 
 
 def record_of(home: Path, paths: Sequence[Path]) -> ImportRecord:
-    """The record of an import of *paths*: that of one that was broken off, or a new one."""
+    """The record of an import of *paths*: that of an interrupted import, or a new one."""
     files = [str(path.resolve()) for path in paths]
     for record, ended in records(home):
         if not ended and record.files == files:
@@ -145,7 +145,7 @@ def capture_entries(intake: Intake, who: Identity, session: str, entries: list[J
 
 
 def unknown_ids(intake: Intake, turn: Turn) -> set[str]:
-    """Ids of a turn's messages that its graph does not hold; none if the turn belongs to nobody."""
+    """Ids of a turn's messages that its graph does not have yet; none if the turn belongs to nobody."""
     who = intake.registry.whose(turn)
     if who is None:
         return set()

@@ -1,8 +1,8 @@
 """
 Takes back a whole import in one step, and says what it became.
 
-Every note is put back as it was before the import, unless it changed since; what the import brought is taken out of what
-waits, of the archive and of the index. Nothing of it counts as forgotten, so the same files can be imported again.
+Every note is put back as it was before the import, unless it changed since. The imported messages are removed from
+pending turns, the archive and the index. They do not count as forgotten, so the same files can be imported again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .taking import CHATS, FOLDER, ImportRecord, records
 
 @dataclass(slots=True)
 class Undone:
-    """What was put back, what was changed since and stays, and how many messages are gone."""
+    """The notes that were put back, the notes that stay because they changed since, and how many messages are gone."""
 
     id: str
     restored: list[str] = field(default_factory=list)
@@ -73,7 +73,7 @@ def undo_import(registry: Registry, record: ImportRecord, now: datetime) -> Undo
                 ids = {id for _, of in by_graph[who.key] for id in of}
                 undo_in_graph(graph, record.id, drops, ids, now, undone)
     chats = record.home / FOLDER / CHATS
-    chats.unlink(missing_ok=True)  # it only keeps older copies of a chat out
+    chats.unlink(missing_ok=True)  # it only keeps out older copies of a chat
     record.end("undone")
     return undone
 
@@ -117,8 +117,8 @@ def is_of(receipt: Receipt, drops: Collection[str]) -> bool:
 
 def changes_back(graph: Graph, drops: Collection[str]) -> tuple[list[Change], list[str]]:
     """
-    For each note, the change back to what it was before the import; and the paths of notes that changed since. A note
-    that daily use changed in between goes back as far as that.
+    For each note, the change back to its text before the import; and the paths of notes that changed since. A note that
+    daily use changed in between goes back only to that change.
     """
     path_changes: dict[str, list[tuple[bool, Change]]] = {}
     for receipt in receipts_of(graph):  # the last one first
@@ -144,7 +144,7 @@ def changes_back(graph: Graph, drops: Collection[str]) -> tuple[list[Change], li
     return back, refused
 
 
-# --- what an import became
+# --- the notes of an import
 
 
 @dataclass(slots=True)
