@@ -115,6 +115,9 @@ def test_a_day_that_lay_ahead_when_it_was_noted_was_a_plan() -> None:
     )
     assert due_text("2023-05-10", SAID, said=date(2023, 5, 11)) == "1 week ago"
     assert due_text("2023-05-10", SAID, loop="done", said=date(2023, 5, 1)) == "1 week ago"
+    assert due_text("2023-05-10", SAID, loop="open", said=date(2023, 5, 9)).startswith("was due")
+    assert due_text("2023-05-10", SAID, loop="open", said=date(2023, 5, 10)) == "1 week ago"
+    assert due_text("2023-04-01", SAID, loop="open", said=date(2023, 5, 9)) == "1 month ago"
     spell = due_text("2023-05-08..2023-05-10", SAID, said=date(2023, 5, 1))
     assert spell == "planned for 2023-05-08 to 2023-05-10, has probably happened"
 

@@ -57,8 +57,8 @@ def due_text(event: str | None, today: date, loop: str | None = None, said: date
     """
     When a node's *event* is, seen from *today*: "due in 2 days", "3 weeks ago"; "" without an event.
 
-    With *loop* "open" the last day is a deadline; two weeks after it, it counts as met. Without a loop, an event
-    that lay ahead on the day of the latest news of it (*said*) was a plan.
+    With *loop* "open" the last day is a deadline; two weeks after it, it counts as met. An event that lay ahead on the day
+    of the latest news of it (*said*) was a plan. One that was told on its day was none.
     """
     days = event_span(event)
     if days is None:
@@ -67,8 +67,10 @@ def due_text(event: str | None, today: date, loop: str | None = None, said: date
     if loop == "open":
         if end >= today:
             return f"due {relative_day(end, today)}"
-        if (today - end).days <= 14:
+        if (today - end).days <= 14 and end != said:
             return f"was due {relative_day(end, today)}"
+        if said is not None and end <= said:
+            return relative_day(end, today)
         return f"planned for {days_text(days)}, has probably happened"
     if start > today:
         return relative_day(start, today)
