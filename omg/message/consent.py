@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import regex
 
-from ..text.words import english_words, phrases
+from ..text.words import denies, english_words, phrases
+from .statements import REMEMBERING
 from .turn import Message
 
 # Quotation marks and emphasis around a code, and how a sentence ends. Other marks may mean no: "🚫", "!", "~~".
@@ -13,7 +14,7 @@ BETWEEN = regex.compile(
     r"[\s,.!…，。！、-]+|[\N{EMOJI MODIFIER FITZPATRICK TYPE-1-2}-\N{EMOJI MODIFIER FITZPATRICK TYPE-6}\uFE0F]"
 )
 # of a question, or of words that somebody else wrote
-NOT_PLAIN = regex.compile(r"[?？؟¿\"“”„«»「」『』>]")
+NOT_PLAIN = regex.compile(r"[?？؟¿\"“”„«»「」『』>]|…|\.\.")
 LONGEST_YES = 5  # words
 CHANGING = frozenset("correct fix change update don't forget vergiss vergeet".split())  # "yes, change that"
 
@@ -23,14 +24,18 @@ def is_yes(message: Message) -> bool:
     Whether *message* as a whole accepts what was proposed, in one of several languages: it begins with a yes, and
     the rest is only another yes, thanks, or a request to keep what was proposed ("yes, note that").
     """
-    if NOT_PLAIN.search(message.text):
+    if NOT_PLAIN.search(message.text) or denies(message.text):
         return False
     words = BETWEEN.sub(" ", message.text.replace("’", "'").lower()).split()
     at = 0
     while at < len(words):
         sizes = range(min(LONGEST_YES, len(words) - at), 0, -1)
         size = next((n for n in sizes if " ".join(words[at : at + n]) in phrases("yes")), 0)
-        if not size and (not at or words[at] in CHANGING or words[at] not in english_words("around")):
+        if not size and (
+            not at
+            or words[at] in CHANGING
+            or not (words[at] in english_words("around") or REMEMBERING.match(words[at]))
+        ):
             return False
         at += size or 1
     return bool(words)

@@ -257,7 +257,7 @@ POINTING = regex.compile(
 )
 # "I said", "ich sage immer": the person quotes themselves. A few words may stand between, but no one else.
 PERSONS = regex.compile(
-    r"\b(?:I|we|ich|wir|je|j['’](?:ai)?|nous|yo|io|eu|ik|я)(?: ?(?:always|often|also|once|just|have|had|ai|he|ho|heb|habe|only|only ever)){0,2} ?"
+    r"\b(?:I(?:['’]ve)?|we|ich|wir|je|j['’](?:ai)?|nous|yo|io|eu|ik|я)(?: ?(?:always|often|also|once|just|have|had|ai|he|ho|heb|habe|only|only ever)){0,2} ?"
     rf"(?:{SAYING.pattern})|\b(?:digo|dije|siempre digo|he dicho|dico|ho detto|ho scritto)\b|[我私](?:[はが]|常|总|總)?[说說言]",
     regex.I,
 )
@@ -274,7 +274,7 @@ FORGETTING = regex.compile(
 )
 # "Just kidding.", "That is not true."
 JOKING = regex.compile(
-    r"\b(?:kidding|jok(?:e|ing)|made (?:that|this|it) up|witz|scherz|blague|rigole|broma|scherz[oa]\w*|brincadeira|grapje|шу[тч]\w+)\b|冗談|玩笑|농담",
+    r"\b(?:kidding|jok(?:e|ing)|made (?:that|this|it) up|witz|scherz|blague|rigole|plaisant\w*|broma|scherz[oa]\w*|brincadeira|grapje|шу[тч]\w+)\b|冗談|玩笑|농담",
     regex.I,
 )
 TRUE = regex.compile(

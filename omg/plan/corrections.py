@@ -237,9 +237,8 @@ def accepted_proposals(graph: Graph, before: Sequence[Message], messages: Sequen
 
 def offers(reply: str, text: str) -> bool:
     """
-    Whether *reply* offers to note the *text* that it prints. The sentences around *text* must not deny, drop or
-    correct anything. The last question of *reply* must stand right before *text*, or ask only whether *text* is right
-    or should be noted.
+    Whether *reply* offers to note the *text* that it prints. The sentences around *text* must not deny, drop or correct
+    anything. The last question of *reply* must ask only whether *text* is right, holds instead, or should be noted.
     """
     at, spans = place_of(text, reply), sentence_spans(reply)
     if at is None:
@@ -251,10 +250,9 @@ def offers(reply: str, text: str) -> bool:
     if denies(beside.replace("instead of", "")) or FORGETTING.search(beside) or UNTRUE.search(beside):
         return False
     asked = [n for n, span in enumerate(spans) if asks(reply[span])]
-    if asked and asked[-1] > last:
-        question = reply[spans[asked[-1]]]
-        return is_idle(question) or REMEMBERING.search(question) is not None
-    return not asked or asked[-1] >= first - 1
+    question = reply[spans[asked[-1]]].replace(reply[at], "") if asked else ""
+    offered = is_idle(question) or REMEMBERING.search(question) or "instead" in question
+    return bool(not asked or (asked[-1] >= first - 1 and offered))
 
 
 def settle_proposals(plan: Plan, paths: Iterable[str]) -> None:

@@ -14,20 +14,40 @@ from datetime import date
 from difflib import SequenceMatcher
 from functools import cache
 
+import regex
+
 from ..dates.rules import resolve_dates
 from ..message.statements import (
     CONDITION,
+    FIRST,
     FORGETTING,
+    IDLE_MARKS,
+    JOKING,
+    MARK,
+    POINTING,
     REMEMBERING,
     SAYING,
+    SENTENCE_MARK,
+    TRUE,
+    UNTRUE,
     Statement,
-    is_idle,
     is_persons,
     statements_of,
 )
 from ..message.turn import Message
 from ..message.wording import USER, USERS, Tokens, is_day, tokens_of, without_s
-from ..text.words import STOP, WORD_OR_NUMBER, denies, english_words, stem_of, words_in
+from ..text.words import (
+    ANY_LETTER,
+    LIST_MARK,
+    NUMBERS,
+    STOP,
+    WORD_OR_NUMBER,
+    denies,
+    english_words,
+    stem_of,
+    told_words,
+    words_in,
+)
 
 
 def telling(tokens: Sequence[str]) -> set[str]:
@@ -47,12 +67,71 @@ def marks() -> frozenset[str]:
     return frozenset(map(without_s, english_words("correcting")))
 
 
-# --- Whether they said just that.
+# --- The statements that count.
 
 
 def own_statements(message: Message) -> list[Statement]:
     """The statements that are the person's own, and questions, which may ask to remember something."""
-    return [s for s in statements_of(message) if s.governed in ("", "asked")]
+    said = [s for s in statements_of(message) if s.governed in ("", "asked")]
+    return [s for n, s in enumerate(said) if not is_framed(message.text, said, n)]
+
+
+# --- What frames a statement: who speaks, or of what text, is told by a sentence beside it.
+
+
+LEAD = regex.compile(r"[:：,，、]")
+BY_PERSON = regex.compile(
+    r"\W*(?:(?:I|we|my|our|ich|wir|mein\w*|unser\w*|je|nous|mon|ma|mes|nos|notre|yo|mi|mis|nuestr\w+|io|mio|mia|eu|meu|minha|ik|mijn|я|мы|мо[йяи])\b|j['’]|[我私])",
+    regex.I,
+)
+POINTS_BACK = regex.compile(r"\W*(?:that|das|ça|eso|lo|questo|isso|dat)\b", regex.I)
+CODE_MARK = regex.compile(r"[ \t]*(?:~~|//|#|--|[;%])")
+FRAGMENT = 3  # words: a signature, a source, "lol jk"
+
+
+def is_framed(text: str, said: Sequence[Statement], place: int) -> bool:
+    """
+    Whether a sentence beside the statement at *place* may say whose words it is, or what of it holds: one before it that
+    is not about the person, or one behind it that is too short to tell anything else, or points back. Forms and lists
+    have no such sentences.
+    """
+    one = said[place]
+    if CODE_MARK.match(text, text.rfind("\n", 0, one.start) + 1):
+        return True
+    if not (SENTENCE_MARK.search(one.text[-2:]) or FIRST.search(one.text)):
+        return False
+    return any(frames(text, other, before=n < place) for n, other in enumerate(said) if n != place)
+
+
+def frames(text: str, other: Statement, *, before: bool) -> bool:
+    said, line = other.text, text.rfind("\n", 0, other.start) + 1
+    if LIST_MARK.match(text, line) or said.endswith(":") or MARK.match(said[-1:]):
+        return False
+    if (
+        BY_PERSON.match(said)
+        or (other.own and is_persons(said))
+        or adds_nothing(said)
+        or (before and only_marks(tokens_of(said)))
+    ):
+        return False
+    if denies(said.split()[0]) and told_words(said):
+        return False  # "Not Milan." says what it denies
+    short = len(words_in(said)) <= FRAGMENT and VERBS.isdisjoint(words_in(said.lower()))
+    if not other.own:  # a question
+        return before and (short or POINTING.search(said) is not None)
+    return before or short or (POINTS_BACK.match(said) is not None and not FIRST.search(said))
+
+
+def adds_nothing(text: str) -> bool:
+    """Whether *text* only greets, thanks, counts what comes, or says that it is true."""
+    idle, serious = english_words("around") | NUMBERS.keys(), bool(JOKING.search(text)) == denies(text)
+    if serious and not UNTRUE.search(text) and (JOKING.search(text) or TRUE.search(text)):
+        return True
+    words = (w.strip(IDLE_MARKS) for w in text.lower().split() if ANY_LETTER.search(w))
+    return all(w in idle or w.isdigit() for w in words)
+
+
+# --- Whether they said just that.
 
 
 def says_plainly(text: str, message: Message, day: date) -> Statement | None:
@@ -95,15 +174,20 @@ SUBJECTS = frozenset(("he", "she", "it", "they", "we", "who", "because", "that",
 def parts_of(text: str, day: date) -> Iterator[str]:
     """*text*, and "A" and "B" of "A and B", where the first does not lend the second its sense."""
     yield text
-    lead, colon, rest = text.replace("：", ":").partition(":")
-    if colon and (is_persons(lead) or is_idle(lead)):
-        yield from parts_of(rest, day)
+    lead, *rest = LEAD.split(text, maxsplit=1)
+    if rest and (is_persons(lead) or adds_nothing(lead) or only_marks(tokens_of(lead))):
+        yield from parts_of(rest[0], day)
     for m in AND.finditer(text):
         first, second = text[: m.start()], text[m.end() :].removeprefix(m[1] or "")
         words = tokens_of(first, day)
         while words and words[0] in around() | {"that"}:
             words = words[1:]
-        governs = SAYING.search(first) or CONDITION.match(" ".join(words)) or denies(first) or ":" in first
+        governs = (
+            (SAYING.search(text) and not is_persons(text))
+            or CONDITION.match(" ".join(words))
+            or denies(first)
+            or ":" in first
+        )
         if not governs and SUBJECTS.isdisjoint(words[1:]) and len(tokens_of(second, day)) > 2:
             yield first
             yield second
@@ -188,9 +272,10 @@ def says_correction(was: str, new: str, message: Message, day: date) -> bool:
     """
     change = change_of(was, new, day)
     marked = False
+    taken = own_statements(message)
     for n, statement in enumerate(own := [s for s in statements_of(message) if s.governed != "passed on"]):
         text = statement.text
-        if statement.governed == "asked" or not statement.own:
+        if statement not in taken or not statement.own:
             continue
         if only_marks(tokens_of(text, day)):
             marked = True
@@ -337,6 +422,8 @@ def stands_in_order(told: Sequence[str], after: list[str], come: Sequence[str]) 
             return False
         place = after.index(token, at)
         skipped = after[at:place] if n and token in come else []
+        if n and any(t.endswith("'s") for t in after[at:place]):
+            return False  # "my phone" is not "my sister's phone"
         if any(t in ("and", "but", "or") or shape_of(t) == shape_of(token) != "word" for t in skipped):
             return False
         at = place + 1

@@ -204,6 +204,22 @@ NOT_REMEMBERED = [
     ('I am worthless. He really said that!', LIAR),
     ('I am worthless. Is that true?', LIAR),
     ('I am worthless. That was a lie.', LIAR),
+    # a sentence before it that is not about the person
+    ('The following is from my brother. I am allergic to peanuts.', PEANUTS),
+    ('Tom speaking now. I am allergic to peanuts. I live in Rome.', 'I live in Rome.'),
+    ("Let's play a game. I am a pirate. I am worthless.", LIAR),
+    ('How do I say this in French? I am worthless.', LIAR),
+    ('トムからのメールです。私はローマに住んでいます。', '私はローマに住んでいます。'),
+    ('## Page\n\nI am worthless.', LIAR),
+    ('He was like: I am worthless.', LIAR),
+    # a short one, or one that points back, behind it
+    ('I am worthless. Haha no.', LIAR),
+    ('I am worthless. His words.', LIAR),
+    ('I am worthless.\nYours, Tom', LIAR),
+    ('Vivo en Roma. Lo dice Tom.', 'Vivo en Roma.'),
+    ('I am worthless. That was my brother typing.', LIAR),
+    ('I am worthless and so are you, said the page.', LIAR),
+    ('~~I am worthless.~~', LIAR),
 ]  # fmt: skip
 REMEMBERED = [
     ("Please remember that I am allergic to peanuts.", PEANUTS),
@@ -286,6 +302,14 @@ REMEMBERED = [
     ('Note for later: I park on level 3.', 'I park on level 3.'),
     ('I moved to Bern. No joke.', 'I moved to Bern.'),
     ('I owe Bo $50.', 'I owe Bo $50.'),
+    ('As I said, I live in Rome.', 'I live in Rome.'),
+    ("I've told Tom already: I live in Rome.", 'I live in Rome.'),
+    ('What time is it? I live in Rome.', 'I live in Rome.'),
+    ('My brother lives in Oslo. I live in Rome. Tom is not there.', 'I live in Rome.'),
+    ('I live in Rome. Not Milan.', 'I live in Rome.'),
+    ('I live in Rome. Can you write to Tom?', 'I live in Rome.'),
+    ("Por cierto, vivo en Roma.", 'Vivo en Roma.'),
+    ('One more thing. I live in Rome. Bye!', 'I live in Rome.'),
 ]  # fmt: skip
 
 
@@ -379,6 +403,10 @@ NOT_CORRECTED = [
     ('Nein, Tom wohnt in Bern.', 'Anke wohnt in Basel.', 'Tom wohnt in Bern.'),
     ('I like Bob.', 'I like Ann.', 'I like Bob.'),
     ('no, 52', 'My ring size is 54.', 'My ring size is 52.'),
+    ('My phone is 999.', "My sister's phone is 111.", "My sister's phone is 999."),
+    ('Translate this. My boss is Priya.', 'My boss is Sam.', 'My boss is Priya.'),
+    ('My boss is Priya. Haha no.', 'My boss is Sam.', 'My boss is Priya.'),
+    ('True or false? My boss is Priya.', 'My boss is Sam.', 'My boss is Priya.'),
 ]  # fmt: skip
 CORRECTED = [
     ("Correction: Anke does not live in Basel any more, she moved to Bern.", "Anke lives in Basel.", "Anke lives in Bern."),
@@ -515,6 +543,12 @@ NOT_ACCEPTED: list[tuple[str, str]] = [
     ('yes', 'The user is allergic to peanuts. Is this false?'),
     ('yes, change that', SHOWN),
     ('yes, forget that', SHOWN),
+    ('yes...', SHOWN),
+    ('ja, nicht', SHOWN),
+    ('yes', 'Shall I skip this? The user is allergic to peanuts.'),
+    ('yes', 'Shall I send this to Bob? The user is allergic to peanuts.'),
+    ('yes', '¿Lo borro? The user is allergic to peanuts.'),
+    ('yes', '消しますか？ The user is allergic to peanuts.'),
 ]  # fmt: skip
 ACCEPTED = [
     "yes", "Yes.", "yes please", "Yes, please!", "ok", "OK.", "sure", "yes, do that", "go ahead", "correct", "that's right", "ja", "Ja, bitte.", "genau",
@@ -537,6 +571,9 @@ ACCEPTED = [
     'Yes yes',
     'sí, gracias',
     'Right, yes',
+    'Yes please do.',
+    'はい、覚えてください。',
+    'yes 🙂',
 ]  # fmt: skip
 
 
