@@ -15,7 +15,7 @@ MESSAGES = [
     ("My cat is Minka. My ring size is 54. I live in Rome.", "My ring size is 54.", "My cat is Minka.|I live in Rome."),
     ("- My cat is Minka\n- My ring size is 54\n- I live in Rome", "My ring size is 54.", "My cat is Minka.|I live in Rome."),
     ("Meine Katze heißt Minka. Ich trage Ringgröße 54.", "Ich trage Ringgröße 54.", "Meine Katze heißt Minka."),
-    ("猫の名前はミンカです。私はローマに住んでいます。", "私はローマに住んでいます。", "猫の名前はミンカです。"),
+    ("私の猫の名前はミンカです。私はローマに住んでいます。", "私はローマに住んでいます。", "私の猫の名前はミンカです。"),
 ]  # fmt: skip
 
 
