@@ -400,5 +400,5 @@ def test_while_it_waits_for_a_model_it_says_so_and_how_to_leave(
     for name, value in {**settings, "LLM_ATTEMPTS": "1"}.items():
         monkeypatch.setenv(f"OMG_{name}", value)
     done = run("observe", code=1)
-    assert "asking openai/x; Ctrl-C leaves it" in done.stderr
+    assert "asking openai/x; Ctrl-C stops it" in done.stderr
     assert "not observed" in done.stderr
