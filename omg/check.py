@@ -303,8 +303,8 @@ def note_result(home: Path, key: str, value: int) -> None:
 def is_able(home: Path, model: str, ask: Ask, now: datetime) -> bool:
     """
     Whether *model* can answer the check. A model that was never tested is tested now, through *ask*; other callers wait
-    for that test and share its result. Raises ModelError while the test fails; after WAIT_S the model counts as not
-    able.
+    for that test and share its result. Raises ModelError while the model cannot be asked; after WAIT_S it counts
+    as not able.
     """
     if (right := examined(home, model)) is not None:
         return right >= ENOUGH

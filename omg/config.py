@@ -566,8 +566,10 @@ def code_digest() -> str:
 
 def set_value(home: Path, table: str, key: str, value: str | list[str] | None) -> None:
     """
-    Set `<key> = <value>` under `[<table>]` of omg.toml, or with None remove the key; all else stays as it is. Raises
-    ConfigError, which says what to enter by hand, if the file is not TOML or has something else in that place.
+    Set `<key> = <value>` under `[<table>]` of omg.toml, or with None remove the key; all else stays as it is.
+
+    Raises ConfigError, which says what to enter by hand, if the file is not TOML or has something else in that
+    place.
     """
     import tomlkit  # not at the top: most commands write no configuration
     from tomlkit.exceptions import TOMLKitError

@@ -351,9 +351,10 @@ def runs_kept(context: RequestContext, again: Mapping[int, str]) -> dict[str, st
 
 def observed_turns(context: RequestContext, soon: Iterable[tuple[str, int]] = ()) -> set[int]:
     """
-    The turns whose messages are all observed and archived, or forgotten. A turn that the gateway began by itself counts
-    as observed if the person's turns around it are, because they may refer to it. *soon*: places of pending messages
-    that count as observed.
+    The turns whose messages are all observed and archived, or forgotten.
+
+    A turn that the gateway began by itself counts as observed if the person's turns around it are, because they may
+    refer to it. *soon*: places of pending messages that count as observed.
     """
     graph = context.graph
     again = graph.pending_keys()  # messages whose note was forgotten are observed once more
@@ -624,8 +625,9 @@ def what_waits(
     context: RequestContext, cut: Collection[int], state: State, config: Config, raw: int
 ) -> tuple[bool, bool]:
     """
-    Whether to observe pending turns now so that they can leave, and whether this turn waits for that. Raw messages can
-    stay above the threshold for good: messages from before OMG was installed are never observed.
+    Whether to observe pending turns now so that they can leave, and whether this turn waits for that.
+
+    Raw messages can stay above the threshold for good: messages from before OMG was installed are never observed.
     """
     graph, threshold = context.graph, context.threshold
     pending, could = sum(p.tokens for p in graph.pending()), False
@@ -651,8 +653,10 @@ def note_request(
 
 def beginning_of_cut(context: RequestContext) -> set[int]:
     """
-    The first turns that belong to the cut although the gateway's messages now begin earlier or later than at the last
-    cut. If earlier: turns that the timeline covers already. If later: the rest of a cut turn, an answer without its
+    The first turns that belong to the cut although the gateway's messages now begin earlier or later than at the
+    last cut.
+
+    If earlier: turns that the timeline covers already. If later: the rest of a cut turn, an answer without its
     question.
     """
     own, found = context.own, set[int]()
@@ -676,9 +680,10 @@ def beginning_of_cut(context: RequestContext) -> set[int]:
 
 def sources_of(context: RequestContext, cut: Iterable[int]) -> dict[str, int]:
     """
-    Archive ids and times of the *cut* messages, and of those older than the request. The gateway sends the newest part
-    of the transcript, eight bytes for each token of the model's window. Messages that the gateway's own summary or a
-    reset replaced are left out.
+    Archive ids and times of the *cut* messages, and of those older than the request.
+
+    The gateway sends the newest part of the transcript, eight bytes for each token of the model's window. Messages
+    that the gateway's own summary or a reset replaced are left out.
     """
     places = {context.place(i) for i in context.indices(cut)}
     since = context.since_ms()

@@ -132,8 +132,9 @@ def done_with(
 
 def write_edits(graph: Graph, edits: Sequence[Edit], now: datetime, summary: str) -> str:
     """
-    Write *edits* as one cycle; return the path of the last note, which *summary* may name as "{path}". Raises BadInput
-    if the note may not be written.
+    Write *edits* as one cycle; return the path of the last note, which *summary* may name as "{path}".
+
+    Raises BadInput if the note may not be written.
     """
     with planning_under_lock(graph, now) as plan:
         return applied(plan, edits, now, summary).path
@@ -583,8 +584,9 @@ def merge_graphs(registry: Registry, source: Graph, into: Graph) -> None:
 
 def move_notes(source: Graph, into: Graph) -> Iterator[Change]:
     """
-    The notes of *source* as new files of *into*, under a new name if another note has theirs. Maps are made anew, so
-    only what a person wrote on a page is carried over, into the inbox.
+    The notes of *source* as new files of *into*, under a new name if another note has theirs.
+
+    Maps are made anew, so only what a person wrote on a page is carried over, into the inbox.
     """
     found: dict[str, tuple[str, bool]] = {}
     renamed: dict[str, str] = {}

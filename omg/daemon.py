@@ -245,10 +245,8 @@ class Daemon:
         self._rendering, self._turn = dict[object, float](), threading.Condition()  # since when, monotonic
         self._assembling: dict[str, threading.Lock] = {}  # one for each graph: a stuck graph delays no other
         self._in_vain_until: dict[str, float] = {}  # graph -> on the monotonic clock
-        self._began, self._noticed = (
-            time.time(),
-            dict[str, float](),
-        )  # identity -> when its last reply was sent
+        self._began = time.time()
+        self._noticed: dict[str, float] = {}  # identity → when its last reply was sent
 
     def run(self) -> None:
         lost: dict[str, Lost] = {"/llm/next": self.model.again, "/host": self.hosts.lost}

@@ -117,9 +117,11 @@ def better_model() -> str:
 
 def load_embedder(name: str = "auto") -> Embedder | None:
     """
-    The embedder that `[embedding] model` names; None for `none`. `auto` never downloads; it takes the first that is
-    installed: the multilingual encoder, MiniLM by onnxruntime, MiniLM by sentence-transformers, the static table. A
-    name or a folder means exactly that model, downloaded once if necessary; raises ConfigError if that fails.
+    The embedder that `[embedding] model` names; None for `none`.
+
+    `auto` never downloads; it takes the first that is installed: the multilingual encoder, MiniLM by onnxruntime,
+    MiniLM by sentence-transformers, the static table. A name or a folder means exactly that model, downloaded once
+    if necessary; raises ConfigError if that fails.
     """
     if name == "none":
         return None

@@ -68,10 +68,11 @@ def take_loose(
     force: bool = False,
 ) -> int:
     """
-    Make new messages from loose notes pending; return how many. *known*: file → its state when it was last read; the
-    mapping is updated. *wrote*: tells whether an agent may have written a file; a file waits while the answer is
-    unknown. *memory*: the folder of the agent's own files, if it is not above the vault. With *force*, also take notes
-    saved just now.
+    Make new messages from loose notes pending; return how many.
+
+    *known*: file → its state when it was last read; the mapping is updated. *wrote*: tells whether an agent may
+    have written a file; a file waits while the answer is unknown. *memory*: the folder of the agent's own files, if
+    it is not above the vault. With *force*, also take notes saved just now.
     """
     texts = ((file, f"inbox/{file.stem}") for file in other_files(graph))
     files, taken = [*loose_notes(graph), *texts, *day_files(graph, memory)], 0
@@ -327,8 +328,10 @@ class Runs:
 
     def took(self, session: str, drop: str, found: Iterable[Writes], now_ms: int, *, over: bool) -> None:
         """
-        Record the written files *found* in the drop *drop* of the transcript of *session*. *over*: whether the runs
-        that began before the drop have ended. A compaction happens in the middle of a run.
+        Record the written files *found* in the drop *drop* of the transcript of *session*.
+
+        *over*: whether the runs that began before the drop have ended. A compaction happens in the middle of a
+        run.
         """
         self._keep(w for w in found if w.end_ms > now_ms - KEPT_MS)
         if over and (made := re.match(r"(\d{1,15})-", drop)):

@@ -90,8 +90,10 @@ class Receipt:
 
 def receipt_id(at: datetime, name: str = "", of: str | None = None) -> str:
     """
-    `<UTC time>-<name>-<mark>`; sorts by time. *of*: the parts of the batch; the same parts give the same id, so that a
-    batch repeated after a crash is recognised. Without *of*, each call gives a new id, even within one second.
+    `<UTC time>-<name>-<mark>`; sorts by time.
+
+    *of*: the parts of the batch; the same parts give the same id, so that a batch repeated after a crash is
+    recognised. Without *of*, each call gives a new id, even within one second.
     """
     mark = hashlib.sha256(of.encode()).hexdigest()[:8] if of is not None else f"{time.time_ns() // 1000:x}"
     return "-".join(filter(None, (f"{at.astimezone(UTC):%Y%m%dT%H%M%S}", name, mark)))

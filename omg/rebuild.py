@@ -163,8 +163,9 @@ def fill_pending(graph: Graph, new: Graph) -> None:
 
 def swap_graphs(graph: Graph, now: datetime) -> Path:
     """
-    Replace the old notes by the new ones; return the folder that keeps the old ones. The moves are recorded first, so
-    that `finish_swap` can complete them after a crash.
+    Replace the old notes by the new ones; return the folder that keeps the old ones.
+
+    The moves are recorded first, so that `finish_swap` can complete them after a crash.
     """
     new = graph.folder / "rebuild"
     if not (new / "filled").exists():

@@ -9,7 +9,7 @@ no port, and drawing a page delays no prompt. Ctrl-C ends it.
 
 A request is accepted if its Host is loopback and ours (against DNS rebinding), its cookie is the session's (against
 other users of the machine), and, for a change, it has the page's token and our own origin (against other sites). A page
-contains no script, and loads none from elsewhere.
+has no script in its text, and loads nothing from elsewhere.
 """
 
 from __future__ import annotations

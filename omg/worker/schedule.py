@@ -2,7 +2,7 @@
 Decides when pending turns are observed.
 
     observation_due   why turns are observed now, or None; called for every graph at every tick
-    what_is_due the same, and which turns: today's conversations before older ones
+    what_is_due       the same, and which turns: today's conversations before older ones
     when_due          when turns are observed if nothing more is said
     why_waiting       why turns are not observed yet, for a person
     note_…            changes to a graph's state: heard, urgent, edited, failure, capped, completed
@@ -52,7 +52,7 @@ def observation_due(
     """
     Why *pending* is observed now; None: it waits.
 
-    urgent its context is about to be cut, or was cut        step   enough tokens are pending
+    urgent  its context is about to be cut, or was cut    step   enough tokens are pending
     turn    `buffer_tokens = "turn"`, or effort is low    quiet  nobody has spoken for a while
 
     With `buffer_tokens = false` there is neither turn nor quiet, and a step is the threshold.
