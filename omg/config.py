@@ -129,9 +129,9 @@ class Observation(Section):
     #: false: OMG is off. It takes nothing in, observes nothing and gives prompts and tools nothing. Your
     #: notes stay. `omg import --openclaw` can take in the conversations of that time later
     enabled: bool = True
-    #: a LiteLLM model, a list of them (the first, then its fallbacks), `gateway` (the agent's own model) or
-    #: `offline` (rules, no model); empty: `gateway` in a home that OpenClaw's plugin uses, else `offline`.
-    #: `omg install` writes `gateway` if nothing is set
+    #: a LiteLLM model, or a list: the first, then its fallbacks. `gateway` is the agent's own model. `offline` is rules
+    #: without a model. Empty: `gateway` in a home that OpenClaw's plugin uses, else `offline`. `omg install` writes
+    #: `gateway` if nothing is set
     model: Models = ""
     #: `full`: the model observes what is said, in the background. `low`: the rules note each turn at once,
     #: and the model reads it once, at night: what people said, and the outline of what the assistant said.
@@ -160,18 +160,17 @@ class Observation(Section):
     #: slice is refreshed; false: silence refreshes nothing
     activate_after_idle: Pause = 300
     # An hour, because each observation pays for its instructions again: measured in bench/LOG.md.
-    #: seconds of rest, or a text like `1h`, after which all that is pending is observed. Who names a day of the coming
-    #: week waits no longer than that, even if talk goes on. Until then prompts and search find the messages themselves.
-    #: Rules, which cost nothing, wait for four minutes; false, or buffer_tokens = false: rest starts nothing
+    #: seconds of rest, or a text like `1h`, after which all pending turns are observed. A turn that names a day of the
+    #: coming week waits no longer than this, even if talk goes on. Rules cost nothing, and wait four minutes. Until
+    #: then prompts and search find the messages. false, or buffer_tokens = false: a rest starts nothing
     quiet_after: Pause = 3_600
     #: pending tokens from which the end of a coding agent's session starts observing
     quiet_tokens: Annotated[int, accepting(is_whole, "write a whole number, or 0 for any end")] = 3_000
     #: tokens of one conversation that make one batch: one receipt, and one call of the Observer where they
     #: fit its window
     max_tokens_per_batch: Count = 10_000
-    #: graphs observed at a time, and calls of one model at a time; nights and rebuilds count too. `gateway` gets at
-    #: most two, because it answers you as well. After a model refuses a call because of too many calls, it gets half as
-    #: many for a minute
+    #: graphs observed at a time, and calls of one model at a time. Nights and rebuilds count. `gateway` gets at most
+    #: two, because it also answers you. A model that refuses a call as one too many gets half as many for a minute
     parallel: int = Field(8, ge=1, le=64)
     #: tokens of notes that exist already and are shown to the Observer; `auto`: 700 and three fifths of what
     #: is new, at most 4,500 and a tenth of the model's window; 0: none, false: no limit
@@ -301,9 +300,8 @@ class Context(Section):
     ] = 0.5
     #: true: raw messages may also use the part of observation_tokens that the notes do not need, so they leave later
     share_token_budget: bool = False
-    #: above this many raw tokens a turn waits, at most 20 s, until pending turns that could leave are observed. From 1
-    #: to below 100 a multiple of message_tokens, else tokens. No turn waits while the model fails or a cap is reached;
-    #: false: no turn ever waits
+    #: raw tokens above which a turn waits, at most 20 s, until turns that could leave are observed. A value below 100
+    #: is a multiple of message_tokens. No turn waits while the model fails or a cap is reached. false: none ever waits
     block_after: Annotated[
         float | Literal[False],
         accepting(

@@ -254,20 +254,16 @@ def names_what(title: str, text: str) -> bool:
     Whether a sentence of *text* has the words of *title* in the same order, with the same negations. "Bo owes the user
     50" does not support the title "The user owes Bo 50".
     """
-    words = told_in_order(title)
-    return any(
-        stands_in_order(words, told_in_order(s)) and denies(s) == denies(title) for s in split_sentences(text)
-    )
 
+    def told_in_order(text: str) -> list[str]:
+        told = told_words(text)
+        return [word for word in stems_of(text) if word in told]
 
-def told_in_order(text: str) -> list[str]:
-    told = told_words(text)
-    return [word for word in stems_of(text) if word in told]
-
-
-def stands_in_order(words: Sequence[str], others: Sequence[str]) -> bool:
-    left = iter(others)
-    return all(word in left for word in words)
+    for sentence in split_sentences(text):
+        left = iter(told_in_order(sentence))
+        if denies(sentence) == denies(title) and all(word in left for word in told_in_order(title)):
+            return True
+    return False
 
 
 def is_of_another(sentence: str, target: Target) -> bool:

@@ -19,7 +19,8 @@ from omg.config import Config, Embedding, Inject, Observation
 from omg.embed import ENCODER, MULTILINGUAL, static
 from omg.graph.graph import Graph
 from omg.graph.state import SessionState, State
-from omg.inject.passages import answering_span
+from omg.index.search import parse_query
+from omg.inject.passages import answering_span, find_said
 from omg.inject.prompt import SAID_LEAD, WAITING_LEAD
 from omg.journal import commit_receipt, new_receipt
 from omg.memory import Memory
@@ -527,6 +528,35 @@ def test_the_assistants_words_are_told_where_they_are_asked_for(home: Memory) ->
     archive(graph, message("I began the garden shed with a concrete base.", "m1"))
     archive(graph, message("For the garden shed I suggest oak beams and slate.", "m2", role="assistant"))
     assert "oak beams" in told(home, "What did you suggest for the garden shed?")
+
+
+def test_a_message_has_its_second_statement_after_the_best_ones_of_others(home: Memory) -> None:
+    graph = graph_of(home)
+    long = "The allotment bed has beans. Leeks stand in the allotment bed. Our allotment bed needs compost."
+    archive(graph, message(long, "m0", ago=timedelta(days=60)))
+    archive(graph, message("Rain fell on the allotment bed.", "m1", ago=timedelta(days=9)))
+    archive(graph, message("I fenced the allotment bed.", "m2", ago=timedelta(days=8)))
+    for n in range(9):
+        archive(graph, message(f"The train was {n} minutes late.", f"t{n}", ago=timedelta(days=n)))
+    query = parse_query("What about my allotment bed?", NOW.date())
+    found = find_said(graph, query, [], session="", now=NOW)
+    ids = [said.message.id for said in found]
+    assert sorted(ids[:3]) == ["m0", "m1", "m2"]
+    assert ids.count("m0") > 1
+
+
+def test_system_takes_at_most_three_tenths_of_the_budget(home: Memory) -> None:
+    graph = graph_of(home)
+    for n in range(80):
+        put_note(
+            graph,
+            f"like-{n}",
+            f"I like the {n} gardens of the northern valley in early autumn.",
+            type="preference",
+            pinned=True,
+        )
+    system = home.inject("What do I like?", session=PHONE).system
+    assert 600 < count_tokens(system) <= 900
 
 
 def test_other_messages_are_quoted_before_the_last_statements_of_one(home: Memory) -> None:

@@ -402,15 +402,16 @@ def beside(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
         mark(found, behind if behind and not (before and BACKWARD.search(said)) else before, "quoted", said)
 
 
-BACKWARD = regex.compile(r"\b(?:that|so|it|das|es|ça|eso|lo|questo|isso|dat)\b", regex.I)
+THAT = r"(?:that|das|ça|eso|lo|questo|isso|dat)"
+BACKWARD = regex.compile(rf"\b(?:{THAT}|so|it|es)\b", regex.I)
 
 
 def says_nothing(text: str) -> bool:
     """Whether *text* says that somebody else speaks, and not what they say."""
     told = [*SAYING.finditer(text)]
     rest = POINTING.sub(" ", text[told[-1].end() :]) if told else ""
-    others = bool(told) and not is_persons(text) and not FIRST.search(text)
-    return others and not told_words(rest) and "down" not in words_in(rest)
+    persons = is_persons(text) or FIRST.search(text) or REMEMBERING.search(text)  # "Write it down."
+    return bool(told) and not persons and not told_words(rest)
 
 
 def paragraph_before(

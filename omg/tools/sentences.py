@@ -28,6 +28,7 @@ from ..message.statements import (
     REMEMBERING,
     SAYING,
     SENTENCE_MARK,
+    THAT,
     TRUE,
     UNTRUE,
     Statement,
@@ -84,7 +85,7 @@ BY_PERSON = regex.compile(
     r"\W*(?:(?:I|we|my|our|ich|wir|mein\w*|unser\w*|je|nous|mon|ma|mes|nos|notre|yo|mi|mis|nuestr\w+|io|mio|mia|eu|meu|minha|ik|mijn|я|мы|мо[йяи])\b|j['’]|[我私])",
     regex.I,
 )
-POINTS_BACK = regex.compile(r"\W*(?:that|das|ça|eso|lo|questo|isso|dat)\b", regex.I)
+POINTS_BACK = regex.compile(rf"\W*{THAT}\b", regex.I)
 CODE_MARK = regex.compile(r"[ \t]*(?:~~|//|#|--|[;%])")
 FRAGMENT = 3  # words: a signature, a source, "lol jk"
 
