@@ -172,12 +172,15 @@ def _of_label(text: str, start: int, end: int, kind: str) -> Iterator[Span]:
 
 
 def _value(text: str, start: int, end: int, kind: str) -> Sequence[Span]:
-    """The value of the label in between: the first reader that has an answer decides."""
-    return next(found for read in VALUE_READERS if (found := read(text, start, end, kind)) is not None)
+    """The value of the label from *start* to *end*: as it is assigned, else as an option, else as a sentence tells it."""
+    found = _assigned_value(text, start, end, kind)
+    if found is None:
+        found = _option_value(text, start, end, kind)
+    return _told_value(text, start, end, kind) if found is None else found
 
 
 def _assigned_value(text: str, start: int, end: int, kind: str) -> Sequence[Span] | None:
-    """The value that is assigned to the label; empty if that is no secret, None if nothing is assigned or it may be told yet."""
+    """The value that is assigned to the label; empty if it is no secret, None if nothing is assigned or a sentence may tell it."""
     m = ASSIGNED.match(text, end)
     if not m or (not m["sep"].strip() and text[start:end].lower() == "pass"):  # not "pass `--all`"
         return None
@@ -263,9 +266,6 @@ def _told_value(text: str, start: int, end: int, kind: str) -> Sequence[Span]:
     return ((*before.span("value"), kind),) if before and is_typed(before["value"]) else ()
 
 
-VALUE_READERS = (_assigned_value, _option_value, _told_value)
-
-
 def _is_told_key(text: str, value: str, end: int, at: int) -> bool:
     long_enough = is_key(value, shortest=12 if at - end < 6 else 20)
     if not long_enough or not TWO_DIGITS.search(value) or "=" in value[:-2]:
@@ -308,7 +308,7 @@ def columns(text: str) -> Iterator[Span]:
                     yield begin + start, begin + end, "password"
             continue
         left = 0
-        for separator in SEPARATORS if len(line) <= 2_000 else ():
+        for separator in [s for s in SEPARATORS if s in line] if len(line) <= 2_000 else ():
             # below a heading with bars stands a line; between headings with commas no blank
             headed = not set(below) - set("-+|: \r") if separator == "|" else separator + " " not in line
             if headed and (secret := _headings(line, separator)):
