@@ -22,7 +22,7 @@ from .node.note import Source
 from .plan.drafts import NEEDS_USER, PERSONS
 from .plan.edits import Edit, one_line, short_title
 from .rules.kinds import TYPES, kind_of
-from .text.words import cut_text, denies, split_sentences, stems_of, told_words
+from .text.words import cut_text, denies, split_sentences, told_words
 
 # --- Finds an edit's origin by the messages that it cites, and limits what the edit may become.
 #
@@ -247,23 +247,6 @@ def titled_by(edit: Edit, target: Target | None, text: str, own: OwnWords) -> bo
     return words <= told_words(f"{text} {known}") or any(
         words <= told_words(s) and denies(s) == denies(edit.title) for s in said
     )
-
-
-def names_what(title: str, text: str) -> bool:
-    """
-    Whether a sentence of *text* has the words of *title* in the same order, with the same negations. "Bo owes the user
-    50" does not support the title "The user owes Bo 50".
-    """
-
-    def told_in_order(text: str) -> list[str]:
-        told = told_words(text)
-        return [word for word in stems_of(text) if word in told]
-
-    for sentence in split_sentences(text):
-        left = iter(told_in_order(sentence))
-        if denies(sentence) == denies(title) and all(word in left for word in told_in_order(title)):
-            return True
-    return False
 
 
 def is_of_another(sentence: str, target: Target) -> bool:

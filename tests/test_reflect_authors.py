@@ -27,6 +27,7 @@ from omg.node.note import Node, Source
 from omg.openclaw.graph_checks import check_graph
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit, as_read
+from omg.reflect.checking import names_what
 from omg.text.words import split_sentences
 from omg.worker.nights import reflect_each
 from omg.worker.status import home_status, status_text
@@ -403,3 +404,16 @@ def obeying(row: dict[str, Any], known: dict[str, Node]) -> Callable[[ModelQuest
         return ModelReply(json.dumps({"groups": said}), "scripted", 10, 10)
 
     return ask
+
+
+@pytest.mark.parametrize(
+    ("title", "named"),
+    [
+        ("Allergic to penicillin", True),
+        ("Not allergic to penicillin", False),
+        ("Penicillin is allergic", False),
+        ("Allergic to nuts", False),
+    ],
+)
+def test_a_title_in_the_words_of_a_note_says_what_the_note_says(title: str, named: bool) -> None:
+    assert names_what(title, "I am allergic to penicillin.") is named

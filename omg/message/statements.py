@@ -85,7 +85,7 @@ def stands_alone(message: Message, text: str) -> bool:
     """Whether nothing in *message* beside the statement *text* tells anything that may govern it."""
     idle = english_words("around")
     others = (s.text for s in statements_of(message) if s.text != text)
-    return not message.material and all(idle.issuperset(words_in(s.lower())) for s in others)
+    return all(idle.issuperset(words_in(s.lower())) for s in others)
 
 
 def stretches(text: str, material: Sequence[Span]) -> Iterator[tuple[int, int, bool]]:
@@ -410,8 +410,8 @@ def says_nothing(text: str) -> bool:
     """Whether *text* says that somebody else speaks, and not what they say."""
     told = [*SAYING.finditer(text)]
     rest = POINTING.sub(" ", text[told[-1].end() :]) if told else ""
-    persons = is_persons(text) or FIRST.search(text) or REMEMBERING.search(text)  # "Write it down."
-    return bool(told) and not persons and not told_words(rest)
+    others = bool(told) and not is_persons(text) and not FIRST.search(text)
+    return others and not told_words(rest) and "down" not in words_in(rest)  # who writes down says nothing
 
 
 def paragraph_before(

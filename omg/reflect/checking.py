@@ -17,7 +17,7 @@ from ..node.note import Node
 from ..plan.corrections import says_all
 from ..plan.drafts import PERSONS
 from ..plan.edits import one_line, split_history
-from ..provenance import names_what
+from ..text.words import denies, split_sentences, stems_of, told_words
 from .topics import link_of
 from .verdicts import Place, ShownGroup, Verdict
 
@@ -67,6 +67,23 @@ def claims_of(verdict: Verdict, nodes: Sequence[Node], of: int) -> list[Claim]:
     elif verdict.op == "close" and first.origin in PERSONS:
         made.append(Claim(of, "head", first.description, {"ends": first.title, "by": text_of(last)}))
     return made
+
+
+def names_what(title: str, text: str) -> bool:
+    """
+    Whether a sentence of *text* has the words of *title* in the same order, with the same negations. "Bo owes the user
+    50" does not support the title "The user owes Bo 50".
+    """
+
+    def told_in_order(text: str) -> list[str]:
+        told = told_words(text)
+        return [word for word in stems_of(text) if word in told]
+
+    for sentence in split_sentences(text):
+        left = iter(told_in_order(sentence))
+        if denies(sentence) == denies(title) and all(word in left for word in told_in_order(title)):
+            return True
+    return False
 
 
 def text_of(node: Node) -> str:
