@@ -238,7 +238,7 @@ def registered(server: Postgres, folder: Path) -> dict[str, Any]:
 
 
 def inject(server: Postgres, folder: Path) -> dict[str, Any]:
-    from test_serve import free_port, post, process, prompt, until
+    from tests.fleet.test_serve import free_port, post, process, prompt, until
 
     database, store = new_fleet(server)
     (row,) = people(store, 1)

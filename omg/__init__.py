@@ -130,7 +130,8 @@ Where to change what:
     how an assistant is connected        hosts/hook.py (its events), hosts/install.py, then hosts/serve.py
     what the doctor checks               openclaw/doctor.py, openclaw/graph_checks.py
 
-Outside the package: hooks/ (the plugin, in JavaScript), skills/, vault_template/.
+Outside the package: hooks/ (the plugin, in JavaScript), skills/, vault_template/. The tests of a room are in
+tests/<room>/ or tests/test_<room>.py; those of the whole product are beside these, in tests/.
 """
 
 from __future__ import annotations

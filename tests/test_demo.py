@@ -164,7 +164,7 @@ def test_every_command_it_prints_works_as_printed_from_any_folder(shown, tmp_pat
     folder, text = shown.folder, shown.text
     commands = re.findall(r"^  (OMG_HOME=.*)$", text, re.M)
     assert [shlex.split(line)[-1] for line in commands] == ["ui", "watercolour paper"]
-    for line in commands[1:]:  # the page is tried in tests/test_ui_browser.py
+    for line in commands[1:]:  # the page is tried in tests/ui/test_browser.py
         found = subprocess.run(
             line,
             shell=True,

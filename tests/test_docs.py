@@ -18,12 +18,12 @@ from typing import Any
 
 import typer
 from pydantic import BaseModel
-from test_cli import ALL
-from test_layers import PACKAGE, ROWS
 
 from omg.cli.app import app
 from omg.config import Config
 from omg.node.note import LOOPS, ORIGINS, PRIORITIES, STATUSES, TYPES, Node, Source, parse_node, render_node
+from tests.cli.test_app import ALL
+from tests.test_layers import PACKAGE, ROWS
 
 DOCS = Path(__file__).parents[1] / "docs"
 CONFIGURATION = DOCS / "configuration.md"
@@ -169,7 +169,7 @@ def test_architecture_names_files_that_there_are() -> None:
 def test_the_acceptance_table_names_tests_that_there_are() -> None:
     here = Path(__file__).parent
     named = re.findall(
-        r"`(\w+\.py)(?:::(test_\w+)(?:\[\w+\])?)?`", (here / "ACCEPTANCE.md").read_text("utf-8")
+        r"`((?:\w+/)?test_\w+\.py)(?:::(test_\w+)(?:\[\w+\])?)?`", (here / "ACCEPTANCE.md").read_text("utf-8")
     )
     assert len(named) > 50
     for file, test in named:

@@ -20,13 +20,13 @@ from typing import Any
 
 import pytest
 from spooled import entry, hand_over
-from test_daemon import OFFLINE, Running, drop, eventually
 
 from bench import hostile, load
 from omg.config import Config, Observation
 from omg.identity import identity_of_session
 from omg.inject.decide import hook_result
 from omg.memory import Memory
+from tests.test_daemon import OFFLINE, Running, drop, eventually
 
 FULL = os.environ.get("OMG_TRUST") == "full"
 PEOPLE = 100 if FULL else 14

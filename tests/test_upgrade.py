@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from test_daemon import Running
 from typer.testing import CliRunner, Result
 
 from omg.cli.app import app
@@ -27,6 +26,7 @@ from omg.memory import Memory
 from omg.node.note import parse_node
 from omg.openclaw.graph_checks import check_home
 from omg.openclaw.install import daemon_step
+from tests.test_daemon import Running
 
 FORMER = sorted((Path(__file__).parent / "former").glob("*.tar.xz"))
 OWNER, PEER = "agent:main:main", "agent:main:telegram:direct:77"

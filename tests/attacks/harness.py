@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 from spooled import entry, hand_over
-from test_tools import ALICE, BOB, Agent
 
 from omg.node.note import Node
 from omg.plan.drafts import PERSONS
+from tests.tools.test_tools import ALICE, BOB, Agent
 
 __all__ = ["ALICE", "BOB", "LOST", "Agent", "Talk", "each", "entry", "hand_over", "lost"]
 

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 from client import CLIENTS, GIVEN, Client, daemon_up, hooks_killed
-from conftest import Connect
 from three_commands import ANSWER, QUESTION, three_commands
 
 from omg.hosts.install import snake_case, trusted_hash
+from tests.clients.conftest import Connect
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(1_800)]  # two hundred starts of clients
 

@@ -7,8 +7,9 @@ import subprocess
 
 import pytest
 from client import REPOSITORY
-from conftest import Connect
-from test_first_day import pattern, steps
+
+from tests.clients.conftest import Connect
+from tests.test_first_day import pattern, steps
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 

@@ -54,9 +54,8 @@ def row(store):
 @pytest.fixture
 def observed(store, homes, row):
     """The same graph once a turn of it was observed."""
-    from test_store import say
-
     from omg.fleet.serve import do_job
+    from tests.fleet.test_store import say
 
     say(store, row, "I prefer green tea in the morning.")
     do_job(store, homes, "observe", row.id)

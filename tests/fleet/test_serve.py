@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from test_store import drop, everything, notes, say
 
 from omg.client import ask_daemon
 from omg.errors import OmgError
@@ -23,6 +22,7 @@ from omg.fleet.homes import Home, Homes, export_home, import_home
 from omg.fleet.serve import Serving, do_job
 from omg.identity import identity_of_session
 from omg.memory import Memory
+from tests.fleet.test_store import drop, everything, notes, say
 
 MAIN = "agent:main:main"
 

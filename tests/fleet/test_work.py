@@ -9,11 +9,11 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from test_serve import process, until
-from test_store import archived, notes, say
 
 from omg.fleet.serve import do_job, tick
 from omg.identity import identity_of_session
+from tests.fleet.test_serve import process, until
+from tests.fleet.test_store import archived, notes, say
 
 MAIN = "agent:main:main"
 SAID = [

@@ -1,0 +1,328 @@
+"""A night with a model, beyond merging: what it is asked, once, and what it may do to loops, titles, links, contradictions."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from typing import Any
+
+import pytest
+from planted import KEYS, MONDAY, NOW, edit, note, put
+
+from omg.curate import take_back
+from omg.graph.graph import Graph
+from omg.llm.replies import ModelQuestion, ModelReply
+from omg.reflect.verdicts import load_seen
+from tests.reflect.test_run import DAY, active, groups_in, history, map_of, night, saying
+from tests.reflect.test_run import graph as graph
+from tests.reflect.test_run import memory as memory
+
+BOAT, DENTIST, TAXES = "nodes/project/boat", "nodes/decision/dentist", "nodes/decision/taxes"
+
+
+class Listening:
+    """An Ask that keeps what it was asked. *silent*: on these groups; on the others it says that all may stay."""
+
+    def __init__(self, *silent: str) -> None:
+        self.silent, self.asked = silent, list[str]()
+
+    def __call__(self, question: ModelQuestion) -> ModelReply:
+        if "# Length" in question.user:  # a week; not what these tests are about
+            return ModelReply('{"claims": [{"text": "It was.", "notes": ["e1"]}]}', "scripted", 10, 10)
+        self.asked.append(question.user)
+        said = [{"group": g, "edits": []} for g in groups_in(question.user) if g not in self.silent]
+        return ModelReply(json.dumps({"groups": said}), "scripted", 10, 10)
+
+    @property
+    def titles(self) -> list[set[str]]:
+        """The titles of the notes of each group that it was shown."""
+        parts = [part for user in self.asked for part in re.split(r"^# g\d+: .*$", user, flags=re.M)[1:]]
+        return [set(re.findall(r"^n\d+ \[[^\]]*\] ([^:]*):", part, re.M)) for part in parts]
+
+
+def loops(graph: Graph, **more: Any) -> None:
+    """A visit to the dentist, which was due in January, and taxes, which were as well; nothing was heard of either."""
+    put(
+        graph,
+        note(DENTIST, "Ines goes to the dentist.", MONDAY, loop="open", event="2026-01-12", **more),
+        note(TAXES, "Ines will hand in her tax papers.", MONDAY, loop="open", event="2026-01-20"),
+    )
+
+
+# --- what is asked
+
+
+def test_two_notes_left_alone_are_not_shown_together_again_until_one_reads_otherwise(graph: Graph) -> None:
+    def pair(second: str) -> list[Any]:
+        return [
+            note("nodes/fact/sea", "Ines swims in the sea at Faro.", MONDAY),
+            note("nodes/fact/air", second, MONDAY + DAY),
+        ]
+
+    put(graph, *pair("Ines swims in the air of Faro."))
+    model = Listening()
+    assert night(graph, model).calls == 1
+    put(graph, note("nodes/fact/bay", "Ines swims in the bay of Faro.", MONDAY + 2 * DAY))
+    node = graph.vault.read("nodes/fact/sea")
+    put(graph, note("nodes/fact/sea", node.description, MONDAY, tags=("swimming",)))  # reads as it did
+    night(graph, model, NOW + DAY)
+    assert len(model.asked) == 2
+    assert {"Bay", "Sea"} <= set().union(*model.titles[1:])
+    assert night(graph, model, NOW + 2 * DAY).calls == 0
+    put(graph, *pair("Ines swims in the river of Faro."))
+    night(graph, model, NOW + 3 * DAY)
+    assert len(model.asked) == 3 and "river" in model.asked[-1]
+
+
+def test_two_happenings_on_different_days_are_not_asked_about(graph: Graph) -> None:
+    days = ("2026-01-05", "2026-02-07", "2026-03-09")
+    put(
+        graph,
+        *[
+            note(f"nodes/episode/swim-{d}", f"Ines swam at Faro with {d[5:7]} friends.", MONDAY, event=d)
+            for d in days
+        ],
+    )
+    model = Listening()
+    night(graph, model)
+    assert not [user for user in model.asked if "the same, changed, or two things" in user]
+
+
+def test_two_notes_that_the_observer_linked_and_so_told_apart_are_not_asked_about(graph: Graph) -> None:
+    flat, lease = "nodes/project/flat", "nodes/fact/lease"
+    put(
+        graph,
+        note(flat, "Ines and Tomas look for three rooms in Graça.", MONDAY),
+        note(lease, "The landlord in Graça wants rents ahead for three rooms.", MONDAY, links=(flat,)),
+    )
+    assert night(graph, Listening()).calls == 0
+
+
+def test_of_a_reply_without_a_group_the_others_count_and_that_one_is_asked_once_more(graph: Graph) -> None:
+    put(
+        graph,
+        *KEYS,
+        note("nodes/preference/tea", "Tomas likes green tea.", MONDAY),
+        note("nodes/preference/cup", "Tomas likes tea that is green.", MONDAY),
+    )
+
+    def one_of_them(question: ModelQuestion) -> ModelReply:
+        groups = groups_in(question.user)
+        name = next(g for g, notes in groups.items() if f"{notes[0]} [fact" in question.user)
+        a, b = groups[name]
+        said = [{"group": name, "edits": [{"op": "merge", "node": a, "other": b, "why": "the same"}]}]
+        return ModelReply(json.dumps({"groups": said}), "scripted", 10, 10)
+
+    assert night(graph, one_of_them).counts["merged"] == 1
+    model = Listening("g1")
+    night(graph, model, NOW + DAY)
+    assert model.titles == [{"Tea", "Cup"}]  # silent again, which is an answer now
+    assert night(graph, model, NOW + 2 * DAY).calls == 0
+
+
+# --- loops past their day
+
+
+def test_a_loop_that_is_over_leaves_the_open_loops_and_the_log_says_why(graph: Graph) -> None:
+    loops(graph)
+    night(graph)
+    assert "dentist" in map_of(graph, "mocs/moc-open-loops")
+    ask = saying(
+        {"op": "close", "node": "to the dentist", "why": "a visit of January"},
+        {"op": "keep", "node": "tax papers", "why": "still owed"},
+    )
+    cycle = night(graph, ask, NOW + DAY)
+    assert cycle.counts["closed"] == 1
+    assert graph.vault.read(DENTIST).loop == "done" and graph.vault.read(TAXES).loop == "open"
+    listed = map_of(graph, "mocs/moc-open-loops")
+    assert "dentist" not in listed and "taxes" in listed
+    page = graph.vault.text("reflections/log/2026-04")
+    assert f"- Closed [[{DENTIST}|Dentist]], due on 2026-01-12: a visit of January." in page
+    assert "as its day 2026-01-12 is past" in history(graph, DENTIST)
+    assert night(graph, ask, NOW + 2 * DAY).calls == 0  # what is kept open is not asked about again
+
+
+def test_a_kept_loop_is_asked_about_again_once_something_was_said_on_it(graph: Graph) -> None:
+    loops(graph)
+    night(graph, Listening())
+    told = note("nodes/fact/tax-office", "The tax office has the tax papers of Ines.", MONDAY + 100 * DAY)
+    put(graph, told)
+    ask = saying({"op": "close", "node": "will hand in", "other": "tax office has", "why": "they have them"})
+    night(graph, ask, NOW + DAY)
+    assert graph.vault.read(TAXES).loop == "done"
+    assert "going by [[nodes/fact/tax-office|Tax office]]" in history(graph, TAXES)
+
+
+def test_a_loop_of_yesterday_waits_for_what_people_tell_of_it(graph: Graph) -> None:
+    put(graph, note(BOAT, "Ines will sell the boat.", MONDAY, loop="open", event="2026-04-18"))
+    model = Listening()
+    assert night(graph, model).calls == 0
+    assert night(graph, model, NOW + 10 * DAY).calls == 1
+    assert "the day of n1 is past" in model.asked[0] and "Today is 2026-04-30." in model.asked[0]
+
+
+@pytest.mark.parametrize("by_hand", [True, False])
+def test_a_loop_that_a_person_wrote_in_or_pinned_is_put_to_them(graph: Graph, by_hand: bool) -> None:
+    loops(graph, **({} if by_hand else {"pinned": True}))
+    if by_hand:
+        edit(graph, DENTIST, "Bring the X-rays.")
+    saved = graph.vault.bytes(DENTIST)
+    cycle = night(graph, saying({"op": "close", "node": "to the dentist", "why": "over"}))
+    assert graph.vault.bytes(DENTIST) == saved
+    assert cycle.proposed == [f"[[{DENTIST}|Dentist]] was due on 2026-01-12, and seems to be over."]
+
+
+def test_a_loop_whose_day_is_to_come_is_not_closed_whatever_the_model_says(graph: Graph) -> None:
+    loops(graph)
+    put(graph, note(BOAT, "Ines will hand in her boat papers.", MONDAY, loop="open", event="2026-08-01"))
+    cycle = night(graph, saying({"op": "close", "node": "boat papers", "why": "over"}))
+    assert graph.vault.read(BOAT).loop == "open" and cycle.counts["closed"] == 0
+
+
+# --- titles
+
+
+THING = "nodes/fact/note-2"
+
+
+def thing(graph: Graph, **more: Any) -> None:
+    put(
+        graph,
+        note(THING, "The kiln of Ines trips its breaker above 1180 degrees.", MONDAY, **more),
+        note("nodes/fact/studio", "Ines has a studio.", MONDAY, body=f"It has [[{THING}|a kiln]]."),
+    )
+
+
+def test_a_title_that_names_nothing_is_replaced_and_its_old_name_leads_there(graph: Graph) -> None:
+    thing(graph)
+    night(graph)
+    cycle = night(
+        graph, saying({"op": "retitle", "node": "The kiln", "title": "Kiln trips its breaker"}), NOW + DAY
+    )
+    there = "nodes/fact/kiln-trips-its-breaker"
+    assert cycle.counts["retitled"] == 1 and graph.vault.bytes(THING) is None
+    node = graph.vault.read(there)
+    assert (node.title, node.id) == ("Kiln trips its breaker", "omg/fact/note-2") and THING in node.aliases
+    graph.index.sync(graph.vault)
+    assert graph.index.resolve(THING) == there
+    assert f"[[{there}|a kiln]]" in graph.vault.text("nodes/fact/studio")
+    assert f"[[{there}|Kiln trips its breaker]]" in map_of(graph, "mocs/moc-facts")
+    assert "Called “Note 2”" in graph.vault.text("reflections/log/2026-04")
+    again = night(graph, Listening(), NOW + 2 * DAY)
+    assert again.calls == 0 and again.receipt is None
+    assert load_seen(graph).changed({there: graph.index.hashes()[there]}) == set()
+
+
+@pytest.mark.parametrize("title", ["", "Note 2", "note-2", "Studio", "kiln " * 20])
+def test_a_title_that_is_none_or_another_notes_is_refused(graph: Graph, title: str) -> None:
+    thing(graph)
+    before = graph.vault.bytes(THING)
+    cycle = night(graph, saying({"op": "retitle", "node": "The kiln", "title": title}))
+    assert cycle.refused and graph.vault.bytes(THING) == before
+
+
+def test_a_note_that_a_person_wrote_in_keeps_its_title_and_is_not_asked_about(graph: Graph) -> None:
+    thing(graph)
+    saved = edit(graph, THING, "I had it mended.")
+    model = Listening()
+    night(graph, model)
+    assert not any("says little" in user for user in model.asked)
+    night(
+        graph, saying({"op": "retitle", "node": "The kiln", "title": "Kiln breaker"}), NOW + DAY, since=MONDAY
+    )
+    assert graph.vault.bytes(THING) == saved
+
+
+def test_a_night_that_is_asked_to_look_again_says_what_it_leaves_because_a_person_undid_it(
+    graph: Graph,
+) -> None:
+    thing(graph)
+    before, renamed = graph.vault.bytes(THING), {"op": "retitle", "node": "The kiln", "title": "Kiln breaker"}
+    cycle = night(graph, saying(renamed))
+    assert cycle.receipt is not None
+    take_back(graph, cycle.receipt.id, NOW + DAY)
+    again = night(graph, saying(renamed), NOW + 2 * DAY, since=MONDAY)
+    assert graph.vault.bytes(THING) == before
+    assert any("what you undid" in line and THING in line for line in again.skipped)
+
+
+# --- contradictions and links
+
+
+WIFE, SISTER = "nodes/fact/maya-lisbon", "nodes/fact/maya-porto"
+
+
+def disagreeing(graph: Graph, **more: Any) -> None:
+    put(
+        graph,
+        note(WIFE, "Maya, the sister of Tomas, was born in Lisbon.", MONDAY),
+        note(SISTER, "Maya, the sister of Tomas, was born in Porto.", MONDAY + 10 * DAY, **more),
+    )
+
+
+def test_two_statements_that_disagree_point_at_each_other_and_are_put_to_the_person(graph: Graph) -> None:
+    disagreeing(graph)
+    cycle = night(
+        graph, saying({"op": "contradict", "node": "in Lisbon", "other": "in Porto", "why": "two towns"})
+    )
+    assert cycle.counts["contradictions"] == 1 and active(graph, WIFE) and active(graph, SISTER)
+    for path, other in ((WIFE, SISTER), (SISTER, WIFE)):
+        assert graph.vault.read(path).contradicts == (other,)
+        assert f"[[{other}|" in history(graph, path) and "says otherwise" in history(graph, path)
+    page = graph.vault.text("reflections/log/2026-04")
+    assert (
+        f"- [[{WIFE}|Maya lisbon]] and [[{SISTER}|Maya porto]] contradict each other; which of them holds?"
+        in page
+    )
+
+
+def test_a_contradiction_is_left_alone_until_one_of_its_notes_reads_otherwise(graph: Graph) -> None:
+    disagreeing(graph)
+    night(graph, saying({"op": "contradict", "node": "in Lisbon", "other": "in Porto", "why": "two towns"}))
+    model = Listening()
+    assert night(graph, model, NOW + DAY).calls == 0
+    put(
+        graph,
+        note("nodes/fact/maya-twin", "Maya and a twin of hers were born in a town.", MONDAY + 20 * DAY),
+    )
+    obeys = saying({"op": "supersede", "node": "in Porto", "other": "in Lisbon", "why": "newer"})
+    night(graph, obeys, NOW + 2 * DAY)
+    assert active(graph, WIFE) and active(graph, SISTER)
+    wife = graph.vault.read(WIFE)
+    said = "Maya, the sister of Tomas, was born in Porto, and not in Lisbon."
+    put(graph, note(WIFE, said, MONDAY + 30 * DAY, contradicts=wife.contradicts))
+    merged = saying(
+        {"op": "supersede", "node": "not in Lisbon", "other": "born in Porto.", "why": "corrected"}
+    )
+    night(graph, merged, NOW + 3 * DAY)
+    assert active(graph, WIFE) and not active(graph, SISTER)
+
+
+def test_a_note_leads_to_what_it_is_about_and_not_twice(graph: Graph) -> None:
+    flat, lease = "nodes/project/flat", "nodes/fact/lease"
+    put(
+        graph,
+        note(flat, "Ines and Tomas look for three rooms in Graça.", MONDAY),
+        note(lease, "The landlord in Graça wants rents ahead for three rooms.", MONDAY),
+    )
+    ask = saying({"op": "link", "node": "landlord", "other": "look for", "why": "the rooms they look for"})
+    cycle = night(graph, ask)
+    assert cycle.counts["linked"] == 1 and flat in graph.vault.read(lease).links
+    assert "Linked [[nodes/fact/lease|Lease]] to [[nodes/project/flat|Flat]]" in graph.vault.text(
+        "reflections/log/2026-04"
+    )
+    again = night(graph, ask, NOW + DAY, since=dt.date(2026, 1, 1))
+    assert again.counts["linked"] == 0 and graph.vault.read(lease).links.count(flat) == 1
+
+
+def test_what_the_assistant_says_ends_no_plan_that_it_is_merged_into(graph: Graph) -> None:
+    more: dict[str, Any] = {"loop": "done", "event": "2026-09-09", "origin": "assistant"}
+    put(
+        graph,
+        note(BOAT, "Ines will sell the red boat at Faro.", MONDAY, loop="open"),
+        note("nodes/project/boat-2", "Ines will sell the red boat at Faro now.", MONDAY + DAY, **more),
+    )
+    cycle = night(graph, saying({"op": "merge", "node": "at Faro now", "other": "at Faro.", "why": "same"}))
+    boat = graph.vault.read(BOAT)
+    assert cycle.counts["merged"] == 1 and (boat.loop, boat.event) == ("open", None)
