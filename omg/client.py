@@ -5,17 +5,19 @@ Finds the home, and asks its daemon over a socket, or a fleet over HTTP. Standar
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from .errors import ConfigError, OmgError
+
+if TYPE_CHECKING:
+    from http.client import HTTPConnection
 
 SOCKET = "omg.sock"
 FLEET = "fleet.json"  # of a home that asks a fleet: `url` and `token`
@@ -42,19 +44,19 @@ def socket_of(home: Path) -> Path:
     return path
 
 
-class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: Path, timeout: float) -> None:
-        super().__init__("omg", timeout=timeout)
-        self.path = path
+def connected(socket_path: Path, timeout_s: float) -> HTTPConnection:
+    """An HTTP connection over the unix socket at *socket_path*. Raises OSError if nobody listens there."""
+    from http.client import HTTPConnection  # a hook, and a command that asks nothing, does without it
 
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        try:
-            self.sock.connect(str(self.path))
-        except BaseException:
-            self.close()
-            raise
+    connection = HTTPConnection("omg", timeout=timeout_s)
+    connection.sock = socket.socket(socket.AF_UNIX)
+    try:
+        connection.sock.settimeout(timeout_s)
+        connection.sock.connect(str(socket_path))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def fleet_of(home: Path) -> tuple[str, str] | None:
@@ -82,24 +84,29 @@ def ask_daemon(
     The daemon's answer; None if no daemon is up. In a home that uses a fleet, the fleet's answer. Raises OmgError if
     the daemon or fleet refuses, or does not answer in time.
     """
-    headers = {"content-type": "application/json"}
-    if (fleet := fleet_of(home)) is not None:
-        where, url = fleet[0], urlsplit(fleet[0])
-        kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-        connection: http.client.HTTPConnection = kind(url.hostname or "", url.port, timeout=timeout_s)
-        path, headers = url.path.rstrip("/") + path, headers | {"authorization": f"Bearer {fleet[1]}"}
-    else:
+    from http.client import HTTPConnection, HTTPException, HTTPSConnection
+
+    headers, connection = {"content-type": "application/json"}, None
+    if (fleet := fleet_of(home)) is None:
         try:
-            connection = UnixConnection(socket_of(home), timeout_s)
+            where = str(socket_of(home))
         except OmgError:
             return None  # no daemon can be up there
-        where = str(home / SOCKET)
+    else:
+        where = fleet[0]
     try:
+        if fleet is None:
+            connection = connected(Path(where), timeout_s)
+        else:
+            url = urlsplit(where)
+            kind = HTTPSConnection if url.scheme == "https" else HTTPConnection
+            connection = kind(url.hostname or "", url.port, timeout=timeout_s)
+            path, headers = url.path.rstrip("/") + path, headers | {"authorization": f"Bearer {fleet[1]}"}
         with suppress(BrokenPipeError):  # refused before it was sent; the answer says why
             connection.request("POST", path, json.dumps(body), headers)
         response = connection.getresponse()
         answer: dict[str, Any] = json.loads(response.read())
-    except (OSError, ValueError, http.client.HTTPException) as e:
+    except (OSError, ValueError, HTTPException) as e:
         if fleet is not None:
             raise OmgError(
                 f"the fleet at {where} does not answer ({e}); see that it is up, and `url` in {FLEET}"
@@ -108,7 +115,8 @@ def ask_daemon(
             return None
         raise OmgError(f"the daemon at {where} does not answer ({e}); see omg.log, or `omg down`") from e
     finally:
-        connection.close()
+        if connection is not None:
+            connection.close()
     if response.status != 200:
         raise OmgError(str(answer.get("error", f"the daemon answered {response.status}")))
     return answer

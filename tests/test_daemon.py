@@ -25,7 +25,7 @@ from openai_server import OpenAIServer, Reply, Request
 from planted import Scripted, graph_of, home_at, plant
 from spooled import entry, hand_over
 
-from omg.client import UnixConnection, ask_daemon
+from omg.client import ask_daemon, connected
 from omg.config import load_config
 from omg.daemon import CONNECTIONS_AT_ONCE, RENDERED_AT_ONCE, STUCK_S, Daemon, Server
 from omg.errors import OmgError
@@ -315,7 +315,7 @@ def test_what_is_no_request_is_refused_and_the_next_one_answered(shared: Running
         ("/inject", b"[" * 100_000, 400),
         ("/inject", b"\xff\xfe", 400),
     ]:
-        connection = UnixConnection(shared.home / "omg.sock", 5)
+        connection = connected(shared.home / "omg.sock", 5)
         connection.request("POST", path, data)
         assert connection.getresponse().status == status, data[:20]
         connection.close()
@@ -368,7 +368,7 @@ def test_a_question_whose_poll_went_away_is_put_to_the_next_poll(home: Path) -> 
         home, {"/llm/next": model.next, "/llm/done": model.done}, {"/llm/next": model.again}
     ) as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        gone = UnixConnection(home / "omg.sock", 5)
+        gone = connected(home / "omg.sock", 5)
         gone.request("POST", "/llm/next", b"{}")
         eventually(lambda: model.polled, 5)
         gone.close()  # the plugin's gateway was killed, or reloaded

@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from ..config import default_home
+from ..client import default_home
 from ..errors import OmgError, error_text
 from . import conversations, fleet, gateway, notes
 from .terminal import app, opened_memory, warn

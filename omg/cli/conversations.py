@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..config import load_config
 from ..errors import BadInput, OmgError, how_many
 from .terminal import (
     IdentityOption,
     JsonFlag,
     app,
+    configuration,
     existing_home,
     following,
     opened_memory,
@@ -444,7 +444,7 @@ def events_command(
     from ..worker.events import event_text, follow_events, read_events
     from ..worker.status import cost_lines, costs_of
 
-    config = load_config(existing_home())
+    config = configuration(existing_home())
     home, zone = config.home, time_zone(config.time.zone)
 
     def show(events: Iterable[dict[str, Any]]) -> None:

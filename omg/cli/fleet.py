@@ -179,8 +179,7 @@ def join_command(
     """Let this home's plugin and `omg` ask a fleet instead of a daemon."""
     import json
 
-    from ..client import FLEET, fleet_of
-    from ..config import default_home
+    from ..client import FLEET, default_home, fleet_of
     from ..graph.state import write_private
 
     home = default_home()

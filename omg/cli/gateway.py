@@ -15,10 +15,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..client import ask_daemon
-from ..config import default_home, load_config, set_vault
+from ..client import ask_daemon, default_home
 from ..errors import BadInput, Locked, OmgError, how_many
-from .terminal import IdentityOption, JsonFlag, app, existing_home, opened_memory, print_value, warn
+from .terminal import (
+    IdentityOption,
+    JsonFlag,
+    app,
+    configuration,
+    existing_home,
+    opened_memory,
+    print_value,
+    warn,
+)
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -106,7 +114,7 @@ def lay(vault: Path | None, identity: str) -> Path:
     from ..identity import identity_of_session
     from ..worker.registry import lay_template
 
-    config = load_config()
+    config = configuration()
     who = identity_of_session(identity, links=config.identity.links)
     if who is None:
         raise BadInput(f"{identity!r} belongs to nobody; give a session key such as agent:main:main")
@@ -125,6 +133,8 @@ def lay(vault: Path | None, identity: str) -> Path:
 
 def place_vault(config: Config, who: Identity, vault: Path) -> None:
     """Make *vault* the vault of *who*: its notes move there, and files that are there already stay."""
+    from ..config import set_vault
+
     now = config.vaults.get(who.key, config.home / "graphs" / who.folder / "vault")
     if vault.exists() and not vault.is_dir():
         raise BadInput(f"{vault} is a file; name a folder for the vault")
@@ -151,7 +161,7 @@ def serve_command(
     """Run the daemon in the foreground."""
     from ..daemon import log_to, serve_home
 
-    config = load_config()
+    config = configuration()
     config.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     log_to(config.home / "omg.log")
     try:
@@ -163,14 +173,14 @@ def serve_command(
 @app.command("up")
 def up_command() -> None:
     """Start the daemon in the background, if none is up."""
-    pid, fresh = ensured_daemon(load_config(existing_home()).home)
+    pid, fresh = ensured_daemon(configuration(existing_home()).home)
     print(f"up{'' if fresh else ' already'}, pid {pid}")
 
 
 @app.command("down")
 def down_command() -> None:
     """Stop the daemon; what is pending stays pending."""
-    with without_daemon(load_config(existing_home()).home, again=False) as was_up:
+    with without_daemon(configuration(existing_home()).home, again=False) as was_up:
         print("stopped" if was_up else "not running")
 
 
@@ -202,7 +212,7 @@ def install_command(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="With HOST: do not ask.")] = False,
 ) -> None:
     """Install OMG in OpenClaw, or in HOST. Running it again changes only what is wrong or missing."""
-    home = load_config().home
+    home = configuration().home
     if host:
         return install_into(host, home, identity=identity, only=only, yes=yes, dry_run=dry_run)
     from ..openclaw.install import engine_folder, find_openclaw, install_engine, install_plugin, remove_engine
@@ -224,7 +234,7 @@ def print_steps(steps: Iterable[Step], dry_run: bool) -> None:
 @app.command("uninstall")
 def uninstall_command(host: HostArgument = None, dry_run: DryRunOption = False) -> None:
     """Remove OMG from OpenClaw, or from HOST. Your vaults stay."""
-    home = load_config().home
+    home = configuration().home
     if host:
         from ..hosts.install import host_named, uninstall_host
 
@@ -291,7 +301,7 @@ def join_command(
     """Make several accounts one person, and their memories one."""
     from ..curate import join_accounts
 
-    with without_daemon(load_config().home), opened_memory(vectors=False) as memory:
+    with without_daemon(configuration().home), opened_memory(vectors=False) as memory:
         moves = join_accounts(memory.registry, name, accounts)
         print(f"{name}: {', '.join(accounts)}")
         for old, new in moves:
@@ -306,7 +316,7 @@ def move_command(
     """Move a memory to another session key, for example after a change of session.dmScope."""
     from ..curate import move_identity
 
-    with without_daemon(load_config().home), opened_memory(vectors=False) as memory:
+    with without_daemon(configuration().home), opened_memory(vectors=False) as memory:
         print(f"{old} -> {new}\n    {move_identity(memory.registry, old, new)}")
 
 
@@ -322,7 +332,7 @@ def install_schedule_command(dry_run: DryRunOption = False) -> None:
     """Run the nightly job at 04:20 and start the daemon at login: by systemd, launchd, or your crontab."""
     from ..hosts.timers import install_timers
 
-    print_steps(install_timers(load_config(existing_home()).home, dry_run=dry_run), dry_run)
+    print_steps(install_timers(configuration(existing_home()).home, dry_run=dry_run), dry_run)
 
 
 @schedule_app.command("show")
@@ -331,7 +341,7 @@ def show_schedule_command() -> None:
     from ..hosts.timers import installed
 
     print(
-        "\n".join(installed(load_config(existing_home()).home)) or "nothing; `omg schedule install` adds it"
+        "\n".join(installed(configuration(existing_home()).home)) or "nothing; `omg schedule install` adds it"
     )
 
 
@@ -340,7 +350,7 @@ def remove_schedule_command(dry_run: DryRunOption = False) -> None:
     """Remove all of it again."""
     from ..hosts.timers import remove_timers
 
-    print_steps(remove_timers(load_config(existing_home()).home, dry_run=dry_run), dry_run)
+    print_steps(remove_timers(configuration(existing_home()).home, dry_run=dry_run), dry_run)
 
 
 # --- Other assistants: installing, projects, MCP, and what the assistant proposed.
@@ -375,7 +385,9 @@ def show_command(folder: FolderOption = Path(), identity: PersonOption = "agent:
     """Show whose memory is read and written in a folder."""
     from ..hosts.sessions import project_of
 
-    print(project_of(load_config().home, identity, folder.absolute()) or f"{identity} (in no git repository)")
+    print(
+        project_of(configuration().home, identity, folder.absolute()) or f"{identity} (in no git repository)"
+    )
 
 
 @project_app.command("join")
@@ -391,7 +403,7 @@ def join_project_command(
     asked = f"What is said in {folder.absolute()} will go into the memory of {other.absolute()}. Go on?"
     if not yes and not typer.confirm(asked):
         raise typer.Exit(1)
-    print(join_project(load_config().home, identity, folder.absolute(), other.absolute()))
+    print(join_project(configuration().home, identity, folder.absolute(), other.absolute()))
 
 
 def ensure_daemon(home: Path) -> None:
@@ -407,7 +419,7 @@ def mcp_command(
     """Serve the memory to an MCP client: over stdio, or on a loopback port."""
     from ..hosts.mcp import daemon_asker, make_server, run_http, served_identities, token_of
 
-    home = load_config().home
+    home = configuration().home
     folder = Path.cwd() if http is None else None
     ask = daemon_asker(home, *served_identities(home, host, folder), start_daemon)
     if http is None:

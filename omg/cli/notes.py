@@ -11,7 +11,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import webbrowser
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import asdict
@@ -23,7 +22,6 @@ from urllib.parse import quote
 import typer
 
 from ..errors import BadInput, NotFound, how_many
-from ..text.words import cut_text
 from .terminal import (
     IdentityOption,
     JsonFlag,
@@ -100,6 +98,7 @@ def show_command(
     """Show a note, what links to it, and the messages it came from."""
     from ..curate import open_note
     from ..dates.days import day_of_ms
+    from ..text.words import cut_text
 
     with opened_graph(identity) as graph:
         note = open_note(graph, id)
@@ -380,6 +379,8 @@ def graph_command(
 
 def page_served(port: int, show: bool, start: str = "") -> None:
     """Serve the page until Ctrl-C. The browser reads the link in a private file: other users see a command's arguments."""
+    import webbrowser
+
     from ..client import fleet_of
     from ..graph.state import write_private
     from ..ui.serve import serve_page

@@ -17,14 +17,14 @@ from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pydantic_core import to_jsonable_python
 
-from ..config import default_home
+from ..client import default_home
 from ..errors import BadInput, NotFound
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ..config import Config
     from ..graph.graph import Graph
     from ..memory import Memory
 
@@ -57,6 +57,13 @@ def existing_home() -> Path:
     return home
 
 
+def configuration(home: Path | None = None) -> Config:
+    """The configuration of *home*, by default of the home that the environment names."""
+    from ..config import load_config
+
+    return load_config(home)
+
+
 @contextmanager
 def opened_memory(*, vectors: bool = True, make: bool = False) -> Iterator[Memory]:
     """The memory of the home that the environment names, closed afterwards. *make*: make the home if it is missing."""
@@ -81,7 +88,11 @@ def warn(text: str) -> None:
 
 
 def print_value(value: Any, as_json: bool, text: str) -> None:
-    print(json.dumps(to_jsonable_python(value), ensure_ascii=False) if as_json else text)
+    if as_json:
+        from pydantic_core import to_jsonable_python
+
+        text = json.dumps(to_jsonable_python(value), ensure_ascii=False)
+    print(text)
 
 
 @contextmanager

@@ -186,7 +186,7 @@ def run_hook(args: list[str]) -> str:
 def home_of(args: list[str]) -> Path:
     if len(args) > 2:
         return Path(args[2])
-    from ..client import default_home  # imported only here: it loads http.client
+    from ..client import default_home  # imported only here: most hooks name their home
 
     return default_home()
 
