@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from omg.graph.graph import Graph
-from omg.graph.state import SESSIONS_KEPT, USE_DAY_MS, USES_SLACK, SessionState, State, Uses
+from omg.graph.state import SESSIONS_KEPT, USE_DAY_MS, SessionState, State, Uses
 from omg.memory import Memory
+from omg.vault.files import SLACK
 from omg.worker.nights import reflect_each
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -39,32 +40,32 @@ def test_a_prompt_writes_a_line_for_a_note_of_use_however_many_were_before(omg: 
     graph.uses.add(["omg/fact/n7"], NOW_MS + 1_000)  # the same talk
     assert graph.uses.file.stat().st_size - before < 60
     again = Graph(graph.identity, graph.folder, graph.vault, graph.index)
-    assert again.uses.times()["omg/fact/n7"] == 4 and again.uses.last_ms("omg/fact/n7") == NOW_MS
+    assert again.uses.all()["omg/fact/n7"] == (4, NOW_MS)
 
 
 def test_use_counts_are_bounded_by_the_notes_and_survive_a_torn_line(tmp_path: Path) -> None:
     uses = Uses(tmp_path / "uses.jsonl")
-    for day in range(USES_SLACK + 50):
+    for day in range(SLACK + 50):
         uses.add(["omg/fact/a", "omg/fact/b"], NOW_MS + day * USE_DAY_MS)
-    assert len(uses.file.read_bytes().split()) // 3 < USES_SLACK + 10
+    assert len(uses.file.read_bytes().split()) // 3 < SLACK + 10
     with uses.file.open("ab") as f:
         f.write(b'["omg/fact/c", 1')  # a crash
     other = Uses(tmp_path / "uses.jsonl")
     other.add(["omg/fact/d"], NOW_MS)
-    assert dict(other.times()) == {
-        "omg/fact/a": USES_SLACK + 50,
-        "omg/fact/b": USES_SLACK + 50,
+    assert {id: times for id, (times, _) in other.all().items()} == {
+        "omg/fact/a": SLACK + 50,
+        "omg/fact/b": SLACK + 50,
         "omg/fact/d": 1,
     }
-    uses.keep({"omg/fact/a"})
-    assert list(other.times()) == ["omg/fact/a"]
+    uses.drop(lambda id: id != "omg/fact/a")
+    assert list(other.all()) == ["omg/fact/a"]
 
 
 def test_what_was_of_use_is_forgotten_with_a_note_that_is_gone(omg: Memory) -> None:
     graph = omg.find()
     graph.uses.add(["omg/fact/gone"], NOW_MS)
     list(reflect_each(omg.worker))
-    assert dict(graph.uses.times()) == {}
+    assert dict(graph.uses.all()) == {}
 
 
 def test_of_each_map_that_an_import_writes_again_and_again_no_former_version_stays(omg: Memory) -> None:

@@ -13,9 +13,8 @@ from dataclasses import asdict
 from datetime import date
 from typing import Any
 
-from ..graph.given import GIVEN
 from ..graph.graph import Graph
-from ..graph.state import State, flock, forget_served, write_private
+from ..graph.state import GIVEN, State, flock, forget_served, write_private
 from ..journal import Change, Outcome, apply_change
 from ..node.note import LOG_FOLDER
 from ..plan.pages import MapPages

@@ -25,9 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BadInput, BadNode
-from ..graph.given import GIVEN
 from ..graph.graph import Graph
-from ..graph.state import TEMPORARY, State, forget_served, process_alive, read_object, write_private
+from ..graph.state import GIVEN, TEMPORARY, State, forget_served, process_alive, read_object, write_private
 from ..journal import Change, Outcome, Receipt, apply_change, read_receipt
 from ..message.turn import (
     Message,

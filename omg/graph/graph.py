@@ -10,7 +10,7 @@ Graph: everything that belongs to one identity.
         written.jsonl      hashes of what we wrote, whole and in parts (vault/files.py)
         state.json         what is live in each session (state.py)
         uses.jsonl         how often notes were of use (state.py)
-        given.jsonl        what recent prompts were given and why (given.py)
+        given.jsonl        what recent prompts were given and why (state.py)
         damaged/           what of these could not be read (state.py)
         index.db           derived; may be deleted at any moment
 

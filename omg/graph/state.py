@@ -1,5 +1,6 @@
 """
-state.json: what is live in each session, and when a graph was last observed and reflected.
+state.json: what is live in each session, and when a graph was last observed and reflected. Also how often notes were of
+use (`uses.jsonl`), and what recent prompts were given (`given.jsonl`).
 
 An invalid value in the file causes an activation, not an error.
 """
@@ -10,9 +11,8 @@ import fcntl
 import json
 import logging
 import os
-import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -25,8 +25,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 from ..dates.days import LAST_MS
 from ..errors import Locked
 from ..vault.files import TEMPORARY as TEMPORARY
+from ..vault.files import Entries
 from ..vault.files import append_lines as append_lines
-from ..vault.files import read_if_changed
 from ..vault.files import remove_refused as remove_refused
 from ..vault.files import write_private as write_private
 
@@ -279,100 +279,71 @@ def load_state(file: Path) -> tuple[State, str]:
 
 
 USE_DAY_MS = 86_400_000  # a conversation about one note counts as one use
-USES_SLACK = 1_000  # lines more than notes at which the file is shortened: some 80 kB
+NEVER = (0, 0)
 
 
 class Uses:
-    """Node id → times and when last. Threads and processes may share one."""
+    """Node id → times and when last, in ms. Threads and processes may share one."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self._times: dict[str, int] = {}
-        self._last: dict[str, int] = {}
-        self._seen: tuple[int, int] | None = None  # inode and size of the file when last read
-        self._lines = 0
-        self._reading = threading.RLock()
+        self._kept = Entries(file, use_in, lambda id, use: [id, *(use or NEVER)])
 
-    def times(self) -> Mapping[str, int]:
+    def all(self) -> Mapping[str, tuple[int, int]]:
         """To be read only; it keeps changing."""
-        with self._reading:
-            self._refresh()
-            return self._times
-
-    def last_ms(self, id: str) -> int:
-        """0: never."""
-        with self._reading:
-            self._refresh()
-            return self._last.get(id, 0)
+        return self._kept.all()
 
     def add(self, ids: Iterable[str], at_ms: int) -> None:
         """Count a use of each of *ids* at *at_ms*, unless one was counted within the day before."""
-        with self._reading:
-            self._refresh()
-            fresh = [id for id in ids if at_ms - self._last.get(id, 0) >= USE_DAY_MS]
-            self._write({id: (self._times.get(id, 0) + 1, at_ms) for id in fresh})
+        with self._kept.guard:
+            known = {id: self.all().get(id, NEVER) for id in ids}
+            fresh = {id: use for id, use in known.items() if at_ms - use[1] >= USE_DAY_MS}
+            self._kept.put({id: (times + 1, at_ms) for id, (times, _) in fresh.items()})
 
     def adopt(self, known: Mapping[str, tuple[int, int]]) -> None:
         """Add the counts in *known* for notes without one."""
-        with self._reading:
-            self._refresh()
-            self._write({id: use for id, use in known.items() if id not in self._times})
-
-    def all(self) -> dict[str, tuple[int, int]]:
-        with self._reading:
-            self._refresh()
-            return {id: (times, self._last[id]) for id, times in self._times.items()}
+        with self._kept.guard:
+            self._kept.put({id: use for id, use in known.items() if id not in self.all()})
 
     def drop(self, gone: Callable[[str], bool]) -> None:
         """Remove the ids in *gone* from the file."""
-        with self._reading:
-            self._refresh()
-            if any(map(gone, self._times)):
-                self._rewrite({id: use for id, use in self.all().items() if not gone(id)})
-
-    def keep(self, ids: Collection[str]) -> None:
-        """Forget the counts of notes that are not among *ids*."""
-        self.drop(lambda id: id not in ids)
-
-    # --- inside
-
-    def _refresh(self) -> None:
-        """Read the file again if another process has written to it."""
-        read = read_if_changed(self.file, self._seen)
-        if read is None:
-            return
-        data, self._seen = read
-        times: dict[str, int] = {}
-        last: dict[str, int] = {}
-        lines = data.splitlines()
-        for text in lines:
-            try:
-                id, n, at_ms = json.loads(text)
-                times[str(id)], last[str(id)] = int(n), int(at_ms)
-            except (ValueError, TypeError, OverflowError):
-                continue  # torn by a crash
-        self._times, self._last, self._lines = times, last, len(lines)
-
-    def _write(self, uses: Mapping[str, tuple[int, int]]) -> None:
-        if not uses:
-            return
-        if self._lines > len(self._times) + USES_SLACK:
-            return self._rewrite({**self.all(), **uses})
-        self._take(
-            uses, append_lines(self.file, use_lines(uses), durable=False)
-        )  # no prompt waits for a disk
-        self._lines += len(uses)
-
-    def _rewrite(self, uses: Mapping[str, tuple[int, int]]) -> None:
-        found = write_private(self.file, "".join(f"{line}\n" for line in use_lines(uses)))
-        self._times, self._last, self._lines = {}, {}, len(uses)
-        self._take(uses, found)
-
-    def _take(self, uses: Mapping[str, tuple[int, int]], found: os.stat_result) -> None:
-        for id, (times, at_ms) in uses.items():
-            self._times[id], self._last[id] = times, at_ms
-        self._seen = found.st_ino, found.st_size
+        self._kept.drop(gone)
 
 
-def use_lines(uses: Mapping[str, tuple[int, int]]) -> list[str]:
-    return [json.dumps([id, *use], ensure_ascii=False) for id, use in uses.items()]
+def use_in(value: Any) -> tuple[str, tuple[int, int]]:
+    id, times, at_ms = value
+    return str(id), (int(times), int(at_ms))
+
+
+# --- What recent prompts were given and why: a line for each prompt, in `given.jsonl` of a graph.
+#
+# A line holds paths of notes, times of the quoted messages, scores and reasons. It quotes only the words by which a note
+# was found. The texts are read from the vault and the archive when a person looks. A forgetting takes out the lines that
+# name something of it (forget/erase.py). A crash may lose a line; no prompt waits for the disk.
+
+
+GIVEN = "given.jsonl"
+KEPT = 200  # prompts
+LONGEST_BYTES = 600_000  # size of the file at which all but the last KEPT lines are removed
+
+
+def note_given(graph: Path, record: Mapping[str, Any]) -> None:
+    """Append *record* to the file in the folder *graph*."""
+    file = graph / GIVEN
+    line = json.dumps(record, ensure_ascii=False)
+    if append_lines(file, [line], durable=False).st_size > LONGEST_BYTES:
+        write_private(file, "".join(f"{line}\n" for line in given_lines(graph)[-KEPT:]))
+
+
+def given_lines(graph: Path) -> list[str]:
+    try:
+        return (graph / GIVEN).read_text(encoding="utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
+
+
+def given_lately(graph: Path) -> Iterator[dict[str, Any]]:
+    """The last records, newest first, without lines that a crash left torn."""
+    for line in reversed(given_lines(graph)[-KEPT:]):
+        if (record := parsed_object(line)) is not None and isinstance(record.get("at"), int):
+            yield record

@@ -177,13 +177,13 @@ class Index:
         k: int = 10,
         *,
         now: datetime,
-        uses: Mapping[str, int] = {},
+        uses: Mapping[str, tuple[int, int]] = {},
         how: How = BY_HAND,
     ) -> list[Hit]:
         """
         The *k* notes that answer *query* best, best first.
 
-        *now*: the time that "last week" and a note's freshness refer to. *uses*: note id → how often it was useful. Vectors
+        *now*: the time that "last week" and a note's freshness refer to. *uses*: note id → how often it was useful, and when last. Vectors
         are used only after `embed` has loaded the model; a search never loads it.
         """
         with self._store.read() as db:

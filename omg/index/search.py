@@ -194,7 +194,11 @@ def fused_scores(words: Mapping[int, float], near: Near | None, whole: float) ->
 
 
 def weigh_pool(
-    db: sqlite3.Connection, pool: Pool, question: ParsedQuery, now: dt.datetime, uses: Mapping[str, int]
+    db: sqlite3.Connection,
+    pool: Pool,
+    question: ParsedQuery,
+    now: dt.datetime,
+    uses: Mapping[str, tuple[int, int]],
 ) -> None:
     """
     Raise notes of the days asked for and successors of notes that were found; let priority, freshness and use decide
@@ -220,7 +224,7 @@ def weigh_pool(
             candidate.why.append(f"of {phrase}")
         age = max(0, today - (days[1] or today))
         candidate.score *= PRIORITY.get(priority, 1.0) * (1 + FRESH * math.exp(-age / FRESH_DAYS))
-        candidate.score *= 1 + USED * min(3.0, math.log1p(uses.get(node, 0)))
+        candidate.score *= 1 + USED * min(3.0, math.log1p(uses.get(node, (0, 0))[0]))
         candidate.score *= {"superseded": SUPERSEDED, "dormant": DORMANT}.get(status, 1.0)
         candidate.why += ["superseded"] * (status == "superseded")
 

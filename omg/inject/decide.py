@@ -23,9 +23,8 @@ from ..dates.days import MS_PER_DAY, event_span, pause_text
 from ..dates.rules import When
 from ..embed import asks_encoder
 from ..errors import OmgError
-from ..graph.given import note_given
 from ..graph.graph import Graph
-from ..graph.state import SessionState, State, note_session_id
+from ..graph.state import SessionState, State, note_given, note_session_id
 from ..index.links import told_by
 from ..index.search import FOR_PROMPT, ParsedQuery, parse_query
 from ..index.store import WEAK_BELOW, Entry, Hit, Term, terms_of
@@ -555,7 +554,7 @@ TOLD_HITS, BEGINNING = 24, 40  # notes in a record; characters by which a quotat
 
 
 def record_of(made: Decision, session: str, at_ms: int) -> dict[str, Any]:
-    """What is kept of *made* for a person who asks why (graph/given.py). It holds no words of the conversation."""
+    """What is kept of *made* for a person who asks why (graph/state.py). It holds no words of the conversation."""
     system, prompt = made.given.system, made.given.prompt
     flat = " ".join(prompt.split())
     quoted = [p for p in made.said if " ".join(p.text[:BEGINNING].split()) in flat]
@@ -694,7 +693,7 @@ def sentences_beside(line: str, text: str) -> list[str]:
 def relevant_hits(graph: Graph, query: ParsedQuery, now: datetime, limit: int, floor: float) -> list[Hit]:
     """The notes that bear on *query*, best first."""
     # Twice as many as are named: some of them stand in `system` already.
-    uses = graph.uses.times()
+    uses = graph.uses.all()
     hits = graph.index.search(query, 2 * limit, now=now, uses=uses, how=FOR_PROMPT)
     return [
         h

@@ -15,7 +15,7 @@ from itertools import chain, zip_longest
 from ..dates.days import event_span
 from ..errors import how_many
 from ..graph.graph import Graph
-from ..graph.state import Uses
+from ..graph.state import NEVER, Uses
 from ..index.search import ALONE
 from ..index.store import Entry, Hit
 from ..journal import Rebase
@@ -423,7 +423,7 @@ def mark_dormant(snapshot: Snapshot, now: dt.datetime, days: int) -> tuple[list[
 
 def is_recent(entry: Entry, uses: Uses, *, since_ms: float, today: dt.date, days: int) -> bool:
     """Whether the note was said, recalled or due in the last *days*, or is due in the future."""
-    if uses.last_ms(entry.id) >= since_ms:
+    if uses.all().get(entry.id, NEVER)[1] >= since_ms:
         return True
     ends = event_span(entry.event)
     latest = max((d for d in (entry.created, entry.updated, ends and ends[1]) if d), default=dt.date.min)

@@ -8,8 +8,8 @@ from datetime import datetime
 from itertools import islice
 
 from ..errors import OmgError, how_many
-from ..graph.given import given_lately
 from ..graph.graph import Graph
+from ..graph.state import given_lately
 from ..index.store import Entry
 from ..journal import Change, closed_files, readable, receipts_of, short_cycle, undone_cycles
 from ..node.note import parse_node

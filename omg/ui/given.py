@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..graph.given import given_lately
+from ..graph.state import given_lately
 from ..index.store import Entry
 from ..inject.decide import decide_slice, record_of
 from ..message.turn import Message, message_from_json

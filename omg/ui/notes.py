@@ -15,6 +15,7 @@ from ..dates.days import due_text, event_span, relative_day
 from ..errors import BadInput, NotFound
 from ..forget.selection import Selection, Wanted, said_again, select, select_words
 from ..graph.graph import Graph
+from ..graph.state import NEVER
 from ..index.search import parse_query
 from ..index.store import Entry, Hit, entries_where
 from ..inject.passages import Passage, find_said, quoted_passages, speaker_name
@@ -241,7 +242,7 @@ def note_view(asked: Asked) -> dict[str, Any]:
         raise NotFound(f"{node.path} is not in the index yet; try again in a moment")
     main, before = split_history(node.body)
     text = main.removeprefix(f"# {node.title}").strip()
-    times, last = graph.uses.times().get(node.id, 0), graph.uses.last_ms(node.id)
+    times, last = graph.uses.all().get(node.id, NEVER)
     around, links = graph.index.ask(neighbourhood, node.path, BESIDE, pages=False)
     proposed = corrected_by(node)
     return {

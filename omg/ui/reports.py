@@ -17,8 +17,8 @@ from ..client import ask_daemon
 from ..dates.days import time_text
 from ..errors import BadNode, OmgError
 from ..forget.selection import readable_note
-from ..graph.given import given_lately
 from ..graph.graph import Graph
+from ..graph.state import given_lately
 from ..index.links import CONTRADICTION
 from ..index.store import Entry
 from ..journal import Change, Receipt, is_closed, readable, undone_cycles

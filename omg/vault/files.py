@@ -22,12 +22,12 @@ import secrets
 import stat
 import threading
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from ..errors import Stale
 
@@ -244,12 +244,89 @@ def append_lines(file: Path, lines: Sequence[str], *, durable: bool = True) -> o
         return os.fstat(f.fileno())
 
 
+V = TypeVar("V")
+SLACK = 1_000  # lines beyond one an entry before a file is made short again: at most some 350 kB
+
+
+class Entries(Generic[V]):
+    """
+    Keys and their values, kept in *file*: a JSON line for each change, and for a key the last line counts. *file* of None
+    keeps them in memory only.
+
+    *parse* makes a key and a value of a line's JSON (None: the key is gone), *line* the JSON of both. A line that *parse*
+    refuses was torn by a crash. Threads and processes may share a file.
+    """
+
+    def __init__(
+        self,
+        file: Path | None,
+        parse: Callable[[Any], tuple[str, V | None]],
+        line: Callable[[str, V | None], Any],
+    ) -> None:
+        self.file, self._parse, self._line = file, parse, line
+        self.guard = threading.RLock()
+        self._entries: dict[str, V] = {}  # the latest last
+        self._seen: tuple[int, int] | None = None  # inode and size of the file as we know it
+        self._lines = 0
+
+    def all(self) -> dict[str, V]:
+        """To be read only; it keeps changing. The file is read again if another process has written to it."""
+        with self.guard:
+            if self.file is not None and (read := read_if_changed(self.file, self._seen)):
+                texts, entries = read[0].splitlines(), dict[str, V]()
+                for text in texts:
+                    with suppress(ValueError, TypeError, LookupError, OverflowError):
+                        key, value = self._parse(json.loads(text))
+                        set_last(entries, key, value)
+                self._entries, self._lines, self._seen = entries, len(texts), read[1]
+            return self._entries
+
+    def put(self, changes: Mapping[str, V | None]) -> None:
+        """Set these values, or with None remove the keys. Not durable: a crash may lose the lines."""
+        with self.guard:
+            entries = self.all()
+            for key, value in changes.items():
+                set_last(entries, key, value)
+            if self._lines > len(entries) + SLACK:
+                self.shorten()
+            elif self.file is not None and changes:
+                self.file.parent.mkdir(parents=True, exist_ok=True)
+                lines = [self._text(*change) for change in changes.items()]
+                self._known(append_lines(self.file, lines, durable=False), self._lines + len(lines))
+
+    def drop(self, gone: Callable[[str], bool]) -> None:
+        """Remove the keys in *gone*, and every line that names them."""
+        with self.guard:
+            left = {key: value for key, value in self.all().items() if not gone(key)}
+            if len(left) < len(self._entries):
+                self._entries = left
+                self.shorten()
+
+    def shorten(self) -> None:
+        """Rewrite the file with a line for each entry, if it has more."""
+        with self.guard:
+            entries = self.all()
+            if self.file is not None and self._lines > len(entries):
+                text = "".join(f"{self._text(*entry)}\n" for entry in entries.items())
+                self._known(write_private(self.file, text), len(entries))
+
+    def _text(self, key: str, value: V | None) -> str:
+        return json.dumps(self._line(key, value), ensure_ascii=False)
+
+    def _known(self, found: os.stat_result, lines: int) -> None:
+        self._seen, self._lines = (found.st_ino, found.st_size), lines
+
+
+def set_last(entries: dict[str, V], key: str, value: V | None) -> None:
+    """Set *key* as the last of *entries*; None removes it."""
+    entries.pop(key, None)
+    if value is not None:
+        entries[key] = value
+
+
 # --- Records what OMG wrote: for each path a hash of the bytes, and for a note the marks of its parts. Each write adds a line.
 #
 # In doubt, bytes count as a person's: after a lost or torn line OMG no longer rewrites that file.
-
-
-WRITTEN_SLACK = 1_000  # lines beyond one a path before the file is made short again: some 350 kB
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,110 +358,60 @@ def joined(marks: Mapping[str, str]) -> str:
 
 class Written:
     """
-    Path → Record. *file* of None keeps them in memory only.
-
-    Reading changes nothing. Only the holder of the vault's lock writes; others see the change at their next read.
-    Threads may share one.
+    Path → Record, in *file*. Reading changes nothing. Only the holder of the vault's lock writes; others see the change at
+    their next read.
     """
 
     def __init__(self, file: Path | None) -> None:
-        self.file = file
-        self._records: dict[str, Record] = {}
+        self._kept = Entries(file, read_line, written_line)
         self._paths: dict[str, dict[str, None]] = {}  # hash, or mark of an id → paths, the latest last
-        self._seen: tuple[int, int] | None = None  # inode and size of the file as we know it
-        self._lines = 0
-        self._torn = False
-        self._reading = threading.RLock()
+        self._indexed: object = None  # the records that `_paths` is of
 
     def __bool__(self) -> bool:
-        with self._reading:
-            self._refresh()
-            return bool(self._records)
+        return bool(self._kept.all())
 
     def get(self, path: str) -> Record | None:
-        with self._reading:
-            self._refresh()
-            return self._records.get(path)
+        return self._kept.all().get(path)
 
     def find(self, key: str) -> Record | None:
         """The record with that hash, or the newest one of the note whose id has that mark."""
-        with self._reading:
-            self._refresh()
-            return next((self._records[path] for path in reversed(self._paths.get(key, {}))), None)
+        with self._kept.guard:
+            records = self._kept.all()
+            if records is not self._indexed:
+                self._indexed, self._paths = records, {}
+                for path, record in records.items():
+                    self._index(path, None, record)
+            return next((records[path] for path in reversed(self._paths.get(key, {}))), None)
 
     def note(self, path: str, record: Record | None) -> None:
         """Record what *path* holds now; None: nothing that OMG wrote."""
-        with self._reading:
-            if self.get(path) == record:
-                return
-            self._set(path, record)
-            if self.file is None:
-                return
-            if self._torn or self._lines > len(self._records) + WRITTEN_SLACK:
-                self._rewrite(self.file)
-            else:
-                # Not durable: what a power cut takes away makes us more careful, not less.
-                self.file.parent.mkdir(parents=True, exist_ok=True)
-                found = append_lines(self.file, [written_line(path, record)], durable=False)
-                self._known(found, self._lines + 1)
+        with self._kept.guard:
+            if (before := self.get(path)) != record:
+                self._kept.put({path: record})
+                self._index(path, before, record)
 
     def compact(self) -> None:
         """Remove the records of paths that are gone."""
-        with self._reading:
-            self._refresh()
-            if self.file is not None and self._lines > len(self._records):
-                self._rewrite(self.file)
+        self._kept.shorten()
 
-    def _refresh(self) -> None:
-        """Read the file again if another process has written to it."""
-        if self.file is None:
-            return
-        read = read_if_changed(self.file, self._seen)
-        if read is None:
-            return
-        data, self._seen = read
-        self._records.clear()
-        self._paths.clear()
-        self._torn = bool(data) and not data.endswith(b"\n")
-        self._lines = 0
-        for text in data.splitlines():
-            self._lines += 1
-            try:
-                entry = json.loads(text)
-                self._set(entry["path"], read_line(entry))
-            except (ValueError, KeyError, TypeError):  # torn by a crash
-                self._torn = True
-
-    def _set(self, path: str, record: Record | None) -> None:
-        for key in keys(self._records.pop(path, None)):
-            del self._paths[key][path]
-            if not self._paths[key]:
-                del self._paths[key]
+    def _index(self, path: str, before: Record | None, record: Record | None) -> None:
+        for key in keys(before):
+            self._paths.get(key, {}).pop(path, None)
         for key in keys(record):
             self._paths.setdefault(key, {})[path] = None
-        if record is not None:
-            self._records[path] = record
-
-    def _rewrite(self, file: Path) -> None:
-        lines = (written_line(path, record) + "\n" for path, record in self._records.items())
-        self._known(write_private(file, "".join(lines)), len(self._records))
-        self._torn = False
-
-    def _known(self, found: os.stat_result, lines: int) -> None:
-        self._seen, self._lines = (found.st_ino, found.st_size), lines
 
 
-def read_line(entry: Mapping[str, Any]) -> Record | None:
-    """Raises KeyError or TypeError for a line that OMG did not write."""
+def read_line(entry: Mapping[str, Any]) -> tuple[str, Record | None]:
+    """Path and record. Raises KeyError or TypeError for a line that OMG did not write."""
     if entry["hash"] is None:
-        return None
-    return Record(entry["hash"], entry.get("parts", ""), frozenset(entry.get("theirs", ())))
+        return entry["path"], None
+    return entry["path"], Record(entry["hash"], entry.get("parts", ""), frozenset(entry.get("theirs", ())))
 
 
-def written_line(path: str, record: Record | None) -> str:
+def written_line(path: str, record: Record | None) -> dict[str, Any]:
     entry: dict[str, Any] = {"path": path, "hash": record and record.hash}
     if record and record.parts:
         entry["parts"] = record.parts
     if record and record.theirs:
         entry["theirs"] = sorted(record.theirs)
-    return json.dumps(entry, ensure_ascii=False)
+    return entry

@@ -157,7 +157,8 @@ def one_night(worker: Worker, graph: Graph, since: dt.date | None, *, dry_run: b
     cycle.tokens += first.tokens
     if not dry_run:
         graph.update(lambda state: setattr(state, "reflected", cycle.headline))
-        graph.uses.keep({entry.id for entry in graph.index.entries(status=None)})
+        there = {entry.id for entry in graph.index.entries(status=None)}
+        graph.uses.drop(lambda id: id not in there)
     log.info("%s: reflected: %s; %d calls", graph.identity.key, cycle.headline, cycle.calls)
     for refusal in cycle.refused:
         said = ", ".join(filter(None, (refusal.place, refusal.op))) or "a reply"

@@ -225,8 +225,8 @@ def test_priority_freshness_and_use_decide_between_equals_and_no_more(remember):
     assert find("alpha")[:2] != ["low", "high"] and find("beta") == ["high", "low"]
     assert find("gamma alpha")[0] == "better"
     assert find("delta") == ["fresh", "stale"]
-    assert find("epsilon", uses={"omg/used": 9}) == ["used", "unused"]
-    assert find("epsilon", uses={"omg/unused": 9}) == ["unused", "used"]
+    assert find("epsilon", uses={"omg/used": (9, 0)}) == ["used", "unused"]
+    assert find("epsilon", uses={"omg/unused": (9, 0)}) == ["unused", "used"]
 
 
 def test_the_days_asked_for_raise_what_happened_or_was_said_then(remember):

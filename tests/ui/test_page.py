@@ -15,8 +15,8 @@ import pytest
 from served_page import Page, served
 
 from omg.curate import new_note, propose_note, write_edits
-from omg.graph.given import GIVEN, given_lately, note_given
 from omg.graph.graph import Graph
+from omg.graph.state import GIVEN, given_lately, note_given
 from omg.identity import Identity
 from omg.llm.replies import ModelReply
 from omg.memory import Memory
