@@ -1,7 +1,7 @@
 """
-A day in words, seen from today ("3 weeks ago", "was due 2 days ago"); time zones.
+A day in words, seen from today ("3 weeks ago", "was due 2 days ago"); the days that a question asks for; time zones.
 
-Not here: reading a text (rules.py). A day is not past until it is over.
+A day is not past until it is over.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from ..errors import how_many
-from .rules import MONTHS, WEEKDAYS, full_dates, looks_ahead
+from .rules import MONTHS, WEEKDAYS, When, full_dates, looks_ahead, resolve_dates
 
 MS_PER_DAY = 86_400_000
 ISO_DAY = re.compile(r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)")
@@ -198,3 +198,88 @@ def time_zone(name: str) -> tzinfo:
             return ZoneInfo.from_file(f, key="local")
     except (OSError, ValueError):
         return UTC
+
+
+# --- The days that a question asks for, in English and German. "Since Monday" lasts until today.
+#
+# German is read by writing its words for days in English, since the forms of dates (rules.py) are few and the same. Only
+# questions are read so: a note is dated by what English says surely.
+
+
+GERMAN_WEEKDAYS = ("Montag", "Dienstag", "Mittwoch", "Donnerstag", "Freitag", "Samstag", "Sonntag")
+GERMAN_MONTHS = (
+    *("Januar", "Februar", "März", "April", "Mai", "Juni"),
+    *("Juli", "August", "September", "Oktober", "November", "Dezember"),
+)
+COUNTED = ("ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn")
+_UNITS = {"tag": "days", "woche": "weeks", "monat": "months", "jahr": "years"}
+_STEMS = {  # with an ending: "letzten", "diese"
+    **dict.fromkeys(("letzt", "vergangen", "vorig"), "last"),
+    **{"dies": "this", "nächst": "next", "kommend": "next"},
+}
+_ENGLISH = {
+    **dict(zip(map(str.lower, (*GERMAN_WEEKDAYS, *GERMAN_MONTHS)), (*WEEKDAYS, *MONTHS), strict=True)),
+    **{"vorgestern": "the day before yesterday", "gestern": "yesterday", "heute": "today"},
+    **{"übermorgen": "the day after tomorrow", "morgen": "tomorrow", "wochenende": "weekend"},
+    **{
+        "woche": "week",
+        "monat": "month",
+        "jahr": "year",
+        "seit": "since",
+        "am": "on",
+        "an": "on",
+        "im": "in",
+    },
+    **dict.fromkeys("war waren hatte hatten gab passiert gemacht gesagt besprochen".split(), "was"),
+    **dict.fromkeys("geplant plane planen werde werden".split(), "plan to"),
+}
+# Words that make a text German; "am" and "in" are English as well.
+GERMAN_DAY = re.compile(
+    rf"\b(?:(?:vor)?gestern|heute|(?:über)?morgen|woche(?:n|nende)?|monat\w*|jahr\w*|tage?n?|{'|'.join(GERMAN_WEEKDAYS)}"
+    r"|januar|februar|märz|mai|juni|juli|oktober|dezember|(?:im|seit|bis)\s+(?:april|august|september|november))\b",
+    re.I,
+)
+_GERMAN = re.compile(
+    rf"\b(?P<way>vor|in)\s+(?P<n>\d{{1,3}}|{'|'.join(COUNTED)})(?:e[mnrs]?)?\s+(?P<unit>{'|'.join(_UNITS)})(?:en|n|e)?\b"
+    rf"|\b(?P<day>\d\d?)\.(?=\s+[A-ZÄ])|\b(?P<stem>{'|'.join(_STEMS)})e[nrsm]?\b"
+    rf"|\b(?!(?:(?<=guten )|(?<=am ))morgen\b)(?P<word>{'|'.join(_ENGLISH)})\b",
+    re.I,
+)
+_SINCE = re.compile(r"\b(?:since|seit)\s+(?:the\s+|de[mr]\s+)?$", re.I)
+
+
+def days_asked(text: str, today: date) -> list[When]:
+    """The days that *text*, a question of *today*, asks for, in reading order."""
+    found = german_days(text, today) if GERMAN_DAY.search(text) else resolve_dates(text, today)
+    return [
+        when._replace(end=today) if when.start <= today and _SINCE.search(text, 0, when.at) else when
+        for when in found
+    ]
+
+
+def german_days(text: str, today: date) -> list[When]:
+    """The days of a German *text*; each phrase as it stands in *text*."""
+    parts, places, at = list[str](), list[int](), 0  # in English; where in *text* each character comes from
+    words = list(_GERMAN.finditer(text))
+    for m in words:
+        english = _english_of(m)
+        parts += [text[at : m.start()], english]
+        places += [*range(at, m.start()), *[m.start()] * len(english)]
+        at = m.end()
+    places += range(at, len(text))
+    found = []
+    for when in resolve_dates("".join(parts) + text[at:], today):
+        start, end = places[when.at], places[when.after - 1] + 1
+        end = next((m.end() for m in words if m.start() < end <= m.end()), end)
+        found.append(When(when.start, when.end, text[start:end], start))
+    return found
+
+
+def _english_of(m: re.Match[str]) -> str:
+    if n := m["n"]:
+        count = n if n.isdigit() else COUNTED.index(n.lower()) + 1
+        words = f"{count} {_UNITS[m['unit'].lower()]}"
+        return f"{words} ago" if m["way"].lower() == "vor" else f"in {words}"
+    if m["stem"]:
+        return _STEMS[m["stem"].lower()]
+    return m["day"] or _ENGLISH[m["word"].lower()]

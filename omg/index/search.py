@@ -16,8 +16,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..dates.days import days_asked
 from ..dates.rules import When
-from ..dates.wanted import days_asked
 from ..text.characters import unfolded
 from .links import LINK, PROSE
 from .store import NOTE_COLUMNS, Hit, Term, entries_where, meta_value, rows_of, terms_of

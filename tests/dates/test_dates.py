@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from omg.dates.days import (
     day_of_ms,
     day_words,
+    days_asked,
     due_text,
     event_span,
     gap_line,
@@ -23,7 +24,6 @@ from omg.dates.days import (
     time_zone,
 )
 from omg.dates.rules import resolve_dates
-from omg.dates.wanted import days_asked
 
 HERE = Path(__file__).parents[1]
 SAID = date(2023, 5, 17)  # a Wednesday
