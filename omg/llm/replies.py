@@ -17,12 +17,12 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from ..config import Config
@@ -97,14 +97,11 @@ class Ledger:
         """What all processes spent on the day of *now*. Reads only what was appended since the last call."""
         day = self._today(now)
         with self._settled:
-            try:
-                with self.file.open("rb") as file:
-                    if day != self._day or os.fstat(file.fileno()).st_size < self._read:
-                        self._day, self._read, self._spent = day, 0, Spent()
-                    file.seek(self._read)
-                    self._take_in(file)
-            except FileNotFoundError:
+            size = self.file.stat().st_size if self.file.exists() else 0
+            if day != self._day or size < self._read:
                 self._day, self._read, self._spent = day, 0, Spent()
+            if size:
+                self._take_in()
             return self._spent
 
     def lately(self, now: datetime, days: int) -> dict[str, dict[str, Spent]]:
@@ -113,24 +110,14 @@ class Ledger:
         found: dict[str, dict[str, Spent]] = {
             str(today - timedelta(days=n)): {} for n in reversed(range(days))
         }
-        try:
-            with self.file.open("rb") as file:
-                file.seek(max(0, os.fstat(file.fileno()).st_size - LAST_BYTES))
-                entries = [entry for line in file if (entry := entry_of(line))]
-        except FileNotFoundError:
-            entries = []
-        for day, purpose, spent in entries:
+        for day, purpose, spent in self._entries(LAST_BYTES):
             if day in found:
                 found[day][purpose] = found[day].get(purpose, Spent()) + spent
         return found
 
     def has_paid_for(self, purpose: str) -> bool:
         """Whether a model was ever asked for *purpose*."""
-        try:
-            with self.file.open("rb") as file:
-                return any(entry[1] == purpose for line in file if (entry := entry_of(line)))
-        except FileNotFoundError:
-            return False
+        return any(entry[1] == purpose for entry in self._entries())
 
     @contextmanager
     def reserved(self, most: Spent, now: datetime) -> Iterator[None]:
@@ -171,18 +158,29 @@ class Ledger:
             used = f"${spent.usd:.2f} of ${self.cap_usd:.2f}"
             raise OverBudget(f"observation.daily_budget_usd: {used} used today; {remedy}")
 
+    def _entries(self, last_bytes: int | None = None) -> Iterator[tuple[str, str, Spent]]:
+        """The entries of the file, or of its *last_bytes*."""
+        if self.file.exists():
+            with self.file.open("rb") as file:
+                if last_bytes:
+                    file.seek(max(0, os.fstat(file.fileno()).st_size - last_bytes))
+                yield from filter(None, map(entry_of, file))
+
     def _today(self, now: datetime) -> str:
         return now.astimezone(self._zone).date().isoformat()
 
-    def _take_in(self, file: BinaryIO) -> None:
+    def _take_in(self) -> None:
+        """Add up what was appended since the last call."""
         mark = self._day.encode()
-        for line in file:
-            if not line.endswith(b"\n"):
-                break  # another process is still writing it
-            self._read += len(line)
-            # lines of other days need not be parsed
-            if mark in line and (entry := entry_of(line)) and entry[0] == self._day:
-                self._spent += entry[2]
+        with self.file.open("rb") as file:
+            file.seek(self._read)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break  # another process is still writing it
+                self._read += len(line)
+                # lines of other days need not be parsed
+                if mark in line and (entry := entry_of(line)) and entry[0] == self._day:
+                    self._spent += entry[2]
 
 
 def entry_of(line: bytes) -> tuple[str, str, Spent] | None:
@@ -359,6 +357,9 @@ def cut_out(text: str, key: str = "edits", mark: str = "op") -> dict[str, Any]:
         raise BadReply("the reply nests brackets without end; it was not used") from e
 
 
+BARE_LIST = re.compile(r"\s*(?:```\w*\s*)?\[")  # some models answer with the list alone
+
+
 def one_of(value: Any, *words: str) -> str:
     """*value* as one of *words*, whatever its case. Raises ValueError."""
     if (word := str(value).strip().lower()) not in words:
@@ -368,39 +369,28 @@ def one_of(value: Any, *words: str) -> str:
 
 def found_in(text: str, key: str, mark: str) -> dict[str, Any]:
     decoder = json.JSONDecoder(strict=False)
-    for start in (m.start() for m in re.finditer(r"\{", text)):
-        try:
-            value, _ = decoder.raw_decode(text, start)
-        except ValueError:
-            continue
-        if isinstance(value, dict) and key in value:
-            return value
-        if isinstance(value, dict) and mark in value:
-            break  # the outer object is broken: what follows are its items
-    if bare := re.search(r"^\s*(?:```\w*\s*)?\[", text):  # some models answer with the bare list
-        try:
-            value, _ = decoder.raw_decode(text, bare.end() - 1)
-            return {key: value}
-        except ValueError:
-            pass
-    if f'"{key}"' not in text:
-        raise BadReply(f"the reply holds no JSON object with `{key}`; it was not used")
-    return {key: whole_items(text, decoder, key, mark)}
-
-
-def whole_items(text: str, decoder: json.JSONDecoder, key: str, mark: str) -> list[Any]:
-    items = []
-    at = text.index(f'"{key}"')
+    named, bare, at = text.find(f'"{key}"'), BARE_LIST.match(text), 0
+    items: list[Any] = []  # of a list that is broken
     while (at := text.find("{", at)) >= 0:
         try:
-            value, at = decoder.raw_decode(text, at)
-            items.append(value)
+            value, end = decoder.raw_decode(text, at)
         except ValueError:
             at += 1
-    items = [v for v in items if isinstance(v, dict) and mark in v]
-    if not items:
-        raise BadReply("the reply broke off before its first item was whole; it was not used")
-    return items
+            continue
+        if key in value:
+            return dict(value)
+        if mark in value and at > named:
+            items.append(value)
+        at = end
+    if bare:
+        with suppress(ValueError):
+            return {key: decoder.raw_decode(text, bare.end() - 1)[0]}
+    if items and named >= 0:
+        return {key: items}
+    broken = (
+        "broke off before its first item was whole" if named >= 0 else f"holds no JSON object with `{key}`"
+    )
+    raise BadReply(f"the reply {broken}; it was not used")
 
 
 def why_useless(reply: ModelReply) -> str | None:
