@@ -215,18 +215,30 @@ def install_command(
     home = configuration().home
     if host:
         return install_into(host, home, identity=identity, only=only, yes=yes, dry_run=dry_run)
-    from ..openclaw.install import engine_folder, find_openclaw, install_engine, install_plugin, remove_engine
+    from ..openclaw.install import (
+        engine_folder,
+        find_openclaw,
+        install_engine,
+        install_plugin,
+        prove_installation,
+        remove_engine,
+    )
 
     claw = find_openclaw()
-    print_steps(install_plugin(claw, home, dry_run=dry_run, nightly=nightly), dry_run)
+    print_steps(install_plugin(claw, home, nightly=nightly), dry_run)
+    if not dry_run:
+        print_steps(prove_installation(claw, home))
     if context_engine or (context_engine is None and engine_folder(claw).exists()):
-        print_steps(install_engine(claw, home, dry_run=dry_run), dry_run)
+        print_steps(install_engine(claw, home), dry_run)
     elif context_engine is False:
-        print_steps(remove_engine(claw, home, dry_run=dry_run), dry_run)
+        print_steps(remove_engine(claw, home), dry_run)
 
 
-def print_steps(steps: Iterable[Step], dry_run: bool) -> None:
-    for step in steps:
+def print_steps(steps: Iterable[Step], dry_run: bool = False) -> None:
+    """Carry out and print each step; with *dry_run* only print it."""
+    from ..hosts.install import carried_out
+
+    for step in carried_out(steps, dry_run=dry_run):
         mark = "·" if not step.changed else "would:" if dry_run else "✓"
         print(f"{mark} {step.what}" + (f"\n    {step.note}" if step.note else ""), flush=True)
 
@@ -238,12 +250,12 @@ def uninstall_command(host: HostArgument = None, dry_run: DryRunOption = False) 
     if host:
         from ..hosts.install import host_named, uninstall_host
 
-        return print_steps(uninstall_host(host_named(host), home, dry_run=dry_run), dry_run)
+        return print_steps(uninstall_host(host_named(host), home), dry_run)
     from ..openclaw.install import find_openclaw, remove_engine, uninstall_plugin
 
     claw = find_openclaw()
-    print_steps(remove_engine(claw, home, dry_run=dry_run), dry_run)
-    print_steps(uninstall_plugin(claw, home, dry_run=dry_run), dry_run)
+    print_steps(remove_engine(claw, home), dry_run)
+    print_steps(uninstall_plugin(claw, home), dry_run)
 
 
 @app.command("doctor")
@@ -332,7 +344,7 @@ def install_schedule_command(dry_run: DryRunOption = False) -> None:
     """Run the nightly job at 04:20 and start the daemon at login: by systemd, launchd, or your crontab."""
     from ..hosts.timers import install_timers
 
-    print_steps(install_timers(configuration(existing_home()).home, dry_run=dry_run), dry_run)
+    print_steps(install_timers(configuration(existing_home()).home), dry_run)
 
 
 @schedule_app.command("show")
@@ -350,7 +362,7 @@ def remove_schedule_command(dry_run: DryRunOption = False) -> None:
     """Remove all of it again."""
     from ..hosts.timers import remove_timers
 
-    print_steps(remove_timers(configuration(existing_home()).home, dry_run=dry_run), dry_run)
+    print_steps(remove_timers(configuration(existing_home()).home), dry_run)
 
 
 # --- Other assistants: installing, projects, MCP, and what the assistant proposed.
@@ -368,7 +380,7 @@ def install_into(host: str, home: Path, *, identity: str, only: str, yes: bool, 
     )
     if not (yes or dry_run or typer.confirm(asked)):
         raise typer.Exit(1)
-    print_steps(install_host(client, home, identity=identity, only=only, dry_run=dry_run), dry_run)
+    print_steps(install_host(client, home, identity=identity, only=only), dry_run)
     if not dry_run and (daemon := ensured_daemon(home))[1]:
         print(f"✓ the daemon is up, pid {daemon[0]}")
 

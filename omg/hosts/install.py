@@ -20,8 +20,9 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +44,25 @@ Files = dict[str, str]  # place in a folder → text
 @dataclass(frozen=True, slots=True)
 class Step:
     """
-    One step of installing, done or (in a dry run) only announced. *changed* is False if there is nothing to do; *note*
-    is a remark for the person.
+    One step of installing. *note* is a remark for the person; *changed* is False if there is nothing to do. *do* carries
+    the step out, *check* proves afterwards that it worked: each raises an error if it fails.
     """
 
     what: str
     note: str = ""
     changed: bool = True
+    do: Callable[[], object] | None = None
+    check: Callable[[], object] | None = None
+
+
+def carried_out(steps: Iterable[Step], *, dry_run: bool = False) -> Iterator[Step]:
+    """Carry out each step, then yield it. *dry_run*: only yield it."""
+    for step in steps:
+        if step.do and step.changed and not dry_run:
+            step.do()
+        if step.check and not dry_run:
+            step.check()
+        yield step
 
 
 def our_command() -> list[str]:
@@ -68,10 +81,8 @@ def config_folder(host: Host) -> Path:
     return Path(moved).expanduser().absolute() if moved else Path.home() / host.config
 
 
-def install_host(
-    host: Host, home: Path, *, identity: str, only: str = "", dry_run: bool = False
-) -> Iterator[Step]:
-    """Yield each step once it is done. Raises OmgError if the client is missing or its command fails."""
+def install_host(host: Host, home: Path, *, identity: str, only: str = "") -> Iterator[Step]:
+    """The steps of installing OMG in a client. Raises OmgError if the client is missing."""
     socket_of(home)  # raises if the home's path is too long, before anything is changed
     if identity_of_session(identity) is None:
         raise BadInput(f"{identity!r} belongs to nobody; `omg identity list` shows whose memory there is")
@@ -79,54 +90,58 @@ def install_host(
     folder, files = home / "plugins" / host.name, plugin_folder(host, our_command(), home)
     setting: dict[str, Any] = {"identity": identity, "only": only, "config": str(config_folder(host))}
     known = installed_hosts(home).get(host.name, {})
-    fresh = {k: known.get(k) for k in setting} != setting
-    if fresh and not dry_run:
+
+    def serve() -> None:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        setting["at"] = known.get("at") or time.time_ns() // 1_000_000
-        write_hosts(home, {**installed_hosts(home), host.name: setting})
-    what = f"serve {identity}" + (", the project's memory alone" if only == "project" else "")
-    yield Step(f"{host.title} is to {what}", "remembered from now on", changed=fresh)
-    changed = not same_files(folder, files)
-    if changed and not dry_run:
+        at_ms = known.get("at") or time.time_ns() // 1_000_000
+        write_hosts(home, {**installed_hosts(home), host.name: {**setting, "at": at_ms}})
+
+    def put() -> None:
         keep_settings(host, home)
         put_files(folder, files)
-    yield Step("write the plugin, with hooks and the MCP server", str(folder), changed=changed)
+
+    what = f"{host.title} is to serve {identity}" + (
+        ", the project's memory alone" if only == "project" else ""
+    )
+    yield Step(what, "remembered from now on", {k: known.get(k) for k in setting} != setting, serve)
+    changed = not same_files(folder, files)
+    yield Step("write the plugin, with hooks and the MCP server", str(folder), changed, put)
     absent = changed or not is_added(host)
     for args in host.install:
-        yield Step(run_client(host, args, folder, only_said=dry_run or not absent), changed=absent)
+        yield client_step(host, args, folder, absent)
     for name, place in host.copies:
         target = config_folder(host) / place
-        if absent and not dry_run:
-            put_files(target.parent, {target.name: files[name]})
-        yield Step(f"copy {name} to {target}", changed=absent)
-    if not dry_run and not is_added(host):
+        copy = partial(put_files, target.parent, {target.name: files[name]})
+        yield Step(f"copy {name} to {target}", changed=absent, do=copy)
+    for note in host.notes:
+        yield Step(note, changed=False, check=partial(check_added, host))
+
+
+def check_added(host: Host) -> None:
+    if not is_added(host):
         raise OmgError(
             f"{host.title} did not add the plugin; `{host.program} {host.ask_list}` shows its plugins"
         )
-    for note in host.notes:
-        yield Step(note, changed=False)
 
 
-def uninstall_host(host: Host, home: Path, *, dry_run: bool = False) -> Iterator[Step]:
-    """Take OMG out of a client, without the home and its vaults. Yields each step once it is done."""
-    folder = home / "plugins" / host.name
+def uninstall_host(host: Host, home: Path) -> Iterator[Step]:
+    """The steps of taking OMG out of a client, without the home and its vaults."""
+    folder, known = home / "plugins" / host.name, installed_hosts(home)
+
+    def clear() -> None:
+        restore_settings(host, home)
+        shutil.rmtree(folder, ignore_errors=True)
+
     if is_added(host) or folder.exists():
         program_of(host.program, host.title)
         for args in host.uninstall:
-            yield Step(run_client(host, args, folder, only_said=dry_run))
-        for _, place in host.copies:
-            if not dry_run:
-                (config_folder(host) / place).unlink(missing_ok=True)
-            yield Step(f"remove {config_folder(host) / place}")
-        if not dry_run:
-            restore_settings(host, home)
-            shutil.rmtree(folder, ignore_errors=True)
-        yield Step("remove the plugin's folder", str(folder))
-    known = installed_hosts(home)
+            yield client_step(host, args, folder)
+        for place in (config_folder(host) / place for _, place in host.copies):
+            yield Step(f"remove {place}", do=partial(place.unlink, missing_ok=True))
+        yield Step("remove the plugin's folder", str(folder), do=clear)
     if host.name in known:
-        if not dry_run:
-            write_hosts(home, {k: v for k, v in known.items() if k != host.name})
-        yield Step(f"stop serving {host.title}")
+        others = {k: v for k, v in known.items() if k != host.name}
+        yield Step(f"stop serving {host.title}", do=partial(write_hosts, home, others))
     yield Step(f"your vaults and {home} stay", changed=False)
 
 
@@ -206,17 +221,15 @@ def program_of(program: str, title: str, error: type[OmgError] = OmgError) -> st
     raise error(f"the command `{program}` is not on PATH; install {title}, or add its folder to PATH")
 
 
-def run_client(host: Host, args: Sequence[str], folder: Path, *, only_said: bool) -> str:
-    """
-    Run the client's command for our *folder*, or with *only_said* do not run it; return the command line. Raises
-    OmgError with the error output.
-    """
+def client_step(host: Host, args: Sequence[str], folder: Path, changed: bool = True) -> Step:
+    """The step that runs the client's command for our *folder*."""
     line = [host.program, *(arg.format(folder=folder) for arg in args)]
-    said, short = " ".join(line), " ".join(line[:4])
-    if only_said:
-        return said
-    run_program([program_of(host.program, host.title), *line[1:]], short, dict(host.install_environment))
-    return said
+
+    def run() -> None:
+        argv = [program_of(host.program, host.title), *line[1:]]
+        run_program(argv, " ".join(line[:4]), dict(host.install_environment))
+
+    return Step(" ".join(line), changed=changed, do=run)
 
 
 def run_program(

@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ..config import NIGHT
@@ -153,39 +154,42 @@ def crontab() -> list[str]:
     return (ran(["crontab", "-l"]) or "").splitlines()
 
 
-def install_timers(home: Path, *, dry_run: bool = False) -> Iterator[Step]:
-    """Yield each step once it is done. Entries that are already right stay."""
+def install_timers(home: Path) -> Iterator[Step]:
+    """The step of installing the timer. Entries that are already right stay."""
     timer = timer_of(home)
     if timer is None:
         lines, new = crontab(), crontab_lines(home)
         others = [line for line in lines if not line.endswith(f"# {name_of(home)}")]
-        changed = lines != [*others, *new]
-        if changed and not dry_run:
-            must_run(["crontab", "-"], "\n".join([*others, *new]) + "\n")
-        yield Step("run the night at 04:20 and start the daemon at boot, by your crontab", changed=changed)
+        put = partial(must_run, ["crontab", "-"], "\n".join([*others, *new]) + "\n")
+        what = "run the night at 04:20 and start the daemon at boot, by your crontab"
+        yield Step(what, changed=lines != [*others, *new], do=put)
         return
     changed = any(not file.exists() or file.read_text() != text for file, text in timer.files.items())
-    if changed and not dry_run:
-        take_away(timer)
-        for file, text in timer.files.items():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_private(file, text)
-        for argv in timer.on:
-            must_run(argv)
-    yield Step(f"run the night at 04:20 and start the daemon at login, by {timer.kind}", changed=changed)
+    what = f"run the night at 04:20 and start the daemon at login, by {timer.kind}"
+    yield Step(what, changed=changed, do=partial(put_on, timer))
 
 
-def remove_timers(home: Path, *, dry_run: bool = False) -> Iterator[Step]:
-    """Remove what `install_timers` added, and nothing else."""
+def put_on(timer: Timer) -> None:
+    """Write the files of *timer* and switch it on."""
+    take_away(timer)
+    for file, text in timer.files.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_private(file, text)
+    for argv in timer.on:
+        must_run(argv)
+
+
+def remove_timers(home: Path) -> Iterator[Step]:
+    """The step of removing what `install_timers` added, and nothing else."""
     timer, there = timer_of(home), installed(home)
-    if there and not dry_run:
-        if timer:
-            take_away(timer)
-        elif others := [line for line in crontab() if line not in there]:
-            must_run(["crontab", "-"], "\n".join([*others, ""]))
-        else:
-            must_run(["crontab", "-r"])
-    yield Step("take the night and the start at login away", changed=bool(there))
+    others = [] if timer else [line for line in crontab() if line not in there]
+    if timer:
+        remove = partial(take_away, timer)
+    elif others:
+        remove = partial(must_run, ["crontab", "-"], "\n".join([*others, ""]))
+    else:
+        remove = partial(must_run, ["crontab", "-r"])
+    yield Step("take the night and the start at login away", changed=bool(there), do=remove)
 
 
 def take_away(timer: Timer) -> None:

@@ -19,9 +19,10 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -119,8 +120,6 @@ def find_openclaw() -> OpenClaw:
     return OpenClaw(state, file, (program_of("openclaw", "OpenClaw", GatewayError),))
 
 
-Do = Callable[[Callable[[], object]], None]  # carries out a step's action; with `--dry-run` does nothing
-
 # --- `omg install --context-engine` and back: the plugin `omg-context`, which takes OpenClaw's slot for a context engine.
 #
 # It is installed only on request. When it is removed, also by `omg uninstall`, the slot goes back to whoever had it before.
@@ -147,44 +146,44 @@ def files_in(folder: Path, pattern: str = "*") -> Files:
     return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in found}
 
 
-def install_engine(claw: OpenClaw, home: Path, *, dry_run: bool = False) -> Iterator[Step]:
-    """Take the slot. Raises GatewayError if OpenClaw refuses; running it again goes on from there."""
-    do = doer(dry_run)
-    config = claw.config()
-    if not (home / ENGINE_BEFORE).exists():
+def install_engine(claw: OpenClaw, home: Path) -> Iterator[Step]:
+    """The steps of taking the slot. Running them again goes on where OpenClaw refused one."""
+    kept, config = home / ENGINE_BEFORE, claw.config()
+    if not kept.exists():
         plugins = value_at(config, "plugins", {})
-        before = {key: plugins.get(key) for key in ("slots", "allow", "deny")}
-        do(lambda: write_private(home / ENGINE_BEFORE, json.dumps(before)))
-    fresh = yield from copied_in(claw, config, engine_folder(claw), engine_files(), do)
+        before = json.dumps({key: plugins.get(key) for key in ("slots", "allow", "deny")})
+        yield Step("keep what says who has the slot", str(kept), do=partial(write_private, kept, before))
+    fresh = yield from copied_in(claw, config, engine_folder(claw), engine_files())
     config, wanted = claw.config(), dict[str, Any]()
     entry = value_at(config, f"plugins.entries.{ENGINE}", {})
     if entry.get("enabled") is not True or value_at(entry, "config.home") != str(home):
         wanted["entries"] = {ENGINE: {"enabled": True, "config": {"home": str(home)}}}
-    had = value_at(config, "plugins.slots.contextEngine")
-    if had != ENGINE:
+    if value_at(config, "plugins.slots.contextEngine") != ENGINE:
         wanted["slots"] = {"contextEngine": ENGINE}
-    if wanted:
-        do(lambda: claw.patch({"plugins": wanted}))
     note = "what is observed leaves a long context, and its notes take its place: [context] in omg.toml"
-    yield Step("have OMG put contexts together", note, changed=fresh or bool(wanted))
+    take = partial(claw.patch, {"plugins": wanted}) if wanted else None
+    yield Step("have OMG put contexts together", note, fresh or bool(wanted), take)
 
 
-def remove_engine(claw: OpenClaw, home: Path, *, dry_run: bool = False) -> Iterator[Step]:
-    """Give the slot back to whoever had it; does nothing if the engine is not installed."""
-    do, folder = doer(dry_run), engine_folder(claw)
+def remove_engine(claw: OpenClaw, home: Path) -> Iterator[Step]:
+    """The steps of giving the slot back to whoever had it; none if the engine is not installed."""
+    folder, kept = engine_folder(claw), home / ENGINE_BEFORE
     if not folder.exists() and value_at(claw.config(), f"plugins.entries.{ENGINE}") is None:
         return
     if folder.exists():
-        do(lambda: claw.run("plugins", "uninstall", ENGINE, "--force"))
-        yield Step(f"uninstall the plugin `{ENGINE}`")
-    if dry_run:
-        yield Step("give its slot back")
-        return
-    if changes := given_back(value_at(claw.config(), "plugins", {}), kept_object(home / ENGINE_BEFORE)):
-        claw.patch({"plugins": changes})
-    (home / ENGINE_BEFORE).unlink(missing_ok=True)
-    slot = value_at(claw.config(), "plugins.slots.contextEngine", "legacy")
-    yield Step("give its slot back", f"contexts are put together by {slot}")
+        remove = partial(claw.run, "plugins", "uninstall", ENGINE, "--force")
+        yield Step(f"uninstall the plugin `{ENGINE}`", do=remove)
+    plugins, before = value_at(claw.config(), "plugins", {}), kept_object(kept)
+
+    def give_back() -> None:
+        if changes := given_back(plugins, before):
+            claw.patch({"plugins": changes})
+        kept.unlink(missing_ok=True)
+
+    slot = value_at(plugins, "slots.contextEngine")
+    if slot in (ENGINE, "legacy", None):
+        slot = value_at(before, "slots.contextEngine") or "legacy"
+    yield Step("give its slot back", f"contexts are put together by {slot}", do=give_back)
 
 
 def given_back(plugins: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
@@ -229,65 +228,49 @@ def gateway_command() -> list[str]:
     return [sys.executable, "-P", "-m", "omg.cli"]
 
 
-def install_plugin(
-    claw: OpenClaw, home: Path, *, dry_run: bool = False, nightly: bool = True
-) -> Iterator[Step]:
-    """
-    Yield each step once it is done. Raises GatewayError if OpenClaw refuses; what was done until then stays, and running it
-    again goes on from there.
-    """
+def install_plugin(claw: OpenClaw, home: Path, *, nightly: bool = True) -> Iterator[Step]:
+    """The steps of installing. What was done until OpenClaw refuses one stays; running them again goes on from there."""
     socket_of(home)  # refuses a home whose path is too long, before anything is changed
-    config, do = claw.config(), doer(dry_run)
+    config, since = claw.config(), home / "installed.json"
     yield Step(f"OpenClaw's state is {claw.state}, its configuration {claw.file}", changed=False)
     if value_at(config, "plugins.entries.omg") is None or not (home / BACKUP).exists():
-        do(lambda: put_files(home, {BACKUP: claw.file.read_text(encoding="utf-8")}))
-        yield Step("keep a copy of the configuration", str(home / BACKUP))
-    yield from place_vaults(claw, config, home, do)
-    if not (home / "installed.json").exists():
-        do(lambda: put_files(home, {"installed.json": json.dumps({"at": int(time.time() * 1000)})}))
-        yield Step(
-            "remember sessions from now on", "what was said earlier comes in with `omg import --openclaw`"
-        )
-    yield from copied_in(claw, config, claw.plugin, plugin_files(), do)
-    wanted = entry_patch(config if dry_run else claw.config(), home)
-    if wanted:
-        do(lambda: claw.patch({"plugins": {"entries": {"omg": wanted}}}))
+        copy = partial(put_files, home, {BACKUP: claw.file.read_text(encoding="utf-8")})
+        yield Step("keep a copy of the configuration", str(home / BACKUP), do=copy)
+    yield from place_vaults(claw, config, home)
+    if not since.exists():
+        begin = partial(put_files, home, {since.name: json.dumps({"at": int(time.time() * 1000)})})
+        note = "what was said earlier comes in with `omg import --openclaw`"
+        yield Step("remember sessions from now on", note, do=begin)
+    yield from copied_in(claw, config, claw.plugin, plugin_files())
+    wanted = entry_patch(claw.config(), home)
     given = "it sees conversations (hooks.allowConversationAccess), and knows its home and its command"
-    yield Step("give the plugin what it needs", given, changed=bool(wanted))
-    yield model_step(config, home, do)
-    up = claw.up(config)
+    give = partial(claw.patch, {"plugins": {"entries": {"omg": wanted}}})
+    yield Step("give the plugin what it needs", given, bool(wanted), give)
+    yield model_step(config, home)
     if nightly:
-        yield nightly_step(claw, home, up, do)
-    if not dry_run:
-        yield self_test()
-        yield daemon_step(home, up)
+        yield nightly_step(claw, home, claw.up(config))
+
+
+def prove_installation(claw: OpenClaw, home: Path) -> Iterator[Step]:
+    """Take a test turn through a home, and wait for the daemon. Raises OmgError if one fails."""
+    yield self_test()
+    yield daemon_step(home, claw.up(claw.config()))
 
 
 def copied_in(
-    claw: OpenClaw, config: dict[str, Any], place: Path, files: Files, do: Do
+    claw: OpenClaw, config: dict[str, Any], place: Path, files: Files
 ) -> Generator[Step, None, bool]:
     """Have OpenClaw load the plugin of *files*, and copy it to *place*. Returns whether the copy was another version."""
     if changes := admission_patch(config, place.name):
-        do(lambda: claw.patch({"plugins": changes}))
-        yield Step(f"let the plugin `{place.name}` in", ", ".join(f"plugins.{name}" for name in changes))
+        what, names = f"let the plugin `{place.name}` in", ", ".join(f"plugins.{name}" for name in changes)
+        yield Step(what, names, do=partial(claw.patch, {"plugins": changes}))
     fresh = not same_files(place, files)
-    if fresh:
-        do(lambda: put_plugin(claw, place, files))
-    yield Step(f"install the plugin `{place.name}`", str(place), changed=fresh)
+    put = partial(put_plugin, claw, place, files)
+    yield Step(f"install the plugin `{place.name}`", str(place), fresh, put)
     return fresh
 
 
-def doer(dry_run: bool) -> Do:
-    """A function that carries out a step's action, or with *dry_run* does nothing."""
-
-    def do(action: Callable[[], object]) -> None:
-        if not dry_run:
-            action()
-
-    return do
-
-
-def place_vaults(claw: OpenClaw, config: dict[str, Any], home: Path, do: Do) -> Iterator[Step]:
+def place_vaults(claw: OpenClaw, config: dict[str, Any], home: Path) -> Iterator[Step]:
     """
     Put each owner's vault into the agent's workspace if only the owner reaches the agent; else into the home, because
     OpenClaw's memory_search shows every .md of a workspace's memory/ to all sessions of the agent.
@@ -306,8 +289,11 @@ def place_vaults(claw: OpenClaw, config: dict[str, Any], home: Path, do: Do) -> 
             yield Step(f"the vaults of agent {agent} are in {home / 'graphs'}", why, changed=False)
         else:
             vault = workspace_of(config, agent, claw.state) / "memory" / "omg"
-            do(lambda owner=owner, vault=vault: make_vault(home, owner, vault))  # type: ignore[misc]
-            yield Step(f"put the owner's vault of agent {agent} into {vault}", "open it in Obsidian")
+            what, make = (
+                f"put the owner's vault of agent {agent} into {vault}",
+                partial(make_vault, home, owner, vault),
+            )
+            yield Step(what, "open it in Obsidian", do=make)
 
 
 def make_vault(home: Path, owner: Identity, vault: Path) -> None:
@@ -369,15 +355,12 @@ def entry_patch(config: dict[str, Any], home: Path) -> dict[str, Any]:
     return wanted
 
 
-def model_step(config: dict[str, Any], home: Path, do: Do) -> Step:
+def model_step(config: dict[str, Any], home: Path) -> Step:
     """Set which model observes, unless it is set, and say what it may cost a day."""
     from ..llm.replies import GATEWAY_TOKENS_PER_DAY
 
     # without our OMG_* variables, which the gateway's daemon does not see
     options = load_config(home, {}).observation
-    unset = not options.model
-    if unset:
-        do(lambda: set_value(home, "observation", "model", "gateway"))
     model = options.model or "gateway"
     models = [model] if isinstance(model, str) else model
     cap = options.daily_budget_tokens or (GATEWAY_TOKENS_PER_DAY if "gateway" in models else None)
@@ -393,7 +376,9 @@ def model_step(config: dict[str, Any], home: Path, do: Do) -> Step:
         limit = "no model, no cost"
     else:
         limit = "no daily cap; set [observation] daily_budget_tokens or daily_budget_usd"
-    return Step(f"the Observer is {named}; {limit}", f"change it in {home / 'omg.toml'}", changed=unset)
+    choose = partial(set_value, home, "observation", "model", "gateway")
+    note = f"change it in {home / 'omg.toml'}"
+    return Step(f"the Observer is {named}; {limit}", note, not options.model, choose)
 
 
 def nightly_command(home: Path) -> list[str]:
@@ -401,7 +386,7 @@ def nightly_command(home: Path) -> list[str]:
     return ["/usr/bin/env", f"OMG_HOME={home}", *gateway_command(), "reflect", "--all-vaults"]
 
 
-def nightly_step(claw: OpenClaw, home: Path, up: bool, do: Do) -> Step:
+def nightly_step(claw: OpenClaw, home: Path, up: bool) -> Step:
     if not up:
         line = f"{NIGHTLY} {' '.join(nightly_command(home))}"
         return Step(
@@ -411,15 +396,12 @@ def nightly_step(claw: OpenClaw, home: Path, up: bool, do: Do) -> Step:
         )
     what, argv = "have `omg reflect` run at 04:20 each night by OpenClaw's scheduler", nightly_command(home)
     ours = [job for job in claw.jobs() if job.get("declarationKey") == JOB_KEY]
-    if ours and value_at(ours[0], "payload.argv") == argv and ours[0].get("enabled") is not False:
-        return Step(what, changed=False)
-    do(
-        lambda: claw.run(
-            "cron", "add", "--name", JOB, "--cron", NIGHTLY, "--session", "isolated",
-            "--command-argv", json.dumps(argv), "--no-deliver", "--declaration-key", JOB_KEY, "--json",
-        )
+    there = ours and value_at(ours[0], "payload.argv") == argv and ours[0].get("enabled") is not False
+    add = partial(
+        claw.run, "cron", "add", "--name", JOB, "--cron", NIGHTLY, "--session", "isolated",
+        "--command-argv", json.dumps(argv), "--no-deliver", "--declaration-key", JOB_KEY, "--json",
     )  # fmt: skip
-    return Step(what)
+    return Step(what, changed=not there, do=add)
 
 
 def self_test() -> Step:
@@ -469,32 +451,30 @@ def daemon_of(home: Path) -> dict[str, Any] | None:
 # --- and out again
 
 
-def uninstall_plugin(claw: OpenClaw, home: Path, *, dry_run: bool = False) -> Iterator[Step]:
-    """Take OMG out of OpenClaw. Vaults and home stay."""
-    config, do = claw.config(), doer(dry_run)
-    if claw.up(config):
+def uninstall_plugin(claw: OpenClaw, home: Path) -> Iterator[Step]:
+    """The steps of taking OMG out of OpenClaw. Vaults and home stay."""
+    since = home / "installed.json"
+    if claw.up(claw.config()):
         for job in [job for job in claw.jobs() if job.get("declarationKey") == JOB_KEY]:
-            do(lambda job=job: claw.run("cron", "rm", str(job["id"])))  # type: ignore[misc]
-            yield Step("take the nightly job out of OpenClaw's scheduler")
+            remove = partial(claw.run, "cron", "rm", str(job["id"]))
+            yield Step("take the nightly job out of OpenClaw's scheduler", do=remove)
     else:
         note = "run `omg uninstall` again then, or delete the line from your crontab if it is there"
         yield Step("a nightly job can only be taken out while the gateway is up", note, changed=False)
     if claw.plugin.exists():
-        do(lambda: claw.run("plugins", "uninstall", "omg", "--force"))
-        yield Step("uninstall the plugin")
-    changes = leftovers(config if dry_run else claw.config(), kept_object(home / BACKUP))
-    if changes:
-        do(lambda: claw.patch(changes))
-        yield Step("take our settings out of the configuration", f"as it was before: {home / BACKUP}")
+        yield Step("uninstall the plugin", do=partial(claw.run, "plugins", "uninstall", "omg", "--force"))
+    if changes := leftovers(claw.config(), kept_object(home / BACKUP)):
+        note = f"as it was before: {home / BACKUP}"
+        yield Step("take our settings out of the configuration", note, do=partial(claw.patch, changes))
     if load_config(home, {}).observation.model == "gateway":
-        do(lambda: set_value(home, "observation", "model", None))
         note = "what you import from now on is observed by rules; name a model in omg.toml for a better one"
-        yield Step("no gateway lends the agent's model any more", note)
+        unset = partial(set_value, home, "observation", "model", None)
+        yield Step("no gateway lends the agent's model any more", note, do=unset)
     # Last: until the plugin is gone, the gateway would start another one.
     if ask_daemon(home, "/health", {}, timeout_s=5) is not None:
-        do(lambda: ask_daemon(home, "/stop", {}, timeout_s=10))
-        yield Step("stop the daemon")
-    do(lambda: (home / "installed.json").unlink(missing_ok=True))
+        yield Step("stop the daemon", do=partial(ask_daemon, home, "/stop", {}, timeout_s=10))
+    if since.exists():
+        yield Step("remember no more sessions", do=since.unlink)
     yield Step(f"your vaults and {home} stay", "delete them by hand if you want them gone", changed=False)
 
 

@@ -15,6 +15,7 @@ from spooled import entry, hand_over
 from omg.config import Config, Context, Observation, load_config
 from omg.context import cut_context
 from omg.dates.days import time_text
+from omg.hosts.install import carried_out
 from omg.memory import Memory
 from omg.openclaw.doctor import MISSED_TURNS, check_engine, check_loaded, check_turns, examine_home
 from omg.openclaw.install import (
@@ -42,7 +43,7 @@ def claw(tmp_path: Path, home: Path) -> OpenClaw:
     state.mkdir()
     (state / "openclaw.json").write_text(json.dumps(BARE))
     claw = OpenClaw(state, state / "openclaw.json", (str(openclaw_command.made(tmp_path / "bin")),))
-    list(install_plugin(claw, home))
+    list(carried_out(install_plugin(claw, home)))
     return claw
 
 
@@ -67,13 +68,13 @@ def examined(claw: OpenClaw) -> list[tuple[str, str]]:
 def test_whoever_had_the_slot_gets_it_back(claw: OpenClaw, home: Path, plugins: Json) -> None:
     change(claw, {"plugins": plugins})
     before = claw.config()
-    list(install_engine(claw, home))
+    list(carried_out(install_engine(claw, home)))
     taken = claw.config()["plugins"]
     assert taken["slots"]["contextEngine"] == ENGINE
     assert taken["entries"][ENGINE]["config"] == {"home": str(home)}
     assert ENGINE in taken.get("allow", [ENGINE])
     assert examined(claw) == [("ok", f"{ENGINE} puts contexts together")]
-    list(remove_engine(claw, home))
+    list(carried_out(remove_engine(claw, home)))
     after = claw.config()
     denied = [set(c["plugins"].pop("deny", [])) for c in (before, after)]
     assert after == before
@@ -82,32 +83,32 @@ def test_whoever_had_the_slot_gets_it_back(claw: OpenClaw, home: Path, plugins: 
 
 
 def test_an_engine_that_the_user_chose_since_keeps_the_slot(claw: OpenClaw, home: Path) -> None:
-    list(install_engine(claw, home))
+    list(carried_out(install_engine(claw, home)))
     change(claw, {"plugins": {"slots": {"contextEngine": "lossless-claw"}}})
     ((level, what),) = examined(claw)
     assert level == "warn"
     assert "lossless-claw puts contexts together" in what
-    list(remove_engine(claw, home))
+    list(carried_out(remove_engine(claw, home)))
     assert claw.config()["plugins"]["slots"] == {"contextEngine": "lossless-claw"}
 
 
 def test_a_dry_run_a_second_install_and_a_second_removal_change_nothing(claw: OpenClaw, home: Path) -> None:
     before = claw.file.read_bytes()
-    assert list(install_engine(claw, home, dry_run=True))
+    assert list(carried_out(install_engine(claw, home), dry_run=True))
     assert claw.file.read_bytes() == before
     assert not engine_folder(claw).exists()
-    list(install_engine(claw, home))
+    list(carried_out(install_engine(claw, home)))
     before = claw.file.read_bytes()
-    assert [step.what for step in install_engine(claw, home) if step.changed] == []
+    assert [step.what for step in carried_out(install_engine(claw, home)) if step.changed] == []
     assert claw.file.read_bytes() == before
-    list(remove_engine(claw, home))
+    list(carried_out(remove_engine(claw, home)))
     before = claw.file.read_bytes()
-    assert list(remove_engine(claw, home)) == []
+    assert list(carried_out(remove_engine(claw, home))) == []
     assert claw.file.read_bytes() == before
 
 
 def test_the_doctor_names_an_engine_that_is_gone_or_old(claw: OpenClaw, home: Path) -> None:
-    list(install_engine(claw, home))
+    list(carried_out(install_engine(claw, home)))
     (engine_folder(claw) / "index.js").write_text("// older")
     assert [level for level, _ in examined(claw)] == ["warn"]
     change(claw, {"plugins": {"entries": {ENGINE: None}}})
@@ -129,7 +130,7 @@ def test_the_doctor_names_an_engine_that_the_gateway_has_put_out_of_use_or_not_l
     bad = {"engineId": ENGINE, "operation": "compact", "reason": "it threw", "failedAt": 1}
     both = {"contextEngines": {"quarantined": [bad]}, "plugins": {"loaded": ["omg"], "errors": []}}
     assert snapshot(claw, **both) == []  # nobody asked for it here
-    list(install_engine(claw, home))
+    list(carried_out(install_engine(claw, home)))
     ((level, what, mend),) = snapshot(claw, **both)
     assert (level, what) == ("fail", f"the gateway has put {ENGINE} out of use: it threw (compact)")
     assert "start the gateway again" in mend
@@ -156,7 +157,7 @@ def test_the_doctor_names_an_engine_that_the_gateway_has_put_out_of_use_or_not_l
 def test_the_doctor_says_why_an_engine_has_no_effect_and_what_to_do(
     claw: OpenClaw, home: Path, over: Json, why: str
 ) -> None:
-    list(install_engine(claw, home))
+    list(carried_out(install_engine(claw, home)))
     change(claw, {"plugins": over})
     (found,) = check_engine(claw, claw.config())
     assert (found.level, why in found.what) == ("warn", True)
@@ -189,7 +190,7 @@ def test_the_doctor_names_a_conversation_whose_turns_go_by_without_the_engine(
     with Memory(offline(home), embed=None) as memory:
         said(memory, MISSED_TURNS + 1)
         assert unasked(memory) == []  # nobody asked for the engine
-        list(install_engine(claw, home))
+        list(carried_out(install_engine(claw, home)))
         assert unasked(memory) == []  # these were before it
         said(memory, MISSED_TURNS - 1)
         assert unasked(memory) == []  # as after a reset, or while a turn runs
@@ -218,7 +219,7 @@ def test_status_says_what_was_cut_when_and_why_and_is_silent_without_the_engine(
         memory.observe()
         assert "context_engine" not in home_status(memory.worker)
         assert "contexts" not in status_text(home_status(memory.worker), UTC)
-        list(install_engine(claw, home))
+        list(carried_out(install_engine(claw, home)))
         assert "asked for 0 sessions, 0 cut" in status_text(home_status(memory.worker), UTC)
         graph, session = memory.find(None), MAIN
         graph.update(partial(note_asked, session=session, at_ms=memory.registry.now_ms()))
@@ -242,5 +243,5 @@ def test_status_says_what_was_cut_when_and_why_and_is_silent_without_the_engine(
         hand_over(home, entry("u", "Noted.", NOON + 90_000, "assistant", usage=usage))
         memory.take_in()
         assert "90% of its prompts came from a cache" in status_text(home_status(memory.worker), UTC)
-        list(remove_engine(claw, home))
+        list(carried_out(remove_engine(claw, home)))
         assert "context" not in home_status(memory.worker)["graphs"][0]["sessions"][session]

@@ -17,10 +17,17 @@ from shell import omg_here
 
 from omg.config import load_config, others_can_reach, workspace_of
 from omg.errors import GatewayError, OmgError
+from omg.hosts.install import carried_out
 from omg.memory import Memory
 from omg.openclaw.doctor import check_gateway, check_places
 from omg.openclaw.graph_checks import Finding
-from omg.openclaw.install import OpenClaw, gateway_command, install_plugin, uninstall_plugin
+from omg.openclaw.install import (
+    OpenClaw,
+    gateway_command,
+    install_plugin,
+    prove_installation,
+    uninstall_plugin,
+)
 
 Json = dict[str, Any]
 BARE: Json = {"gateway": {"mode": "local", "port": 9}}  # its workspace lies in its state folder
@@ -63,7 +70,7 @@ def calls(claw: OpenClaw) -> list[str]:
 
 
 def test_installing_gives_the_plugin_what_it_needs_and_no_more(claw: OpenClaw, home: Path) -> None:
-    steps = list(install_plugin(claw, home))
+    steps = list(carried_out(install_plugin(claw, home)))
     entry = {
         "enabled": True,
         "hooks": {"allowConversationAccess": True},
@@ -79,7 +86,7 @@ def test_installing_gives_the_plugin_what_it_needs_and_no_more(claw: OpenClaw, h
 
 
 def test_a_dry_run_changes_nothing(claw: OpenClaw, home: Path) -> None:
-    told = [step.what for step in install_plugin(claw, home, dry_run=True)]
+    told = [step.what for step in carried_out(install_plugin(claw, home), dry_run=True)]
     assert len(told) >= 6
     assert claw.config() == BARE
     assert not any(home.iterdir())
@@ -87,9 +94,9 @@ def test_a_dry_run_changes_nothing(claw: OpenClaw, home: Path) -> None:
 
 
 def test_installing_again_changes_nothing_and_asks_nothing(claw: OpenClaw, home: Path) -> None:
-    list(install_plugin(claw, home))
+    list(carried_out(install_plugin(claw, home)))
     before, asked = tree(claw.state.parent), calls(claw)
-    assert [step.what for step in install_plugin(claw, home) if step.changed] == []
+    assert [step.what for step in carried_out(install_plugin(claw, home)) if step.changed] == []
     assert calls(claw) == asked
     assert tree(claw.state.parent) == before
 
@@ -99,7 +106,8 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 
 def test_the_self_test_leaves_no_trace(claw: OpenClaw, home: Path, tmp_path: Path) -> None:
-    steps = list(install_plugin(claw, home))
+    list(carried_out(install_plugin(claw, home)))
+    steps = list(prove_installation(claw, home))
     assert any("a test turn became a note" in step.what for step in steps)
     assert not any(b"selftest" in data for data in tree(tmp_path).values())
     assert not list(home.glob("graphs/*/pending/*"))
@@ -109,14 +117,14 @@ def test_where_others_can_write_to_the_agent_no_vault_lies_in_its_workspace(
     claw: OpenClaw, home: Path
 ) -> None:
     change(claw, {"channels": OTHERS})
-    list(install_plugin(claw, home))
+    list(carried_out(install_plugin(claw, home)))
     assert load_config(home).vaults == {}
 
 
 def test_a_plugin_that_openclaw_did_not_take_is_an_error(claw: OpenClaw, home: Path) -> None:
     (claw.state / "sulking").touch()
     with pytest.raises(GatewayError, match="did not install"):
-        list(install_plugin(claw, home))
+        list(carried_out(install_plugin(claw, home)))
 
 
 def test_why_openclaw_fails_is_told_also_where_lines_of_advice_follow(tmp_path: Path) -> None:
@@ -130,14 +138,14 @@ def test_a_home_too_deep_for_a_socket_is_refused_before_anything_is_done(
     claw: OpenClaw, tmp_path: Path
 ) -> None:
     with pytest.raises(OmgError, match="OMG_HOME"):
-        list(install_plugin(claw, tmp_path / ("x" * 120)))
+        list(carried_out(install_plugin(claw, tmp_path / ("x" * 120))))
     assert claw.config() == BARE
 
 
 def test_without_a_configuration_the_way_to_one_is_named(claw: OpenClaw, home: Path) -> None:
     claw.file.unlink()
     with pytest.raises(GatewayError, match="openclaw onboard"):
-        list(install_plugin(claw, home))
+        list(carried_out(install_plugin(claw, home)))
 
 
 # --- uninstall
@@ -157,13 +165,13 @@ def test_without_a_configuration_the_way_to_one_is_named(claw: OpenClaw, home: P
 )  # fmt: skip
 def test_uninstalling_leaves_the_configuration_as_it_was(claw: OpenClaw, home: Path, before: Json) -> None:
     claw.file.write_text(json.dumps(before))
-    list(install_plugin(claw, home))
+    list(carried_out(install_plugin(claw, home)))
     assert claw.config() != before
-    list(uninstall_plugin(claw, home))
+    list(carried_out(uninstall_plugin(claw, home)))
     assert comparable(claw.config()) == comparable(before)
     assert (home / "openclaw.json.before-omg").exists()
     assert not claw.plugin.exists()
-    again = [step.what for step in uninstall_plugin(claw, home) if step.changed]
+    again = [step.what for step in carried_out(uninstall_plugin(claw, home)) if step.changed]
     assert again == []  # there is nothing left to take out
 
 
@@ -175,14 +183,14 @@ def comparable(config: Json) -> Json:
 
 def test_the_vault_outlives_the_uninstall_and_a_second_install_finds_it(claw: OpenClaw, home: Path) -> None:
     change(claw, {"channels": OTHERS})
-    list(install_plugin(claw, home))
+    list(carried_out(install_plugin(claw, home)))
     opened = Memory(load_config(home), embed=None)
     graph = opened.graph(opened.registry.identity_of("agent:main:main"))  # type: ignore[arg-type]
     opened.close()
-    list(uninstall_plugin(claw, home))
+    list(carried_out(uninstall_plugin(claw, home)))
     assert (graph.vault.root / "index.md").exists()
     change(claw, {"channels": None})
-    list(install_plugin(claw, home))
+    list(carried_out(install_plugin(claw, home)))
     assert load_config(home).vaults == {}  # not a new one in the workspace
 
 
@@ -223,7 +231,7 @@ BROKEN: dict[str, tuple[Json, str, str]] = {
 def test_the_doctor_names_what_is_broken_and_nothing_else_and_installing_again_mends_it(
     claw: OpenClaw, home: Path, examined: Callable[[], list[Finding]], broken: str
 ) -> None:
-    list(install_plugin(claw, home))
+    list(carried_out(install_plugin(claw, home)))
     over, level, where = BROKEN[broken]
     change(claw, over)
     wrong = {(f.level, f.where): f.mend for f in examined() if f.level in ("fail", "warn")}
@@ -235,7 +243,7 @@ def test_the_doctor_names_what_is_broken_and_nothing_else_and_installing_again_m
     assert where in place
     assert mend
     if "channels" not in over:
-        list(install_plugin(claw, home))
+        list(carried_out(install_plugin(claw, home)))
         assert {f.level for f in examined()} <= {"ok", "note"}
 
 
@@ -263,7 +271,7 @@ def test_a_vault_that_others_sessions_see_is_moved_by_what_the_doctor_says(
 def test_a_plugin_of_another_version_is_named(
     claw: OpenClaw, home: Path, examined: Callable[[], list[Finding]]
 ) -> None:
-    list(install_plugin(claw, home))
+    list(carried_out(install_plugin(claw, home)))
     (claw.plugin / "index.js").write_text("// of last year")
     assert any("another version" in f.what for f in examined())
 

@@ -1,4 +1,3 @@
-import json
 import os
 import subprocess
 import sys
@@ -367,8 +366,6 @@ def test_a_torn_line_costs_only_itself(vault, tmp_path, torn):
     again = Vault(vault.root, tmp_path / "written.jsonl")
     assert again.ours(OLD)
     again.write("other", NEW, None)
-    for line in (tmp_path / "written.jsonl").read_text().splitlines():
-        assert json.loads(line).keys() == {"path", "hash"}
     third = Vault(vault.root, tmp_path / "written.jsonl")
     assert third.ours(OLD) and third.ours(NEW)
 
