@@ -173,14 +173,14 @@ def serve_command(
 @app.command("up")
 def up_command() -> None:
     """Start the daemon in the background, if none is up."""
-    pid, fresh = ensured_daemon(configuration(existing_home()).home)
+    pid, fresh = ensured_daemon(configuration(existing_home()).home)  # a wrong configuration is named here
     print(f"up{'' if fresh else ' already'}, pid {pid}")
 
 
 @app.command("down")
 def down_command() -> None:
     """Stop the daemon; what is pending stays pending."""
-    with without_daemon(configuration(existing_home()).home, again=False) as was_up:
+    with without_daemon(existing_home(), again=False) as was_up:
         print("stopped" if was_up else "not running")
 
 
@@ -212,26 +212,19 @@ def install_command(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="With HOST: do not ask.")] = False,
 ) -> None:
     """Install OMG in OpenClaw, or in HOST. Running it again changes only what is wrong or missing."""
-    home = configuration().home
+    home = default_home()
     if host:
         return install_into(host, home, identity=identity, only=only, yes=yes, dry_run=dry_run)
-    from ..openclaw.install import (
-        engine_folder,
-        find_openclaw,
-        install_engine,
-        install_plugin,
-        prove_installation,
-        remove_engine,
-    )
+    from ..openclaw import install
 
-    claw = find_openclaw()
-    print_steps(install_plugin(claw, home, nightly=nightly), dry_run)
+    claw = install.find_openclaw()
+    print_steps(install.install_plugin(claw, home, nightly=nightly), dry_run)
     if not dry_run:
-        print_steps(prove_installation(claw, home))
-    if context_engine or (context_engine is None and engine_folder(claw).exists()):
-        print_steps(install_engine(claw, home), dry_run)
+        print_steps(install.prove_installation(claw, home))
+    if context_engine or (context_engine is None and install.engine_folder(claw).exists()):
+        print_steps(install.install_engine(claw, home), dry_run)
     elif context_engine is False:
-        print_steps(remove_engine(claw, home), dry_run)
+        print_steps(install.remove_engine(claw, home), dry_run)
 
 
 def print_steps(steps: Iterable[Step], dry_run: bool = False) -> None:
@@ -246,7 +239,7 @@ def print_steps(steps: Iterable[Step], dry_run: bool = False) -> None:
 @app.command("uninstall")
 def uninstall_command(host: HostArgument = None, dry_run: DryRunOption = False) -> None:
     """Remove OMG from OpenClaw, or from HOST. Your vaults stay."""
-    home = configuration().home
+    home = default_home()
     if host:
         from ..hosts.install import host_named, uninstall_host
 
@@ -313,7 +306,7 @@ def join_command(
     """Make several accounts one person, and their memories one."""
     from ..curate import join_accounts
 
-    with without_daemon(configuration().home), opened_memory(vectors=False) as memory:
+    with without_daemon(default_home()), opened_memory(vectors=False) as memory:
         moves = join_accounts(memory.registry, name, accounts)
         print(f"{name}: {', '.join(accounts)}")
         for old, new in moves:
@@ -328,7 +321,7 @@ def move_command(
     """Move a memory to another session key, for example after a change of session.dmScope."""
     from ..curate import move_identity
 
-    with without_daemon(configuration().home), opened_memory(vectors=False) as memory:
+    with without_daemon(default_home()), opened_memory(vectors=False) as memory:
         print(f"{old} -> {new}\n    {move_identity(memory.registry, old, new)}")
 
 
@@ -344,7 +337,7 @@ def install_schedule_command(dry_run: DryRunOption = False) -> None:
     """Run the nightly job at 04:20 and start the daemon at login: by systemd, launchd, or your crontab."""
     from ..hosts.timers import install_timers
 
-    print_steps(install_timers(configuration(existing_home()).home), dry_run)
+    print_steps(install_timers(existing_home()), dry_run)
 
 
 @schedule_app.command("show")
@@ -352,9 +345,7 @@ def show_schedule_command() -> None:
     """Show what is installed: files, or lines of your crontab."""
     from ..hosts.timers import installed
 
-    print(
-        "\n".join(installed(configuration(existing_home()).home)) or "nothing; `omg schedule install` adds it"
-    )
+    print("\n".join(installed(existing_home())) or "nothing; `omg schedule install` adds it")
 
 
 @schedule_app.command("remove")
@@ -362,7 +353,7 @@ def remove_schedule_command(dry_run: DryRunOption = False) -> None:
     """Remove all of it again."""
     from ..hosts.timers import remove_timers
 
-    print_steps(remove_timers(configuration(existing_home()).home), dry_run)
+    print_steps(remove_timers(existing_home()), dry_run)
 
 
 # --- Other assistants: installing, projects, MCP, and what the assistant proposed.
@@ -397,9 +388,7 @@ def show_command(folder: FolderOption = Path(), identity: PersonOption = "agent:
     """Show whose memory is read and written in a folder."""
     from ..hosts.sessions import project_of
 
-    print(
-        project_of(configuration().home, identity, folder.absolute()) or f"{identity} (in no git repository)"
-    )
+    print(project_of(default_home(), identity, folder.absolute()) or f"{identity} (in no git repository)")
 
 
 @project_app.command("join")
@@ -415,7 +404,7 @@ def join_project_command(
     asked = f"What is said in {folder.absolute()} will go into the memory of {other.absolute()}. Go on?"
     if not yes and not typer.confirm(asked):
         raise typer.Exit(1)
-    print(join_project(configuration().home, identity, folder.absolute(), other.absolute()))
+    print(join_project(default_home(), identity, folder.absolute(), other.absolute()))
 
 
 def ensure_daemon(home: Path) -> None:
@@ -431,7 +420,7 @@ def mcp_command(
     """Serve the memory to an MCP client: over stdio, or on a loopback port."""
     from ..hosts.mcp import daemon_asker, make_server, run_http, served_identities, token_of
 
-    home = configuration().home
+    home = default_home()
     folder = Path.cwd() if http is None else None
     ask = daemon_asker(home, *served_identities(home, host, folder), start_daemon)
     if http is None:
