@@ -24,7 +24,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
       config      Reads and edits omg.toml; `OMG_*` variables take precedence over it.
       identity    Whose memory a session writes to and reads from.
       dates/      Days in text: finds them ("next Friday") and writes them ("3 weeks ago").
-                    days · rules · wanted
+                    days · rules
     Values, without I/O
       node/       A note as a value: its properties and its text, parsed and rendered.
                     markdown · note
@@ -43,7 +43,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
                     archived · index · links · rows · search · statements · store
     One identity's folder
       graph/      The folder of one identity: pending turns, archive, state, locks, tombstones.
-                    given · graph · state
+                    graph · state
     What is written, and how
       journal     The journal of one batch: every file with its text before and after, written before the first note
                   changes.

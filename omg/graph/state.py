@@ -1,8 +1,8 @@
 """
-state.json: what is live in each session, and when a graph was last observed and reflected. Also how often notes were of
-use (`uses.jsonl`), and what recent prompts were given (`given.jsonl`).
+What is live in each session, when a graph was last observed and reflected, how often notes were of use, and what prompts
+were given.
 
-An invalid value in the file causes an activation, not an error.
+An invalid value in state.json causes an activation, not an error.
 """
 
 from __future__ import annotations
