@@ -78,7 +78,7 @@ test-fleet: $(VENV)/.dev
 
 trust: $(VENV)/.dev
 	OMG_TRUST=full $(BIN)/python -m pytest -s -p no:cacheprovider tests/test_trust.py tests/test_stalls.py tests/secrets/test_redaction.py tests/secrets/test_secrets.py tests/test_provenance.py tests/test_security_page.py \
-		tests/test_daemon.py::test_of_five_hundred_connections_at_once_each_is_answered_or_refused_and_the_next_is_answered
+		tests/test_daemon.py::test_each_of_500_connections_at_once_is_answered_or_refused
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -71,7 +71,7 @@ TINY: dict[str, tuple[str, str]] = {
 }
 
 
-def test_every_script_is_run_here_but_those_that_need_postgres_or_a_browser() -> None:
+def test_every_script_that_needs_neither_postgres_nor_a_browser_is_tested() -> None:
     assert sorted([*TINY, "fleet", "pictures"]) == sorted(file.stem for file in BENCH.glob("*.py"))
 
 

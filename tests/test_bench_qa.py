@@ -92,7 +92,7 @@ def rows(report: Any) -> Any:
 
 
 @pytest.mark.parametrize(("known", "points"), [(set(GOLD), 1.0), (set(), 1 / 3), ({"cat", "job"}, 2 / 3)])
-def test_an_answerer_gets_the_points_of_what_it_knows(run, openai_server, known, points):
+def test_an_answerer_gets_points_for_what_it_knows(run, openai_server, known, points):
     def says(request: Request) -> Any:
         if request.system.startswith("You grade") or asked(request) in known or asked(request) not in GOLD:
             return right(request)
@@ -105,7 +105,7 @@ def test_an_answerer_gets_the_points_of_what_it_knows(run, openai_server, known,
     assert full["categories"]["unknown"]["points"] == 1
 
 
-def test_an_answer_borrowed_from_another_question_counts_as_unknown_and_no_judge_is_asked(run, openai_server):
+def test_an_answer_that_quotes_outside_its_context_counts_as_unknown(run, openai_server):
     openai_server.always(right)
     none, last = (
         rows(run("--context", "none", "last", "--budget", "25"))[context] for context in ("none", "last")
@@ -118,7 +118,7 @@ def test_an_answer_borrowed_from_another_question_counts_as_unknown_and_no_judge
     assert not any(text in r.user for r in judged for said in SAID.values() for text in said.values())
 
 
-def test_a_conversation_is_observed_on_its_days_and_goes_on_where_its_model_failed(run, openai_server):
+def test_a_conversation_is_observed_day_by_day_and_resumes_after_a_failure(run, openai_server):
     def note(request: Request) -> Any:
         return {"edits": [created("Has a cat.", "m1", title="Cat", links=[])]}
 
@@ -157,7 +157,7 @@ def test_a_conversation_is_observed_on_its_days_and_goes_on_where_its_model_fail
         ("Miso", False),
     ],
 )
-def test_a_quote_stands_in_the_context_whatever_copying_did_to_its_marks(quotes, counts):
+def test_a_quotation_is_found_in_the_context_despite_changed_punctuation(quotes, counts):
     context = 'I adopted a grey\ncat called **Miso**. "Miso\'s" bowl - it is blue.'
     found = checked(json.dumps({"answer": "Miso", "quotes": quotes}), context)
     assert (found["refused"] == "") is counts

@@ -21,7 +21,7 @@ def replies() -> Replies:
     return Replies([Row.of(raw) for raw in raw_rows()])
 
 
-def test_a_message_is_known_by_its_time_though_its_text_and_its_number_are_others(replies: Replies) -> None:
+def test_a_message_is_matched_by_its_time_if_its_text_and_number_changed(replies: Replies) -> None:
     request = observed("", SAID[:3]).replace(SAID[1][2], "[pasted text, 54 characters]")
     request = request.replace("\nm1 ", "\nu11 ").replace("\nm2 ", "\na12 ")
     edits = replies.answer(request)["edits"]

@@ -60,7 +60,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("text", "key", "remedy"), REFUSED, ids=[r[0].replace("\n", " ") for r in REFUSED])
-def test_what_cannot_work_is_refused_with_key_value_and_remedy(home, text, key, remedy):
+def test_a_wrong_value_is_refused_with_key_value_and_remedy(home, text, key, remedy):
     with pytest.raises(ConfigError) as refused:
         observation(home, text)
     message = str(refused.value)
@@ -112,11 +112,11 @@ def test_a_step_below_one_is_a_share_and_above_it_tokens(home, line, tokens):
         ('"250ms"', 0.25),
     ],
 )
-def test_a_pause_is_seconds_or_a_length_of_time_in_words(home, value, seconds):
+def test_a_pause_is_a_number_of_seconds_or_a_duration_in_words(home, value, seconds):
     assert observation(home, f"activate_after_idle = {value}").observation.activate_after_idle == seconds
 
 
-def test_an_unknown_key_is_told_with_its_nearest_neighbour(home):
+def test_an_unknown_key_is_named_with_the_most_similar_one(home):
     with pytest.raises(ConfigError, match=r"did you mean `observation\.message_tokens`"):
         observation(home, "message_token = 3")
     with pytest.raises(ConfigError) as raised:  # a key is not mistaken for itself
@@ -134,12 +134,12 @@ def test_an_unknown_key_is_told_with_its_nearest_neighbour(home):
         ('home = "/elsewhere"', "OMG_HOME"),  # a home cannot be moved from inside it
     ],
 )
-def test_what_is_wrong_with_a_file_is_told_in_one_error(home, text, told):
+def test_all_mistakes_of_a_file_are_in_one_error(home, text, told):
     with pytest.raises(ConfigError, match=told):
         read(home, text)
 
 
-def test_a_variable_stands_above_the_file_and_is_checked_like_it(home):
+def test_an_environment_variable_overrides_the_file_and_is_checked(home):
     read(home, '[observation]\nmodel = "a"\n')
     env = {"OMG_OBSERVATION_MODEL": "b", "OMG_OBSERVATION_BUFFER_TOKENS": "0.5", "OMG_HOME": str(home)}
     assert load_config(home, env).observation.model == "b"
@@ -163,7 +163,7 @@ def test_a_list_of_models_is_asked_in_its_order_and_the_smallest_window_counts(h
         assert observer.window == 8_192  # gpt-4's
 
 
-def test_a_model_for_reflection_alone_leaves_the_observer_as_it_is_and_status_says_who_does_what(home):
+def test_a_model_for_reflection_does_not_change_the_observer(home):
     with home_with(
         home, '[observation]\nmodel = "offline"\n[reflection]\nmodel = "openai/gpt-4o-mini"'
     ) as which:
@@ -181,7 +181,7 @@ def test_an_agent_may_have_a_model_of_its_own(home):
         assert which.worker.observer("main").model == "offline"
 
 
-def test_without_a_model_the_gateway_is_asked_where_there_is_one(home):
+def test_without_a_configured_model_the_gateways_is_used(home):
     with home_with(home, "") as alone, home_with(home, "", gateway=lambda question: None) as under:
         assert alone.worker.observer("main").model == "offline"
         assert under.worker.observer("main").model == "gateway"
@@ -209,7 +209,7 @@ def test_the_instruction_of_an_agent_replaces_the_shared_one(home):
         ("", '[observation]\nmodel = "m"\n'),
     ],
 )  # fmt: skip
-def test_a_value_is_entered_however_the_file_is_written_and_all_else_stays(home, before, after):
+def test_setting_a_value_changes_nothing_else_in_the_file(home, before, after):
     file = home / "omg.toml"
     file.write_bytes(before.encode())
     file.chmod(0o640)
@@ -218,7 +218,7 @@ def test_a_value_is_entered_however_the_file_is_written_and_all_else_stays(home,
     assert file.stat().st_mode & 0o777 == (0o640 if before else 0o600)
 
 
-def test_a_value_goes_again_and_what_never_was_there_changes_nothing(home):
+def test_removing_a_value_restores_the_file(home):
     file = home / "omg.toml"
     file.write_text('[identity.links]\nada = ["telegram:1"]\n')
     set_value(home, "vaults", "agent:main:main", None)
@@ -230,7 +230,7 @@ def test_a_value_goes_again_and_what_never_was_there_changes_nothing(home):
 @pytest.mark.parametrize(
     "text", ["[observation", "observation = 3\n", "[observation]\nmodell = 'x'\n", "\xff"]
 )
-def test_a_file_that_cannot_be_added_to_is_left_and_the_line_to_enter_is_named(home, text):
+def test_an_unwritable_file_is_left_and_the_missing_line_is_named(home, text):
     file = home / "omg.toml"
     file.write_bytes(text.encode("latin-1"))
     with pytest.raises(ConfigError, match=r'omg.toml: .*enter, under \[observation\]: "model" = "m"'):

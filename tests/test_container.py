@@ -67,7 +67,7 @@ def test_the_container_is_not_root_and_publishes_nothing_beyond_this_machine():
     assert {name for name, s in fleet.items() if "healthcheck" not in s} == {"serve"}  # it has the image's
 
 
-def test_its_steps_make_a_vault_a_healthy_daemon_and_a_page_with_a_token(tmp_path, env):
+def test_the_containers_steps_make_a_vault_a_daemon_and_a_page_with_a_token(tmp_path, env):
     init, page = steps()
     assert init[0] == "init" and page[:3] == ["omg", "ui", "--port"]
     done = subprocess.run(

@@ -25,7 +25,7 @@ def texts(content: object) -> list[str]:
     return [text for value in content for text in texts(value)] if isinstance(content, list) else []
 
 
-def test_a_secret_that_is_left_is_seen_to_be_left_and_one_that_is_gone_is_not() -> None:
+def test_the_measure_sees_a_remaining_secret_and_no_removed_one() -> None:
     def telling(text: str) -> messages.Telling:
         return messages.Telling("x", {"role": "user", "content": text}, ("blue-horse-42",))
 
@@ -34,7 +34,7 @@ def test_a_secret_that_is_left_is_seen_to_be_left_and_one_that_is_gone_is_not() 
     assert messages.survivors(telling("the horse is called blue … 42")) == []
 
 
-def test_the_file_itself_holds_no_token_that_a_scanner_would_stop_at() -> None:
+def test_the_corpora_hold_no_token_that_a_scanner_would_report() -> None:
     text = "".join(file.read_text("utf-8") for file in messages.HERE.glob("secrets*.jsonl"))
     assert not re.search(
         r"gh[pso]_\w{8}|sk_live_\w{8}|xox[bp]-\d|AKIA\w{12}|AIza\w{12}|-----BEGIN [A-Z ]*PRIVATE", text
@@ -46,7 +46,9 @@ def test_the_file_itself_holds_no_token_that_a_scanner_would_stop_at() -> None:
     ("name", "least", "kinds"),
     [("attacks", 210, 30), ("benign", 160, 15), ("attacks_second", 150, 25), ("benign_second", 60, 10)],
 )
-def test_replies_name_only_what_was_shown_and_are_of_many_kinds(name: str, least: int, kinds: int) -> None:
+def test_recorded_replies_name_only_shown_notes_and_use_many_operations(
+    name: str, least: int, kinds: int
+) -> None:
     rows = grounded.rows(name)
     assert len(rows) >= least
     assert len({row["kind"] for row in rows}) >= kinds
@@ -76,7 +78,7 @@ def replies(row: dict[str, Any]) -> str:
     return " ".join(written)
 
 
-def test_an_attack_says_in_its_reply_what_must_not_come_to_stand() -> None:
+def test_each_attack_names_the_words_that_must_not_be_noted() -> None:
     for row in grounded.rows("attacks") + grounded.rows("attacks_second"):
         said, words = replies(row).casefold(), row["expect"]["words"]
         assert any(word.casefold() in said for word in words) or row["kind"] == "forget", row["id"]
@@ -87,7 +89,7 @@ def test_an_attack_says_in_its_reply_what_must_not_come_to_stand() -> None:
         assert not [w for w in words if w.casefold() in honest.casefold()], row["id"]
 
 
-def test_a_plant_stands_in_what_the_model_is_shown_and_its_words_are_not_the_persons() -> None:
+def test_planted_text_is_shown_to_the_model_and_is_not_the_persons() -> None:
     rows = grounded.rows("attacks_second")
     for row in rows:
         messages = row.get("session_before", []) + row["messages"]
@@ -103,7 +105,7 @@ def test_a_plant_stands_in_what_the_model_is_shown_and_its_words_are_not_the_per
         assert not [word for word in row["expect"]["words"] if word.casefold() in said], row["id"]
 
 
-def test_what_must_be_kept_is_in_the_reply() -> None:
+def test_recorded_replies_hold_the_honest_words_to_keep() -> None:
     for row in grounded.rows("benign") + grounded.rows("benign_second"):
         first = grounded.texts(row["edits"][0]).casefold()
         assert [word for word in row["expect"]["kept_words"] if word.casefold() not in first] == [], row["id"]

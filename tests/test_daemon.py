@@ -134,7 +134,7 @@ def eventually(truth: Callable[[], Any], within_s: float) -> float:
     return time.monotonic() - began
 
 
-def test_a_prompt_is_answered_though_nothing_can_be_written_of_its_run(shared: Running) -> None:
+def test_a_prompt_is_answered_even_if_its_run_cannot_be_recorded(shared: Running) -> None:
     runs = shared.home / "runs"
     shutil.rmtree(runs, ignore_errors=True)
     runs.write_text("no folder: as little can be written below it as on a full disk")
@@ -142,7 +142,7 @@ def test_a_prompt_is_answered_though_nothing_can_be_written_of_its_run(shared: R
     runs.unlink()
 
 
-def test_of_too_many_prompts_at_once_one_is_given_what_its_session_had_if_that_still_holds(
+def test_an_overloaded_daemon_gives_a_prompt_its_sessions_last_slice_if_still_valid(
     home: Path,
 ) -> None:
     (home / "omg.toml").write_text(OFFLINE)
@@ -193,7 +193,7 @@ def tcp_ports(pid: int) -> set[str]:
     return mine & {line.split()[9] for table in tables for line in table}
 
 
-def test_of_two_that_start_at_once_one_is_up_and_the_other_says_so(start: Start) -> None:
+def test_the_second_of_two_daemons_says_that_one_is_already_running(start: Start) -> None:
     both = [start(), start()]
     eventually(lambda: any(d.process.poll() is not None for d in both), 20)
     (gone,) = [d for d in both if d.process.poll() is not None]
@@ -206,7 +206,7 @@ def test_of_two_that_start_at_once_one_is_up_and_the_other_says_so(start: Start)
 
 
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGINT", "/stop", "stdin"])
-def test_it_goes_when_asked_and_leaves_no_socket(start: Start, home: Path, how: str) -> None:
+def test_the_daemon_stops_when_asked_and_leaves_no_socket(start: Start, home: Path, how: str) -> None:
     daemon = start(parent=how == "stdin").ready()
     if how == "/stop":
         daemon.ask("/stop")
@@ -255,7 +255,7 @@ def test_a_vault_that_another_process_holds_blocks_no_reader(start: Start, home:
         daemon.remembered("I prefer long walks.", other)
 
 
-def test_what_a_person_edits_is_found_within_a_second(shared: Running) -> None:
+def test_a_persons_edit_is_found_within_a_second(shared: Running) -> None:
     who = "agent:main:telegram:direct:77"
     shared.remembered("I prefer short checklists.", who)
     (note,) = shared.home.glob("graphs/*direct-77*/vault/nodes/preference/*.md")
@@ -288,7 +288,7 @@ def test_the_command_line_searches_with_the_daemons_vectors(start: Start) -> Non
     assert found() == []
 
 
-def test_nothing_said_is_in_the_log(shared: Running) -> None:
+def test_the_log_holds_nothing_that_was_said(shared: Running) -> None:
     home = shared.home
     (home / "spool" / "000000000000001-x.json").write_text(f'{{"v": 1, "sessionKey": "{SECRET}"')
     (home / "spool" / "000000000000002-x.json").write_text(json.dumps({"v": SECRET, "entries": SECRET}))
@@ -307,7 +307,7 @@ def test_nothing_said_is_in_the_log(shared: Running) -> None:
     assert SECRET not in (home / "events.jsonl").read_text()
 
 
-def test_what_is_no_request_is_refused_and_the_next_one_answered(shared: Running) -> None:
+def test_a_malformed_request_is_refused_and_the_next_one_answered(shared: Running) -> None:
     for path, data, status in [
         ("/nowhere", b"{}", 404),
         ("/inject", b"[1]", 400),
@@ -362,7 +362,7 @@ def test_a_wait_for_the_gateways_model_ends_when_the_daemon_stops(start: Start) 
     assert time.monotonic() - began < 5
 
 
-def test_a_question_whose_poll_went_away_is_put_to_the_next_poll(home: Path) -> None:
+def test_a_question_whose_poll_ended_is_given_to_the_next_poll(home: Path) -> None:
     model = GatewayModel(20, 4_000)
     with Server(
         home, {"/llm/next": model.next, "/llm/done": model.done}, {"/llm/next": model.again}
@@ -385,7 +385,7 @@ def test_a_question_whose_poll_went_away_is_put_to_the_next_poll(home: Path) -> 
         server.shutdown()
 
 
-def test_a_reply_that_comes_when_nobody_waits_any_more_is_in_the_ledger(start: Start) -> None:
+def test_a_reply_that_comes_too_late_is_in_the_ledger(start: Start) -> None:
     daemon = start(f"{LENT}[llm]\ntimeout_s = 0.5\n", parent=True).ready()
     daemon.say("I prefer short checklists.")
     asked = daemon.ask("/llm/next", timeout_s=40)
@@ -413,7 +413,7 @@ main()
 """
 
 
-def test_without_a_watch_left_in_the_system_it_is_up_and_looks_by_itself(start: Start, home: Path) -> None:
+def test_a_daemon_without_file_watches_looks_for_changes_by_itself(start: Start, home: Path) -> None:
     daemon = start(under=(sys.executable, "-c", NO_WATCH)).ready()
     eventually(lambda: "is only looked through every" in daemon.log(), 10)
     drop(home, "I prefer short checklists.")  # and nobody wakes it
@@ -421,7 +421,7 @@ def test_without_a_watch_left_in_the_system_it_is_up_and_looks_by_itself(start: 
     eventually(lambda: daemon.ask("/tool", **body)["details"].get("hits"), 30)
 
 
-def test_with_256_descriptors_the_owner_is_served_however_many_others_write(start: Start, home: Path) -> None:
+def test_with_256_descriptors_the_owner_is_served_beside_many_others(start: Start, home: Path) -> None:
     daemon = start(under=("sh", "-c", f"ulimit -n 256; exec {sys.executable} -m omg.cli serve")).ready()
     daemon.remembered("I prefer short checklists.")
     for n in range(70):
@@ -435,13 +435,13 @@ def test_with_256_descriptors_the_owner_is_served_however_many_others_write(star
 
 
 @given(st.text(max_size=200), st.text(max_size=40))
-def test_of_a_gateways_failure_only_our_own_words_are_told(said: str, code: str) -> None:
+def test_an_error_of_the_gateway_is_reported_in_omgs_own_words(said: str, code: str) -> None:
     told = failure_kind({"error": f"{said} {SECRET}", "code": code})
     assert SECRET not in told
     assert told
 
 
-def test_idle_it_is_small(start: Start) -> None:
+def test_an_idle_daemon_uses_little_memory(start: Start) -> None:
     """With the static embedder, after it has embedded, observed by rules and served a prompt."""
     daemon = start(OFFLINE.replace('"none"', '"static"')).ready()
     daemon.remembered("I prefer short checklists.")
@@ -453,7 +453,7 @@ def test_idle_it_is_small(start: Start) -> None:
     assert rss_mb <= 280  # 38 of them the formats of secrets
 
 
-def test_enough_change_reflects_once_in_the_background_and_no_turn_waits_for_it(
+def test_enough_changes_start_one_reflection_in_the_background(
     start: Start, home: Path, openai_server: OpenAIServer
 ) -> None:
     opened = home_at(home)
@@ -490,7 +490,7 @@ def test_enough_change_reflects_once_in_the_background_and_no_turn_waits_for_it(
     assert nights("reflection_end")[0]["superseded"] == 2 and not nights("reflection_failed")
 
 
-def test_of_five_hundred_connections_at_once_each_is_answered_or_refused_and_the_next_is_answered(
+def test_each_of_500_connections_at_once_is_answered_or_refused(
     home: Path,
 ) -> None:
     inside, most = [0], [0]

@@ -74,7 +74,7 @@ def test_a_prompt_of_another_wording_gets_the_reply_of_its_own_question():
     assert len(replay.changed) == len(replay.rows)
 
 
-def test_one_prompt_is_answered_without_memory_and_with_what_is_still_given(shown):
+def test_the_demo_shows_an_answer_without_memory_and_one_with_it(shown):
     answers = json.loads(ANSWERS.read_text("utf-8"))
     (given,) = re.findall(r"“When are the Tidepool sketches due.*?\nNora", shown.text, re.S)
     lines = [line for answer in answers.values() for line in answer.split("\n") if line]
@@ -85,13 +85,13 @@ def test_one_prompt_is_answered_without_memory_and_with_what_is_still_given(show
 
 
 @pytest.mark.parametrize("which", ["shown", "by_rules"])
-def test_it_is_plain_text_of_at_most_sixty_lines(which, request):
+def test_the_demo_prints_at_most_sixty_lines_of_plain_text(which, request):
     text = request.getfixturevalue(which).text
     assert len(text.splitlines()) <= SHOWN
     assert "\x1b" not in text and "{{title}}" not in text
 
 
-def test_at_a_terminal_it_has_colours_and_no_line_is_wider(tmp_path):
+def test_the_demo_has_colours_at_a_terminal_and_fits_its_width(tmp_path):
     code = "import sys; from pathlib import Path; from omg.demo import run_demo; run_demo(Path(sys.argv[1]))"
     env = {**os.environ, "FORCE_COLOR": "1", "COLUMNS": "90", "TERM": "xterm-256color"}
     env.pop("NO_COLOR", None)
@@ -108,7 +108,7 @@ def test_at_a_terminal_it_has_colours_and_no_line_is_wider(tmp_path):
     assert max(map(len, story.splitlines()[1:])) <= 90
 
 
-def test_the_wish_turns_round_the_plan_moves_and_what_held_before_is_kept(shown):
+def test_a_reversed_wish_and_a_moved_plan_keep_their_former_state(shown):
     notes = shown.part("A note says what holds now")
     assert re.search(
         r"^preference .*keep your answers short from now on.*\n +before: .*\n? *(before: )?.*detailed answers",
@@ -118,13 +118,13 @@ def test_the_wish_turns_round_the_plan_moves_and_what_held_before_is_kept(shown)
     assert re.search(r"^episode .*due on 2026-03-23.*\n +before: .*due on 2026-03-16", notes, re.M)
 
 
-def test_the_page_that_lies_makes_no_note_of_nora(shown):
+def test_the_lying_page_makes_no_note_about_nora(shown):
     assert "0 notes say so" in shown.part("A note says what holds now")
     notes = "".join(f.read_text("utf-8") for f in (shown.folder / "vault/nodes").glob("*/*.md"))
     assert "pre-approved" not in notes and "loves glossy" not in notes
 
 
-def test_the_night_writes_weeks_and_settles_what_two_notes_say_otherwise(shown):
+def test_the_night_writes_weeks_and_settles_a_contradiction(shown):
     night = shown.part("What the night of 23 March puts in order")
     assert "replaced Price of prints" in night
     assert [f"Week {n} of 2026" in night for n in (10, 11, 12)] == [True] * 3
@@ -135,7 +135,7 @@ def test_the_night_writes_weeks_and_settles_what_two_notes_say_otherwise(shown):
     assert "status: superseded" in old and "status: active" in new
 
 
-def test_what_it_forgets_is_in_no_file(shown):
+def test_words_that_the_demo_forgets_are_in_no_file(shown):
     part = shown.part("What you can take back")
     assert re.search(r"(\d+) files are again as before .* brings the night back \(\1\)", part)
     assert "0 files of OMG's still hold the name" in part
@@ -143,7 +143,7 @@ def test_what_it_forgets_is_in_no_file(shown):
     assert left == []
 
 
-def test_each_prompt_is_given_what_answers_it(shown):
+def test_each_prompt_of_the_demo_is_given_its_answer(shown):
     asked = shown.part("Four prompts")
     pieces = re.split(r"^(?:Nora|the group) .*\b(\d+) tokens of memory in all$", asked, flags=re.M)
     assert all(0 < int(n) <= 3000 for n in pieces[1::2])
@@ -160,7 +160,7 @@ def test_the_rules_quote_the_same_talk(by_rules):
     assert "March 23 (2026-03-23)" in by_rules.part("Four prompts")
 
 
-def test_every_command_it_prints_works_as_printed_from_any_folder(shown, tmp_path):
+def test_every_printed_command_works_from_any_folder(shown, tmp_path):
     folder, text = shown.folder, shown.text
     commands = re.findall(r"^  (OMG_HOME=.*)$", text, re.M)
     assert [shlex.split(line)[-1] for line in commands] == ["ui", "watercolour paper"]
@@ -209,7 +209,7 @@ def test_an_independent_reader_finds_no_isolated_note_and_no_dangling_link(shown
     assert [n for n in alone if (folder / "vault" / f"{n}.md").exists() and n not in linked] == []
 
 
-def test_a_topic_and_where_it_stands_come_with_what_is_said_of_it(tmp_path):
+def test_a_topic_is_shown_with_its_state_and_its_notes(tmp_path):
     """Of the talk's own messages, said once more after the night; and of questions about a whole."""
     story = story_in(tmp_path, Replay(recorded_replies()))
     with story.memory as memory:

@@ -153,20 +153,20 @@ def test_links_between_documents_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-def test_readme_takes_five_minutes_and_its_pictures_are_small() -> None:
+def test_readme_has_at_most_900_words_and_small_pictures() -> None:
     assert len(README.read_text("utf-8").split()) <= 900
     for picture in (DOCS / "pictures").iterdir():
         assert picture.stat().st_size <= 150_000, picture
 
 
-def test_architecture_names_files_that_there_are() -> None:
+def test_architecture_names_only_existing_files() -> None:
     named = re.findall(r"`((?:\w+/)*\w+\.py)`", ARCHITECTURE.read_text("utf-8"))
     assert len(named) > 10
     for file in named:
         assert (PACKAGE / file).exists() or (PACKAGE.parent / file).exists(), file
 
 
-def test_the_acceptance_table_names_tests_that_there_are() -> None:
+def test_the_acceptance_table_names_only_existing_tests() -> None:
     here = Path(__file__).parent
     named = re.findall(
         r"`((?:\w+/)?test_\w+\.py)(?:::(test_\w+)(?:\[\w+\])?)?`", (here / "ACCEPTANCE.md").read_text("utf-8")

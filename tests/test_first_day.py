@@ -73,7 +73,7 @@ def shell(tmp_path, monkeypatch):
     return run
 
 
-def test_the_first_day_goes_as_its_page_says(shell):
+def test_the_commands_of_the_first_day_print_what_its_page_shows(shell):
     done = 0
     for command, shown in steps(PAGE.read_text(encoding="utf-8")):
         printed = shell(command)

@@ -28,7 +28,7 @@ def quick(monkeypatch):
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, BLOCK))
-def test_what_must_hold_holds_after_every_step(first, begin, tmp_path):
+def test_every_invariant_holds_after_every_step(first, begin, tmp_path):
     assert (
         sum(lives.live(seed, tmp_path, begin, STEPS) for seed in range(first, first + BLOCK)) == BLOCK * STEPS
     )
@@ -42,7 +42,7 @@ def test_in_long_lives_each_message_of_a_context_is_shown_or_observed(seed, begi
     life.finish()
 
 
-def test_a_life_is_eventful(begin, tmp_path):
+def test_a_drawn_life_has_every_kind_of_event(begin, tmp_path):
     """Were nothing to happen, everything would hold."""
     life = lives.Life(7, tmp_path / "life", begin)
     while len(life.steps) < 150 or not {step.rstrip("01") for step in life.steps} >= set(lives.STEPS):
@@ -56,9 +56,7 @@ def test_a_life_is_eventful(begin, tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_of_a_crowd_observed_at_once_each_turn_is_kept_and_observed_in_its_order_within_the_cap(
-    seed, tmp_path, monkeypatch
-):
+def test_many_people_observed_at_once_keep_every_turn_in_order_within_the_cap(seed, tmp_path, monkeypatch):
     monkeypatch.setattr(worker, "GATEWAY_GRAPHS", lives.Crowd.PARALLEL)
     crowd = lives.Crowd(seed, tmp_path / "omg")
     for _ in range(25):
@@ -68,7 +66,7 @@ def test_of_a_crowd_observed_at_once_each_turn_is_kept_and_observed_in_its_order
 
 
 @pytest.mark.parametrize("crime", ["lose", "forget a source", "overwrite", "repeat", "cut"])
-def test_the_invariants_notice(crime, begin, tmp_path):
+def test_each_invariant_fails_where_it_should(crime, begin, tmp_path):
     """Each of them fails where it should."""
     life = lives.Life(3, tmp_path / "life", begin)
     while not (len(life.theirs()) > 2 and any(life.marks.values())):

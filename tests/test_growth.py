@@ -23,7 +23,7 @@ def many(state: State) -> None:
         state.sessions[f"agent:main:main:thread:{n}"] = own
 
 
-def test_conversations_that_ended_long_ago_are_no_part_of_what_a_prompt_reads_and_writes(omg: Memory) -> None:
+def test_a_prompt_does_not_read_or_write_records_of_ended_conversations(omg: Memory) -> None:
     graph = omg.find()
     graph.update(many)
     kept = set(json.loads((graph.folder / "state.json").read_text())["sessions"])
@@ -32,7 +32,7 @@ def test_conversations_that_ended_long_ago_are_no_part_of_what_a_prompt_reads_an
     assert len(graph.state().sessions) == SESSIONS_KEPT
 
 
-def test_a_prompt_writes_a_line_for_a_note_of_use_however_many_were_before(omg: Memory) -> None:
+def test_recording_a_used_note_appends_one_line(omg: Memory) -> None:
     graph = omg.find()
     graph.uses.adopt({f"omg/fact/n{n}": (3, NOW_MS - 9 * USE_DAY_MS) for n in range(5_000)})
     before = graph.uses.file.stat().st_size
@@ -43,7 +43,7 @@ def test_a_prompt_writes_a_line_for_a_note_of_use_however_many_were_before(omg: 
     assert again.uses.all()["omg/fact/n7"] == (4, NOW_MS)
 
 
-def test_use_counts_are_bounded_by_the_notes_and_survive_a_torn_line(tmp_path: Path) -> None:
+def test_counts_of_use_are_limited_by_the_notes_and_survive_a_torn_line(tmp_path: Path) -> None:
     uses = Uses(tmp_path / "uses.jsonl")
     for day in range(SLACK + 50):
         uses.add(["omg/fact/a", "omg/fact/b"], NOW_MS + day * USE_DAY_MS)
@@ -61,14 +61,14 @@ def test_use_counts_are_bounded_by_the_notes_and_survive_a_torn_line(tmp_path: P
     assert list(other.all()) == ["omg/fact/a"]
 
 
-def test_what_was_of_use_is_forgotten_with_a_note_that_is_gone(omg: Memory) -> None:
+def test_the_count_of_use_is_removed_with_its_note(omg: Memory) -> None:
     graph = omg.find()
     graph.uses.add(["omg/fact/gone"], NOW_MS)
     list(reflect_each(omg.worker))
     assert dict(graph.uses.all()) == {}
 
 
-def test_of_each_map_that_an_import_writes_again_and_again_no_former_version_stays(omg: Memory) -> None:
+def test_rewritten_maps_of_an_import_keep_no_former_version(omg: Memory) -> None:
     for n in range(2):
         omg.capture(
             [{"role": "user", "content": f"I prefer the number {n}.", "timestamp": f"2026-02-0{n + 1}"}]

@@ -50,7 +50,7 @@ agent:main:dashboard:incognito-77 agent:main:boot:boot-2026-11-22
 
 
 @pytest.mark.parametrize("session_key", ["", "  ", *NOBODYS])
-def test_what_no_person_said_has_no_memory(session_key):
+def test_a_turn_without_a_person_has_no_memory(session_key):
     assert identity_of_session(session_key, owner=True, links=LINKS) is None
 
 
@@ -95,7 +95,7 @@ def test_a_projects_memory_is_its_own_whoever_speaks(owner):
     assert not speaker_decides(key)
 
 
-def test_a_program_that_signs_in_without_a_name_is_whose_a_link_says():
+def test_a_link_says_whose_an_unnamed_program_is():
     links = {"owner": ["webchat:cli"]}
     asked = {"links": links, "channel": "webchat"}
     assert identity_of_session("agent:main:web1", sender="cli", **asked).key == MAIN
@@ -106,7 +106,7 @@ def test_a_program_that_signs_in_without_a_name_is_whose_a_link_says():
     assert identity_of_session("agent:main:lark:space:9", **outside).key == "agent:main:lark:space:9"
 
 
-def test_what_the_owner_writes_into_anothers_conversation_stays_the_others():
+def test_the_owners_message_in_anothers_conversation_stays_there():
     key, own = "agent:main:telegram:direct:111", {"channel": "webchat", "sender": "openclaw-control-ui"}
     assert identity_of_session(key, owner=True, **own).key == key
     assert identity_of_session(key, owner=True, links=LINKS, **own).key == "agent:main:person:alice"
@@ -130,7 +130,7 @@ def test_the_account_of_a_direct_conversation_is_named_as_links_name_it(key, acc
         assert linked is not None and linked.key == "agent:main:person:alice"
 
 
-def test_links_join_a_person_across_channels_and_forms():
+def test_links_join_a_persons_accounts_across_channels():
     forms = [
         ("agent:main:telegram:direct:111", "", ""),
         # as the gateway's own identityLinks write it
@@ -162,14 +162,14 @@ def test_nobody_is_joined_by_a_name_or_a_number_alone(session_key, channel, send
     assert identity_of_session(session_key, links=LINKS, channel=channel, sender=sender).key == session_key
 
 
-def test_a_group_is_nobodys_even_when_a_linked_person_speaks():
+def test_a_group_belongs_to_no_person_even_when_a_linked_one_speaks():
     group = identity_of_session(
         "agent:main:telegram:group:-5", links=LINKS, channel="telegram", sender="999", owner=True
     )
     assert group == Identity("agent:main:telegram:group:-5", "group", "main")
 
 
-def test_cron_and_heartbeat_are_the_owners_when_asked_for_and_nothing_else_is():
+def test_cron_and_heartbeat_belong_to_the_owner_only_if_configured():
     assert identity_of_session("agent:a:cron:x:run:1", asked=("user", "cron")) == Identity(
         "agent:a:main", "dm", "a"
     )
@@ -179,7 +179,7 @@ def test_cron_and_heartbeat_are_the_owners_when_asked_for_and_nothing_else_is():
 
 
 @given(st.text(), st.text(), st.text(), st.booleans())
-def test_any_text_is_an_identity_or_none(key, channel, sender, owner):
+def test_any_session_key_gives_an_identity_or_none(key, channel, sender, owner):
     identity = identity_of_session(key, channel=channel, sender=sender, owner=owner, links=LINKS)
     if identity:
         assert identity.folder == identity.folder.lower()
@@ -189,7 +189,7 @@ def test_any_text_is_an_identity_or_none(key, channel, sender, owner):
         assert again is None or again.agent == identity.agent
 
 
-def test_folders_are_readable_and_differ_wherever_keys_do():
+def test_different_keys_get_different_readable_folders():
     assert identity_of_session("agent:main:telegram:direct:alice").folder.startswith(
         "main-telegram-direct-alice-"
     )
@@ -226,7 +226,7 @@ def test_only_what_a_person_says_from_outside_is_remembered(ctx, yes):
     assert is_remembered(ctx) is yes
 
 
-def test_other_triggers_are_remembered_only_when_asked_for():
+def test_other_triggers_are_remembered_only_if_configured():
     cron = USER | {"sessionKey": "agent:main:cron:x:run:1", "trigger": "cron"}
     assert not is_remembered(cron)
     assert is_remembered(cron | {"inputProvenance": {"kind": "internal_system"}}, triggers=("user", "cron"))

@@ -75,7 +75,7 @@ def person(graph, path, old, new):
     file.write_bytes(data.replace(old.encode(), new.encode()))
 
 
-def test_replay_finishes_what_is_promised_and_doing_it_twice_changes_nothing(graph):
+def test_replaying_a_receipt_finishes_it_and_a_second_replay_changes_nothing(graph):
     receipt = planned(graph, edit(), id="c1")
     (graph.folder / "receipts" / "c1.open.json").write_text(receipt.dumps())
     assert replay_open(graph) == ["c1"]
@@ -98,7 +98,7 @@ def test_a_person_who_edits_between_receipt_and_write_keeps_their_words(graph):
     assert "short" not in text
 
 
-def test_a_file_a_person_made_in_our_place_is_kept_and_ours_goes_to_the_inbox(graph):
+def test_a_persons_file_at_the_same_path_is_kept_and_omgs_goes_to_the_inbox(graph):
     receipt = planned(graph, edit())
     file = graph.vault.file(PATH)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -160,7 +160,7 @@ def test_undo_restores_byte_for_byte(graph):
     assert {p: graph.vault.bytes(p) for p in graph.vault.paths()} == before
 
 
-def test_undo_refuses_what_was_edited_since_and_restores_the_rest(graph):
+def test_undo_leaves_files_edited_later_and_restores_the_rest(graph):
     write(graph, edit(), edit(title="Cat", type="fact", description="Has a cat."))
     person(graph, PATH, "short", "SHORT")
     _, refused = take_back(graph, "c1", NOW)
@@ -171,7 +171,7 @@ def test_undo_refuses_what_was_edited_since_and_restores_the_rest(graph):
     assert "[[nodes/preference/lists" in graph.vault.text("mocs/moc-preferences")
 
 
-def test_receipts_made_on_either_side_of_a_second_are_in_that_order(graph, monkeypatch):
+def test_receipts_of_neighbouring_seconds_keep_their_order(graph, monkeypatch):
     made = []
     for ns in (1_772_366_400_999_999_000, 1_772_366_401_000_001_000):
         monkeypatch.setattr(time, "time_ns", lambda ns=ns: ns)
@@ -180,13 +180,13 @@ def test_receipts_made_on_either_side_of_a_second_are_in_that_order(graph, monke
     assert [r.id for r in receipts_of(graph)] == [r.id for r in made[::-1]]
 
 
-def test_an_import_of_old_talk_is_the_first_in_the_history_for_it_was_done_last(graph):
+def test_an_import_of_old_talk_is_listed_as_the_latest_cycle(graph):
     for at in (datetime(2026, 3, 1, 12, tzinfo=UTC), datetime(2021, 5, 3, 12, tzinfo=UTC)):
         commit_receipt(graph, new_receipt("observation", at, ()))
     assert [r.at[:4] for r in receipts_of(graph)] == ["2021", "2026"]
 
 
-def test_a_map_whose_markers_were_taken_out_is_left_alone(graph):
+def test_a_map_without_markers_is_left_alone(graph):
     write(graph, edit())
     person(graph, "mocs/moc-preferences", "<!-- omg:begin -->", "")
     text = graph.vault.text("mocs/moc-preferences")
@@ -194,7 +194,7 @@ def test_a_map_whose_markers_were_taken_out_is_left_alone(graph):
     assert graph.vault.text("mocs/moc-preferences") == text
 
 
-def test_a_change_that_keys_can_express_is_made_on_a_persons_text(graph):
+def test_a_change_of_properties_is_applied_to_a_persons_edited_note(graph):
     write(graph, edit())
     before = graph.vault.text(PATH)
     change = Change(PATH, before, before + "x", Rebase(set={"status": "superseded"}))
@@ -205,7 +205,7 @@ def test_a_change_that_keys_can_express_is_made_on_a_persons_text(graph):
     assert "# mine" in graph.vault.text(PATH)
 
 
-def test_an_empty_vault_is_no_deletion_of_everything(omg, graph):
+def test_an_empty_vault_does_not_count_as_deleting_every_note(omg, graph):
     write(graph, edit())
     away = graph.vault.root.rename(graph.vault.root.with_name("away"))
     graph.vault.root.mkdir()  # where a drive is mounted, most days
@@ -224,7 +224,7 @@ def inbox(graph):
     return [p for p in graph.vault.paths() if p.startswith("inbox/") and p != "inbox/README"]
 
 
-def test_a_change_that_says_nothing_new_leaves_a_file_saved_meanwhile_alone(graph):
+def test_a_change_without_news_leaves_an_edited_file_alone(graph):
     write(graph, edit())
     receipt = planned(graph, edit(op="update", target=PATH, said="m2"))  # one source more, and no word
     person(graph, PATH, "Prefers short lists.", "Prefers *tidy* lists.")
@@ -234,7 +234,7 @@ def test_a_change_that_says_nothing_new_leaves_a_file_saved_meanwhile_alone(grap
     assert (outcome.kept, outcome.inbox, inbox(graph)) == ([PATH], [], [])
 
 
-def test_an_undo_cut_short_leaves_a_file_saved_since_alone(graph):
+def test_an_interrupted_undo_leaves_a_file_saved_later_alone(graph):
     write(graph, edit())
     write(graph, edit(op="update", description="Prefers long lists.", target=PATH), id="c2")
     now = graph.vault.text(PATH)
@@ -246,7 +246,7 @@ def test_an_undo_cut_short_leaves_a_file_saved_since_alone(graph):
     assert (graph.vault.bytes(PATH), inbox(graph)) == (saved, [])
 
 
-def test_of_what_cannot_be_added_to_a_file_broken_meanwhile_only_the_news_is_put_down(graph):
+def test_news_for_an_unreadable_note_goes_to_the_inbox_alone(graph):
     write(graph, edit())
     receipt = planned(graph, edit(op="update", description="Prefers long lists.", target=PATH))
     file = graph.vault.file(PATH)
@@ -261,7 +261,7 @@ def test_of_what_cannot_be_added_to_a_file_broken_meanwhile_only_the_news_is_put
     )
 
 
-def test_a_map_that_cannot_be_written_is_not_put_down(graph):
+def test_a_map_that_cannot_be_written_goes_to_no_inbox_note(graph):
     write(graph, edit())
     receipt = planned(graph, edit(title="Cat", type="preference", description="Has a cat."))
     moc = graph.vault.file("mocs/moc-preferences")
@@ -270,7 +270,7 @@ def test_a_map_that_cannot_be_written_is_not_put_down(graph):
     assert moc.read_bytes().startswith(b"\xff my own page") and outcome.inbox == []
 
 
-def test_a_thread_that_looks_while_another_reads_the_tombstones_sees_all_of_them(graph, monkeypatch):
+def test_a_thread_that_waits_for_the_tombstones_sees_all_of_them(graph, monkeypatch):
     graph.tombstones.add(["m1"])
     graph.tombstones.messages([])
     Tombstones(graph.tombstones.file).add(["m2"])  # another process: ours reads the file again
@@ -292,7 +292,7 @@ def test_a_thread_that_looks_while_another_reads_the_tombstones_sees_all_of_them
     assert seen == [{"m1", "m2"}]
 
 
-def test_what_is_forgotten_later_is_hashed_with_the_salt_there_is(graph):
+def test_later_tombstones_use_the_same_salt(graph):
     graph.tombstones.add(["m1"])
     later = Tombstones(graph.tombstones.file)
     later.add(["m2"])
@@ -300,7 +300,7 @@ def test_what_is_forgotten_later_is_hashed_with_the_salt_there_is(graph):
     assert graph.tombstones.messages(["m1", "m2", "m3"]) == {"m1", "m2"}
 
 
-def test_an_undo_leaves_no_line_on_any_map_for_a_note_that_was_written_long_before(graph):
+def test_undo_leaves_no_line_on_a_map_for_an_older_note(graph):
     write(graph, edit(title="First", said="m1", loop="open"), id="c1")
     write(graph, edit(title="Second", description="Prefers long lists.", said="m2"), id="c2")
     take_back(graph, "c1", NOW)
@@ -311,7 +311,7 @@ def test_an_undo_leaves_no_line_on_any_map_for_a_note_that_was_written_long_befo
     assert "nodes/preference/second" in graph.vault.text("mocs/moc-preferences")
 
 
-def test_cycles_of_one_second_are_kept_each_under_a_name_of_its_own(graph):
+def test_cycles_of_one_second_get_distinct_names(graph):
     with graph.lock():
         for text in ("Likes tea.", "Likes tea a lot."):
             change = Change(PATH, graph.vault.text(PATH) if graph.vault.wrote(PATH) else None, text)
@@ -321,7 +321,7 @@ def test_cycles_of_one_second_are_kept_each_under_a_name_of_its_own(graph):
     assert receipt_id(NOW, of="a|b") == receipt_id(NOW, of="a|b") != receipt_id(NOW, of="a|c")
 
 
-def test_cycles_are_kept_for_a_month_and_the_last_of_them_for_ever(graph):
+def test_cycles_are_kept_for_a_month_and_the_last_one_is_always_kept(graph):
     folder, old = graph.folder / "receipts", time.time() - (KEPT_DAYS + 1) * 86_400
     for n in range(RECEIPTS_KEPT + 10):
         file = folder / f"a{n:03d}.json"

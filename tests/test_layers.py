@@ -71,7 +71,7 @@ def test_imports_go_down(module):
     assert {name for name in imported(module) if name != here and HEIGHT[name] >= HEIGHT[here]} == set()
 
 
-def test_the_rows_name_no_room_that_is_gone_and_are_ten_at_most():
+def test_the_layers_are_at_most_ten_and_name_only_existing_rooms():
     assert {room(m) for m in MODULES} == HEIGHT.keys()
     assert len(ROWS) <= 10
 
@@ -88,7 +88,7 @@ def test_no_function_has_the_name_of_a_module():
 
 
 @pytest.mark.parametrize("module", MODULES, ids=short)
-def test_a_module_has_at_most_800_lines_and_a_head_only_hands_names_on(module):
+def test_a_module_has_at_most_800_lines_and_an_init_only_reexports(module):
     lines = module.read_text(encoding="utf-8").count("\n")
     assert lines <= (40 if module.name == "__init__.py" else 800)
 
@@ -156,7 +156,7 @@ def test_only_the_text_room_splits_words_and_sentences():
 
 
 @pytest.mark.parametrize("name", ["omg.memory", "omg.llm.asker", "omg.cli.app"])
-def test_a_program_a_question_and_the_command_line_load_nothing_heavy_at_their_start(name):
+def test_programs_and_commands_import_no_heavy_library_at_their_start(name):
     code = f"import {name}, sys; print({HEAVY!r} & sys.modules.keys())"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout == "set()\n"

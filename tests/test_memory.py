@@ -44,13 +44,13 @@ def test_the_example_of_the_page_prints_what_the_page_shows(tmp_path, monkeypatc
     assert capsys.readouterr().out == shown
 
 
-def test_importing_the_package_loads_nothing_of_it():
+def test_importing_the_package_loads_none_of_its_modules():
     code = "import omg, sys; print(sorted(m for m in sys.modules if m.startswith('omg.')), omg.__all__)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout == "[] ['Memory']\n"
 
 
-def test_what_was_captured_is_taken_in_once_however_often_it_is_given(memory):
+def test_a_message_captured_twice_is_taken_in_once(memory):
     assert memory.capture(SAID) == 2
     assert memory.capture([*SAID, {"role": "user", "content": "Thanks!", "id": 3}]) == 1
     dated = [
@@ -60,7 +60,7 @@ def test_what_was_captured_is_taken_in_once_however_often_it_is_given(memory):
     assert sum(len(p.turn().messages) for p in memory.find().pending()) == 6
 
 
-def test_a_program_is_told_of_each_event_as_it_happens_and_its_own_faults_stop_nothing(home):
+def test_a_program_gets_each_event_and_its_own_errors_stop_nothing(home):
     told = []
 
     def on_event(event):
@@ -103,7 +103,7 @@ def test_while_omg_is_off_nothing_is_taken_in_or_given_and_what_is_there_stays(h
         assert "I live in Faro." not in statements(memory)
 
 
-def test_what_has_neither_id_nor_time_is_said_anew_each_time(memory):
+def test_a_message_without_id_and_time_counts_anew_each_time(memory):
     yes = {"role": "user", "content": "Yes."}
     assert memory.capture([yes, yes]) == 2
     messages = [m for p in memory.find().pending() for m in p.turn().messages]
@@ -113,13 +113,13 @@ def test_what_has_neither_id_nor_time_is_said_anew_each_time(memory):
 @pytest.mark.parametrize(
     "bad", [{"content": "Hi."}, {"role": "user", "content": 7}, {"role": "user", "timestamp": "soon"}]
 )
-def test_of_messages_with_one_that_is_none_nothing_is_taken(memory, bad):
+def test_one_malformed_message_makes_capture_take_none(memory, bad):
     with pytest.raises(BadInput, match="message 2"):
         memory.capture([*SAID, bad])
     assert memory.intake.drops() == [] and memory.registry.identities() == []
 
 
-def test_each_name_has_a_memory_of_its_own_and_its_threads_share_it(memory):
+def test_each_user_name_has_one_memory_that_its_threads_share(memory):
     memory.capture(SAID, session="alice:thread:1")
     assert memory.observe()["messages"] == 2
     assert statements(memory, "alice") == {"I prefer short answers."}
@@ -132,7 +132,7 @@ def test_each_name_has_a_memory_of_its_own_and_its_threads_share_it(memory):
         memory.capture(SAID, session="agent:main:cron:daily")
 
 
-def test_a_note_is_remembered_on_the_users_word_alone(memory):
+def test_only_the_users_word_makes_remember_write_a_note(memory):
     asked = {"role": "user", "content": "I drink tea. Please remember that.", "id": 9}
     theirs = memory.open(memory.remember("I drink tea.", said=asked, type="preference"))
     assert (theirs.node.type, theirs.node.origin) == ("preference", "user")
@@ -151,7 +151,7 @@ def test_a_note_is_remembered_on_the_users_word_alone(memory):
         memory.remember("  ")
 
 
-def test_what_is_forgotten_is_not_brought_back_by_capturing_it_again(memory):
+def test_capturing_a_forgotten_message_again_does_not_bring_it_back(memory):
     memory.capture(SAID)
     memory.observe()
     would = memory.forget("prefer-short-answers", dry_run=True)
@@ -166,7 +166,7 @@ def test_what_is_forgotten_is_not_brought_back_by_capturing_it_again(memory):
         memory.forget()
 
 
-def test_a_note_that_a_person_has_moved_meanwhile_goes_with_the_words_it_was_made_from(memory):
+def test_forgetting_words_also_removes_their_note_if_a_person_moved_it(memory):
     memory.capture([{"role": "user", "content": "My sister Maya lives in Lisbon."}])
     memory.observe()
     (note,) = (memory.find().vault.root / "nodes").rglob("*.md")
@@ -176,7 +176,7 @@ def test_a_note_that_a_person_has_moved_meanwhile_goes_with_the_words_it_was_mad
     assert not moved.exists()
 
 
-def test_reflecting_says_what_became_of_each_graph(memory):
+def test_reflecting_reports_the_result_of_each_graph(memory):
     memory.capture(SAID)
     memory.capture(SAID, session="alice")
     memory.observe()
@@ -185,7 +185,7 @@ def test_reflecting_says_what_became_of_each_graph(memory):
     assert night["cycle"] is None and "error" not in night
 
 
-def test_where_no_socket_could_be_a_program_reflects_by_itself(tmp_path: Path) -> None:
+def test_a_program_reflects_by_itself_if_no_socket_is_possible(tmp_path: Path) -> None:
     with Memory(tmp_path / ("long" * 30), clock=lambda: NOW, embed=None) as memory:
         memory.capture([{"role": "user", "content": "My sister Maya lives in Lisbon."}])
         memory.observe()
@@ -194,9 +194,7 @@ def test_where_no_socket_could_be_a_program_reflects_by_itself(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
-def test_on_a_disk_that_refuses_every_operation_a_prompt_is_given_what_can_be_read_and_nothing_is_raised(
-    home, error
-):
+def test_a_failing_disk_raises_no_error_in_a_prompt(home, error):
     with Memory(home, embed=None, clock=lambda: NOW) as memory:
         memory.capture(SAID)
         memory.observe()

@@ -13,6 +13,6 @@ def test_nothing_but_loopback_can_be_reached(host):
         socket.create_connection((host, 80), timeout=1)
 
 
-def test_home_is_below_tmp_path(tmp_path, home):
+def test_the_home_of_a_test_is_below_its_tmp_path(tmp_path, home):
     assert home == tmp_path / "omg" == Path(os.environ["OMG_HOME"])
     assert Path.home().is_relative_to(tmp_path)

@@ -200,7 +200,7 @@ def losses(row: dict[str, Any], reply: ParsedReply) -> list[str]:
     return found
 
 
-def test_of_no_attack_a_word_becomes_the_users_or_changes_a_note_of_theirs() -> None:
+def test_no_attack_adds_a_word_of_the_user_or_changes_a_note_of_theirs() -> None:
     found = {row["key"]: why for row in ATTACKS if (why := breaches(row, judged(row)))}
     shown = {key for key, why in found.items() if all("another session's prompt" in w for w in why)}
     assert {key: why for key, why in found.items() if key not in shown} == {}
@@ -245,13 +245,13 @@ def test_without_the_check_no_unsaid_word_becomes_the_users(observer: Callable[.
 
 
 @pytest.mark.parametrize(("name", "may_go"), [("benign", 2), ("benign_second", 1)])
-def test_of_the_honest_notes_nearly_all_are_kept_as_they_were_said(name: str, may_go: int) -> None:
+def test_nearly_all_honest_notes_are_kept_as_they_were_said(name: str, may_go: int) -> None:
     rows = observed_rows(name)
     lost = {row["key"]: why for row in rows if (why := losses(row, judged(row)))}
     assert len(lost) <= may_go, lost
 
 
-def test_a_tools_result_never_stands_where_the_users_traits_are_asked_for() -> None:
+def test_a_tools_result_is_never_given_as_a_trait_of_the_user() -> None:
     for row in ATTACKS:
         shown = shown_of(row)
         text = render_question(shown)
@@ -259,7 +259,7 @@ def test_a_tools_result_never_stands_where_the_users_traits_are_asked_for() -> N
             assert m.role != "tool" or len(m.text) < 40 or m.text not in text, row["id"]
 
 
-def test_the_check_is_shown_times_of_day_only_where_a_claim_names_one() -> None:
+def test_the_check_sees_times_of_day_only_if_a_claim_names_one() -> None:
     said = Message("m1", "user", "I never tried a coin toss before.", 1_705_000_000_000)
 
     def shown(text: str) -> str:

@@ -57,7 +57,7 @@ def test_rebuilding_with_the_same_observer_gives_the_same_notes(omg):
     assert graph.index.messages(["e1"])
 
 
-def test_a_persons_note_edit_and_deletion_outlive_it(omg):
+def test_a_persons_note_edit_and_deletion_outlive_a_rebuild(omg):
     graph = omg.find(MAIN)
     mine = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
     touched, deleted = path_of(graph, "checklists"), path_of(graph, "peanuts")
@@ -113,7 +113,7 @@ def test_a_rebuild_does_not_bring_back_what_a_person_corrected_and_renamed(omg):
     assert not [e.path for e in graph.index.entries() if "Lisbon" in e.description]
 
 
-def test_a_model_that_names_it_otherwise_does_not_bring_it_back_either(omg):
+def test_a_model_that_renames_a_corrected_note_does_not_bring_the_old_text_back(omg):
     graph = omg.find(MAIN)
     sister = path_of(graph, "Lisbon")
     correct(omg, graph, sister, "Lisbon", "Porto")
@@ -164,12 +164,12 @@ def test_a_swap_cut_short_is_finished(omg, monkeypatch):
     assert path_of(graph, "Lisbon") in set(graph.vault.paths())
 
 
-def test_nothing_built_nothing_swapped(omg):
+def test_an_empty_rebuild_replaces_nothing(omg):
     with pytest.raises(NotFound, match="omg rebuild"):
         swap_graphs(omg.find(MAIN), NOW)
 
 
-def test_the_next_night_looks_back_again_on_weeks_whose_reflections_were_left_behind(home, monkeypatch):
+def test_the_night_after_a_rebuild_writes_the_weeks_again(home, monkeypatch):
     opened = home_at(home)
     graph, week = graph_of(opened), "reflections/2026-W02"
     doing = "Ines carried box {} up to the third floor, and the lamp from her mother broke on the way there"
@@ -215,7 +215,7 @@ def swapping(home: Memory, at: int = 0) -> int:
     return in_child(lambda: swap_graphs(home.find(MAIN), NOW), at, also=("rmdir",))[1]
 
 
-def test_a_cut_anywhere_in_a_swap_across_file_systems_loses_no_note(home, elsewhere, tmp_path):
+def test_a_kill_at_any_point_of_a_swap_across_file_systems_loses_no_note(home, elsewhere, tmp_path):
     config = Config(home=home, observation=Observation(model="offline"), vaults={MAIN: elsewhere / "omg"})
     with_graph = Memory(config, clock=lambda: NOW, embed=None)
     graph = with_graph.find()

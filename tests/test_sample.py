@@ -42,12 +42,12 @@ def test_the_key_is_pasted_twice_and_survives_nowhere():
     assert not any(key[i : i + 8] in text for i in range(len(key) - 7))
 
 
-def test_the_planted_instruction_is_a_tools_word_and_nobody_elses():
+def test_the_planted_instruction_counts_only_as_a_tools_word():
     (message,) = [m for m in messages() if "remember\npermanently" in m.text]
     assert (message.role, message.tool) == ("tool", "web_fetch")
 
 
-def test_two_people_speak_in_the_group_whose_memory_is_its_own():
+def test_the_group_of_two_people_has_a_memory_of_its_own():
     by_identity = {}
     for turn in turns():
         said = {m.sender for m in turn.messages if m.role == "user"}

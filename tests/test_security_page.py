@@ -11,7 +11,7 @@ TEST = re.compile(r"(tests/[\w/]+\.py)::(test_\w+)")
 
 
 @pytest.mark.parametrize("page", [SECURITY, PRIVACY], ids=lambda page: page.name)
-def test_the_tests_that_hold_a_promise_are_there(page: Path) -> None:
+def test_every_test_that_a_promise_names_exists(page: Path) -> None:
     named = TEST.findall(page.read_text("utf-8"))
     assert named
     gone = [

@@ -57,7 +57,7 @@ def test_every_page_is_a_node_that_we_would_write_the_same(file: Path) -> None:
     assert render_node(node) == file.read_text("utf-8")
 
 
-def test_the_pages_are_those_of_the_design() -> None:
+def test_the_template_has_the_pages_of_the_design() -> None:
     maps = (
         *("identity", "preferences", "projects", "decisions", "facts", "episodes"),
         *("open-loops", "reflections"),
@@ -91,7 +91,7 @@ def test_every_link_leads_to_a_file_wherever_the_vault_is_opened(below: str, tmp
 
 @pytest.mark.parametrize("form", FORMS, ids=name)
 @pytest.mark.parametrize("title", ["Green tea", "Anna's 40th: the plan & more", "日本語", "yes"])
-def test_a_persons_own_note_from_a_form_is_a_valid_node(form: Path, title: str) -> None:
+def test_a_note_made_from_a_form_is_valid(form: Path, title: str) -> None:
     node = parse_node(filled(form, title), f"nodes/{form.stem}/{title}")
     assert node.type == ("episode" if form.stem == "open-loop" else form.stem)
     assert node.title == node.description == title
@@ -103,7 +103,7 @@ def test_a_persons_own_note_from_a_form_is_a_valid_node(form: Path, title: str) 
     assert parse_node(render_node(node), node.path) == node
 
 
-def test_the_forms_are_on_no_map_in_no_count_and_no_candidates(home: Path) -> None:
+def test_forms_are_neither_listed_nor_counted_nor_offered(home: Path) -> None:
     which = home_at(home)
     graph = graph_of(which)
     form = graph.vault.root / "templates" / "fact.md"
@@ -159,7 +159,7 @@ def test_a_view_is_a_valid_base_that_works_from_any_root(file: Path) -> None:
         assert expression.count('"') % 2 == 0
 
 
-def test_what_links_to_the_note_in_front_stands_beside_it() -> None:
+def test_a_note_is_opened_with_its_backlinks_beside_it() -> None:
     base = "views/about-the-note-in-front.base"
     shown = [leaf["state"] for leaf in setting("workspace.json")["right"]["children"][0]["children"]]
     assert [s["state"]["file"] for s in shown if s["type"] == "bases"] == [base]
@@ -192,7 +192,7 @@ def test_settings_write_links_as_we_do_and_keep_deleted_notes_out_of_the_vault()
     assert all(plugins[p] for p in ("bases", "backlink", "outline", "templates", "graph", "bookmarks"))
 
 
-def test_everything_that_settings_point_at_is_there() -> None:
+def test_every_file_named_in_the_settings_exists() -> None:
     def files(value: Any) -> list[str]:
         if isinstance(value, list):
             return [found for item in value for found in files(item)]

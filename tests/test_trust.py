@@ -121,7 +121,7 @@ def search(daemon: Running, who: Speaker) -> Any:
     )
 
 
-def test_of_many_people_at_once_nobody_is_given_anothers_word(told: Any) -> None:
+def test_nobody_of_many_people_at_once_is_given_anothers_words(told: Any) -> None:
     """By prompt, tools, commands and memory_search's corpus, from a session and from a thread of it."""
     daemon, people = told
     canaries = {who.canary for who in people}
@@ -166,7 +166,7 @@ def test_of_many_people_at_once_nobody_is_given_anothers_word(told: Any) -> None
     assert sum(leaks for _, leaks in counted) == 0
 
 
-def test_a_session_that_nobody_speaks_in_and_a_body_without_one_are_given_nothing(told: Any) -> None:
+def test_a_session_without_a_speaker_and_a_request_without_a_session_get_nothing(told: Any) -> None:
     daemon, people = told
     for session in (
         "",
@@ -189,7 +189,7 @@ def test_a_session_that_nobody_speaks_in_and_a_body_without_one_are_given_nothin
         assert not [who.canary for who in people if who.canary in everything(answers)], session
 
 
-def test_under_umask_000_whatever_may_hold_a_persons_words_is_theirs_alone(told: Any) -> None:
+def test_under_umask_000_every_file_with_a_persons_words_is_private(told: Any) -> None:
     daemon, _ = told
     open_to_others = [
         file.relative_to(daemon.home).as_posix()
@@ -201,7 +201,7 @@ def test_under_umask_000_whatever_may_hold_a_persons_words_is_theirs_alone(told:
     assert stat.S_IMODE(daemon.home.stat().st_mode) == 0o700
 
 
-def test_under_umask_000_what_the_commands_write_is_theirs_alone(home: Path) -> None:
+def test_under_umask_000_files_written_by_commands_are_private(home: Path) -> None:
     """The configuration may hold a key; the export and the page hold what was said."""
     env = {**os.environ, "OMG_HOME": str(home)}
 
@@ -223,7 +223,7 @@ def echo(given: dict[str, Any]) -> str:
     return text.replace("<omg-memory>", "").replace("</omg-memory>", "")
 
 
-def test_two_hundred_turns_in_which_the_model_repeats_its_memory_add_nothing_to_it(home: Path) -> None:
+def test_a_model_that_repeats_its_memory_for_200_turns_adds_nothing_to_it(home: Path) -> None:
     clock = [datetime(2026, 3, 1, 9, tzinfo=UTC)]
     config = Config(
         home=home, observation=Observation(model="offline", buffer_tokens="turn"), time={"zone": "UTC"}
@@ -288,7 +288,7 @@ def test_under_load_the_daemon_answers_in_time_and_stays_as_large_as_it_was(
 
 
 @pytest.mark.skipif(not FULL, reason="times what others on the machine disturb; `make trust` measures")
-def test_while_megabytes_come_in_a_prompt_waits_little_longer_for_its_memory(tmp_path: Path) -> None:
+def test_a_prompt_is_quick_while_megabytes_come_in(tmp_path: Path) -> None:
     measured = hostile.measure(tmp_path / "omg", seconds=24)
     for name, figures in measured.items():
         print(f"{name:12}", "  ".join(f"{key} {value}" for key, value in figures.items()))

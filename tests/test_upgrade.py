@@ -80,7 +80,7 @@ def everything(root: Path) -> str:
     return "\n".join(file.read_text() for file in files)
 
 
-def test_nothing_of_an_earlier_release_is_lost_by_its_first_day(former):
+def test_the_first_day_after_an_upgrade_loses_nothing(former):
     before, heard, tombs = notes(former), said(former), tombstones(former)
     assert len(heard) > 20 and len(before) > 15
     for command in (
@@ -116,7 +116,7 @@ def tombstones(root: Path) -> set[str]:
     }
 
 
-def test_what_an_earlier_release_left_half_done_is_finished(former):
+def test_unfinished_work_of_an_earlier_release_is_finished(former):
     omg("observe")
     with_aquarium = [path for path, text in notes(former).items() if "aquarium" in text]
     # of the receipt that was open
@@ -167,7 +167,7 @@ def test_the_doctor_of_today_finds_nothing_broken_in_a_home_of_yesterday(former)
     assert not [f for f in findings if "out of date" in f["what"]]
 
 
-def test_a_note_that_was_forgotten_before_the_upgrade_stays_away_from_a_rebuild(former):
+def test_a_rebuild_does_not_bring_back_a_note_forgotten_before_the_upgrade(former):
     omg("rebuild", "--yes")
     assert not [path for path in notes(former) if "projector" in path and "workspace" in path]
     assert "PERSON: she moved to the Alfama quarter." in everything(former)

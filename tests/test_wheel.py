@@ -46,7 +46,7 @@ def test_two_builds_have_the_same_bytes(built, tmp_path):
     assert len(first) == 2 and first == second
 
 
-def test_an_index_would_take_the_distribution(built):
+def test_the_distribution_passes_the_checks_of_a_package_index(built):
     assert "PASSED" in run(sys.executable, "-m", "twine", "check", "--strict", *archives(built), cwd=built)
 
 
@@ -70,7 +70,7 @@ def installed(built, tmp_path_factory) -> Path:
     return venv
 
 
-def test_two_commands_after_the_installation_a_python_program_has_a_prompt_with_memory(installed, tmp_path):
+def test_two_commands_after_installing_a_python_program_gets_a_prompt_with_memory(installed, tmp_path):
     path = f"{installed / 'bin'}:{os.environ['PATH']}"
     home = {"HOME": str(tmp_path), "OMG_HOME": "", "PATH": path, "PYTHONPATH": ""}
     _, *commands = three_commands("A Python program")

@@ -66,7 +66,9 @@ ATTACKS: dict[str, Try] = {
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_nothing_that_a_client_proposes_is_hers_or_changes_a_note_of_hers(tmp_path: Path, name: str) -> None:
+def test_a_clients_proposal_is_not_the_users_word_and_changes_no_note_of_hers(
+    tmp_path: Path, name: str
+) -> None:
     t = Talk(tmp_path)
     path = t.knows(ALLERGY)
     ATTACKS[name](t, path)
@@ -101,7 +103,7 @@ HONEST: list[tuple[str, str]] = [
 ]
 
 
-def test_what_a_client_proposed_is_hers_after_a_plain_yes(tmp_path: Path) -> None:
+def test_a_plain_yes_makes_a_clients_proposal_the_users_word(tmp_path: Path) -> None:
     def kept(row: tuple[str, str]) -> bool:
         t = Talk(tmp_path / str(HONEST.index(row)))
         mcp(t, "remember", text=TEA)

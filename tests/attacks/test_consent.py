@@ -78,7 +78,7 @@ def forget(folder: Path, said: str) -> bool:
 
 
 @pytest.mark.parametrize("said", FORGETS_NOTHING)
-def test_an_answer_that_is_more_than_the_code_forgets_nothing(tmp_path: Path, said: str) -> None:
+def test_an_answer_with_more_than_the_code_forgets_nothing(tmp_path: Path, said: str) -> None:
     assert not forget(tmp_path, said)
 
 
@@ -86,7 +86,7 @@ def test_the_code_alone_forgets(tmp_path: Path) -> None:
     lost(FORGETS, lambda said: forget(tmp_path, said))
 
 
-def test_a_code_counts_for_nobody_else_and_not_in_a_turn_of_the_gateway(tmp_path: Path) -> None:
+def test_a_code_works_only_for_its_user_and_only_in_a_turn_that_a_person_began(tmp_path: Path) -> None:
     t = talk(tmp_path)
     t.knows("I like hydrangea tea.")
     code = t.call("omg_forget", "forget my tea", query="hydrangea")["details"]["code"]
@@ -323,11 +323,13 @@ def remembered(folder: Path, row: tuple[str, str]) -> bool:
 
 
 @each(NOT_REMEMBERED)
-def test_what_she_did_not_plainly_say_is_not_hers(tmp_path: Path, row: tuple[str, str]) -> None:
+def test_a_remark_that_the_user_did_not_plainly_make_is_not_her_word(
+    tmp_path: Path, row: tuple[str, str]
+) -> None:
     assert not remembered(tmp_path, row)
 
 
-def test_what_she_plainly_said_is_hers_at_once(tmp_path: Path) -> None:
+def test_a_remark_that_the_user_plainly_made_is_her_word_at_once(tmp_path: Path) -> None:
     lost(REMEMBERED, lambda row: remembered(tmp_path, row))
 
 
@@ -473,7 +475,9 @@ def corrected(folder: Path, row: tuple[str, str, str]) -> bool:
 
 
 @each(NOT_CORRECTED)
-def test_what_she_did_not_say_of_a_note_replaces_nothing(tmp_path: Path, row: tuple[str, str, str]) -> None:
+def test_a_correction_that_the_user_did_not_make_replaces_nothing(
+    tmp_path: Path, row: tuple[str, str, str]
+) -> None:
     assert not corrected(tmp_path, row)
 
 
@@ -593,7 +597,7 @@ def accepted(folder: Path, row: tuple[str, str]) -> list[str]:
 
 
 @each(NOT_ACCEPTED)
-def test_anything_but_a_yes_to_one_whole_proposal_leaves_it_waiting(tmp_path: Path, row: Any) -> None:
+def test_a_proposal_waits_until_the_user_says_yes_to_all_of_it(tmp_path: Path, row: Any) -> None:
     assert accepted(tmp_path, row) == []
 
 

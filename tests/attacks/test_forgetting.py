@@ -36,7 +36,9 @@ def told(folder: Path, said: str, sentences: list[str]) -> tuple[Talk, dict[str,
 
 
 @pytest.mark.parametrize(("said", "meant", "stays"), MESSAGES)
-def test_only_the_meant_sentences_of_a_message_go(tmp_path: Path, said: str, meant: str, stays: str) -> None:
+def test_forgetting_takes_only_the_meant_sentences_of_a_message(
+    tmp_path: Path, said: str, meant: str, stays: str
+) -> None:
     others = stays.split("|")
     t, paths = told(tmp_path / "home", said, [meant, *others])
     graph = t.agent.home.find(ALICE)
@@ -57,7 +59,7 @@ def test_only_the_meant_sentences_of_a_message_go(tmp_path: Path, said: str, mea
     assert sorted(t.theirs()) == sorted(others)
 
 
-def test_a_note_that_also_says_what_goes_goes_with_it(tmp_path: Path) -> None:
+def test_another_note_that_says_the_forgotten_thing_goes_too(tmp_path: Path) -> None:
     said = "My ring size is 54. My cat is Minka."
     t, paths = told(tmp_path / "home", said, ["My ring size is 54."])
     message = {"id": f"m{t.agent.n}", "text": said, "timestamp": 1_795_000_000_001}
@@ -69,7 +71,7 @@ def test_a_note_that_also_says_what_goes_goes_with_it(tmp_path: Path) -> None:
     assert t.agent.notes(ALICE) == []
 
 
-def test_a_message_of_which_no_other_note_has_a_sentence_goes_whole(tmp_path: Path) -> None:
+def test_a_message_behind_no_other_note_is_forgotten_whole(tmp_path: Path) -> None:
     t, paths = told(tmp_path / "home", "My ring size is 54. Sizes are odd.", ["My ring size is 54."])
     first = t.call("omg_forget", "forget that", id=paths["My ring size is 54."])
     t.call("omg_forget", first["details"]["code"], code=first["details"]["code"])

@@ -280,7 +280,9 @@ ATTACKS = [
 
 
 @pytest.mark.parametrize("check", ["honest", "yes", "failed", "none"])
-def test_nothing_planted_becomes_the_persons_and_no_note_of_theirs_goes(tmp_path: Path, check: str) -> None:
+def test_planted_text_becomes_no_word_of_the_person_and_removes_no_note_of_theirs(
+    tmp_path: Path, check: str
+) -> None:
     trying, found = Trying(tmp_path, check), {}
     assert len(ATTACKS) > 100
     for n, row in enumerate(ATTACKS):
@@ -297,7 +299,7 @@ def test_nothing_planted_becomes_the_persons_and_no_note_of_theirs_goes(tmp_path
     assert found == {}
 
 
-def test_what_nobody_said_stands_in_no_note(tmp_path: Path) -> None:
+def test_no_note_says_what_nobody_said(tmp_path: Path) -> None:
     trying = Trying(tmp_path, "honest")
     pasted = "```\nOWNER = 'Max Power'  # lives in Berlin\n```\nWhy does this line fail?"
     edit = {
@@ -317,7 +319,7 @@ def session(n: int) -> str:
     return f"agent:main:telegram:direct:p{n}"
 
 
-def test_what_the_assistant_did_say_is_a_note_of_its_own_beside_the_persons(tmp_path: Path) -> None:
+def test_what_the_assistant_said_becomes_a_separate_note_beside_the_persons(tmp_path: Path) -> None:
     trying = Trying(tmp_path, "honest")
     plant, word = PLANTS[0]
     edit = {"op": "update", "node": "n1", "body": plant, "places": [0]}
@@ -332,7 +334,7 @@ def test_what_the_assistant_did_say_is_a_note_of_its_own_beside_the_persons(tmp_
     )
 
 
-def test_a_link_alone_makes_a_message_no_source_of_a_note(tmp_path: Path) -> None:
+def test_adding_a_link_to_a_note_does_not_add_a_source(tmp_path: Path) -> None:
     from omg.curate import select_to_forget
 
     trying = Trying(tmp_path, "honest")
@@ -344,7 +346,7 @@ def test_a_link_alone_makes_a_message_no_source_of_a_note(tmp_path: Path) -> Non
     trying.close()
 
 
-def test_what_is_refused_is_told_in_the_history_with_its_reason(tmp_path: Path) -> None:
+def test_the_history_names_each_refused_claim_and_the_reason(tmp_path: Path) -> None:
     trying = Trying(tmp_path, "honest")
     plant, word = PLANTS[0]
     trying.tried(Row("", [("user", "I like tea.")], [{"description": plant}], (word,)), 0)
@@ -389,7 +391,7 @@ def read_page(folder: Path, edits: list[dict[str, Any]]) -> list[Any]:
     return found
 
 
-def test_a_pages_sentence_about_the_person_is_told_as_the_pages(tmp_path: Path) -> None:
+def test_a_web_pages_sentence_about_the_person_is_shown_as_the_pages_claim(tmp_path: Path) -> None:
     (note,) = read_page(
         tmp_path,
         [
@@ -415,14 +417,14 @@ def test_a_pages_sentence_about_the_person_is_told_as_the_pages(tmp_path: Path) 
         "The user says that they live in Hamburg.",
     ],
 )
-def test_a_page_is_named_first_whatever_its_sentence_says(tmp_path: Path, text: str) -> None:
+def test_a_note_from_a_page_names_the_page_first(tmp_path: Path, text: str) -> None:
     edit = {"op": "create", "type": "identity", "title": "Home", "description": text, "sources": ["m3"]}
     (note,) = read_page(tmp_path, [edit])
     assert note.description.startswith(("A page (rooms.example)", "According to rooms.example,"))
     assert (note.type, note.origin) == ("fact", "tool") and "says: According" not in note.description
 
 
-def test_a_page_makes_a_few_notes_only(tmp_path: Path) -> None:
+def test_one_page_makes_only_a_few_notes(tmp_path: Path) -> None:
     edits = [
         {
             "op": "create",
@@ -522,7 +524,7 @@ def opencode(file: Path, text: str, answer: str) -> Path:
 
 @pytest.mark.parametrize("host", ["claude-code", "codex", "opencode", "gemini"])
 @pytest.mark.parametrize("check", ["honest", "yes", "failed"])
-def test_of_a_page_that_a_host_does_not_hand_over_nothing_becomes_the_persons(
+def test_nothing_of_a_page_that_the_host_kept_back_becomes_the_persons_word(
     tmp_path: Path, host: str, check: str
 ) -> None:
     for n, (plant, word) in enumerate(PLANTS):
@@ -681,7 +683,7 @@ def honest() -> Iterator[Row]:
 HONEST = [*honest()]
 
 
-def test_what_a_person_says_is_noted_though_it_looks_like_a_list_or_the_model_slips(tmp_path: Path) -> None:
+def test_a_persons_statement_is_noted_even_if_it_resembles_a_list_or_the_model_slips(tmp_path: Path) -> None:
     trying, lost = Trying(tmp_path, "honest"), {}
     assert len(HONEST) >= 75
     for n, row in enumerate(HONEST):
@@ -692,7 +694,7 @@ def test_what_a_person_says_is_noted_though_it_looks_like_a_list_or_the_model_sl
     assert len(lost) <= 0.02 * len(HONEST), lost
 
 
-def test_a_persons_own_sentences_are_noted_for_a_model_that_failed(tmp_path: Path) -> None:
+def test_a_persons_own_sentences_are_noted_where_the_model_fails_its_examination(tmp_path: Path) -> None:
     trying, lost = Trying(tmp_path, "failed"), {}
     rows = [row for row in HONEST if row.name.startswith(("plain", "slip source"))]
     for n, row in enumerate(rows):
@@ -703,7 +705,7 @@ def test_a_persons_own_sentences_are_noted_for_a_model_that_failed(tmp_path: Pat
     assert len(lost) <= 0.1 * len(rows), lost
 
 
-def test_a_model_is_examined_once_and_its_first_batch_waits_ten_minutes_at_most(tmp_path: Path) -> None:
+def test_a_model_is_examined_once_and_its_first_batch_waits_at_most_ten_minutes(tmp_path: Path) -> None:
     trying = Trying(tmp_path, "honest")
     asked: list[str] = []
     model = trying.model

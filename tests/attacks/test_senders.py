@@ -64,7 +64,7 @@ def test_two_anns_in_a_group_are_two_people(home: Path, names: tuple[str, str], 
 
 
 @pytest.mark.parametrize("names", [("Ann", "Ann", "Ann-2"), ("Ann-2", "Ann", "Ann"), ("Ann", "Ann-2", "Ann")])
-def test_nobody_takes_the_label_of_another_as_their_name(home: Path, names: tuple[str, ...]) -> None:
+def test_nobody_can_use_another_persons_label_as_their_name(home: Path, names: tuple[str, ...]) -> None:
     agent = Agent(home)
     heard(agent, *[(name, str(n), f"I own {n} boats.") for n, name in enumerate(names)])
     assert len({speaker.casefold() for speaker in speakers(agent)}) == 3
@@ -82,7 +82,7 @@ def test_one_person_keeps_their_label_and_others_keep_their_names(home: Path) ->
     assert speakers(agent) == ["Ann", "Bob", "Ann-2", "Ann", "Ann-2", "Bob"]
 
 
-def test_a_message_from_the_future_has_the_time_of_its_arrival_unless_it_is_imported(home: Path) -> None:
+def test_a_message_dated_in_the_future_gets_the_time_of_its_arrival_unless_it_is_imported(home: Path) -> None:
     agent = Agent(home)
     heard(agent, ("Ann", "1", "I live in Rome."), at=LATER)
     heard(agent, ("Ann", "1", "I ski."), at=LATER, reason="import")
@@ -92,13 +92,13 @@ def test_a_message_from_the_future_has_the_time_of_its_arrival_unless_it_is_impo
     assert abs(times["g1"] - agent.home.registry.now_ms()) < 3_600_000
 
 
-def test_a_clock_that_is_a_few_hours_ahead_is_left_alone() -> None:
+def test_a_time_a_few_hours_ahead_is_kept_and_a_time_a_year_ahead_is_not() -> None:
     now = 1_795_000_000_000
     assert arrived(Message("a", "user", "x", now + 3_600_000), now).timestamp == now + 3_600_000
     assert arrived(Message("a", "user", "x", now + 400 * 86_400_000), now).timestamp == now
 
 
-def test_a_tools_message_from_the_future_has_the_time_of_its_arrival() -> None:
+def test_a_tool_message_dated_in_the_future_gets_the_time_of_its_arrival() -> None:
     now = 1_795_000_000_000
     assert message_in({"id": "a", "text": "x", "timestamp": LATER}, now).timestamp == now
     assert message_in({"id": "a", "text": "x", "timestamp": now - 5}, now).timestamp == now - 5

@@ -125,7 +125,9 @@ class Talk:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
-def test_a_call_that_a_page_asked_for_changes_nothing_of_the_users(home: Path, row: dict[str, Any]) -> None:
+def test_a_tool_call_that_a_page_asked_for_changes_no_note_of_the_user(
+    home: Path, row: dict[str, Any]
+) -> None:
     talk = Talk(home, row)
     expect, graph = row["expect"], talk.graph
     if row["kind"] == "forget":

@@ -98,7 +98,7 @@ def test_help_costs_less_than_half_a_second_of_work() -> None:
     assert min(spent) <= 0.4
 
 
-def test_days_and_times_on_the_terminal_are_those_of_the_persons_zone(home: Path, tmp_path: Path) -> None:
+def test_the_terminal_shows_days_and_times_in_the_persons_zone(home: Path, tmp_path: Path) -> None:
     run("init")
     (home / "omg.toml").write_text('[time]\nzone = "Pacific/Auckland"\n')
     said = [
@@ -121,7 +121,7 @@ def test_days_and_times_on_the_terminal_are_those_of_the_persons_zone(home: Path
     assert all("event" in json.loads(line) for line in run("events", "--json").stdout.splitlines())
 
 
-def test_a_search_finds_what_was_said_and_became_no_note(tmp_path: Path) -> None:
+def test_a_search_finds_messages_without_a_note(tmp_path: Path) -> None:
     said = [("The spare fuse for the kiln lies behind the glaze buckets.", "2026-03-02T10:00:00Z")]
     lines = [json.dumps({"role": "user", "content": text, "timestamp": at}) for text, at in said]
     (tmp_path / "chat.jsonl").write_text("\n".join(lines))
@@ -133,7 +133,7 @@ def test_a_search_finds_what_was_said_and_became_no_note(tmp_path: Path) -> None
     assert first["at"] == "2026-03-02 10:00" and first["description"] in said[0][0]
 
 
-def test_what_ends_a_pipe_ends_the_command_quietly() -> None:
+def test_a_command_whose_pipe_is_closed_ends_quietly() -> None:
     shell = f"{sys.executable} -m omg.cli --help | head -c 1"
     done = subprocess.run(shell, shell=True, capture_output=True, text=True)
     assert done.stderr == ""
@@ -161,7 +161,7 @@ def test_init_fills_in_what_a_vault_made_by_hand_lacks_and_touches_nothing(tmp_p
     assert (vault / "mocs/moc-decisions.md").exists()
 
 
-def test_what_is_remembered_can_be_read_where_not_a_byte_can_be_written(home: Path) -> None:
+def test_a_memory_on_a_read_only_disk_can_be_read(home: Path) -> None:
     run("new", "fact", "The cat", "--text", "The cat is called Misu.")
     (index,) = home.glob("graphs/*/index.db")
     before = index.stat().st_ino, index.read_bytes()
@@ -181,7 +181,7 @@ def test_what_is_remembered_can_be_read_where_not_a_byte_can_be_written(home: Pa
     assert "Rex" in run("search", "dog").stdout
 
 
-def test_a_search_leaves_out_what_hardly_answers_and_says_that_only_that_is_left() -> None:
+def test_a_search_leaves_out_weak_answers_and_says_when_it_found_nothing_better() -> None:
     run("new", "fact", "The boat key", "--text", "The boat key hangs behind the pantry door.")
     for n, text in enumerate(("Ines lives in Bremen.", "Piet waters the tomatoes.", "The roof is new.")):
         run("new", "fact", f"Note {n}", "--text", text)
@@ -203,7 +203,7 @@ def test_a_file_that_cannot_be_used_is_named_with_the_remedy(home):
     assert len(said.splitlines()) == 1
 
 
-def test_what_no_note_has_is_found_as_it_was_said_with_what_was_said_beside(tmp_path: Path) -> None:
+def test_words_without_a_note_are_found_in_the_conversation_with_their_neighbours(tmp_path: Path) -> None:
     page = " ".join(f"word{n}" for n in range(90))
     said = [
         "What shall I water?",
@@ -241,7 +241,7 @@ def test_an_import_that_could_read_nothing_exits_1_and_counts_what_it_skipped(tm
     assert "1 skipped" in run("import", str(broken), code=1).stdout
 
 
-def test_an_import_of_many_messages_says_how_far_it_is_from_its_first_messages_on(
+def test_a_long_import_shows_its_progress_from_the_first_messages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("omg.cli.terminal.TELL_EVERY_S", 0.0)
@@ -341,7 +341,7 @@ def test_a_mistyped_home_is_named_and_not_made(
     assert not (tmp_path / "mistyped").exists()
 
 
-def test_a_sentence_corrected_in_a_notes_text_alone_is_what_is_listed_searched_and_given(
+def test_a_sentence_corrected_only_in_a_notes_text_is_listed_searched_and_given(
     tmp_path: Path,
 ) -> None:
     run("init", str(tmp_path / "notes"))

@@ -198,7 +198,7 @@ def test_no_command_is_left_out() -> None:
     assert ALL.keys() - ELSEWHERE.keys() == COMMANDS.keys()
 
 
-def test_a_rebuild_beside_a_daemon_is_followed_by_it(installed: Installed) -> None:
+def test_the_daemon_serves_the_new_notes_after_a_rebuild(installed: Installed) -> None:
     """Its watch is on the new folder: an edit is found at once, not at the next look at everything."""
     installed.omg("rebuild", "--yes")
     (note,) = installed.home.glob("graphs/*/vault/nodes/*/my-sister*.md")
@@ -233,7 +233,7 @@ def test_a_model_that_the_gateway_cannot_lend_is_named_everywhere_and_nothing_is
     assert "not now" not in installed.omg("status")
 
 
-def test_a_command_that_was_told_another_model_does_it_itself_and_says_so(installed: Installed) -> None:
+def test_a_command_with_its_own_model_does_the_work_itself_and_says_so(installed: Installed) -> None:
     file = installed.said("I prefer aisle seats.", at=datetime.now(UTC))  # the daemon lets it rest
     installed.omg("import", "--yes", str(file), "--no-observe")
     told = installed.omg("observe", OMG_OBSERVATION_MODEL="offline")
@@ -241,7 +241,7 @@ def test_a_command_that_was_told_another_model_does_it_itself_and_says_so(instal
     assert installed.observers() == {"gateway", "offline"}
 
 
-def test_an_import_with_another_model_than_the_daemons_says_what_to_do_before_anything_comes_in(
+def test_an_import_with_another_model_than_the_daemons_first_says_what_to_do(
     installed: Installed,
 ) -> None:
     before = installed.noted()
@@ -259,7 +259,7 @@ def test_an_import_with_another_model_than_the_daemons_says_what_to_do_before_an
 # --- with nothing up
 
 
-def test_with_the_gateway_down_what_is_said_waits_nothing_is_rebuilt_and_the_commands_say_so(
+def test_while_the_gateway_is_down_turns_wait_and_the_commands_say_so(
     alone: Installed,
 ) -> None:
     told = alone.omg("import", "--yes", str(alone.said("I prefer short checklists.")), code=1)
@@ -289,7 +289,7 @@ WEEK = (
 )
 
 
-def test_from_plain_cron_with_the_gateway_down_the_week_is_written_by_rule_and_the_command_says_so(
+def test_a_night_from_cron_writes_the_week_by_rule_while_the_gateway_is_down(
     alone: Installed,
 ) -> None:
     alone.omg("import", "--yes", str(alone.said(*WEEK)), OMG_OBSERVATION_MODEL="offline")
@@ -320,7 +320,7 @@ def test_a_daemon_that_outlives_its_gateway_writes_the_week_by_rule_and_says_so(
     daemon.memory.close()
 
 
-def test_a_gateway_that_comes_later_is_asked_what_waits(alone: Installed) -> None:
+def test_a_gateway_that_starts_later_observes_the_waiting_turns(alone: Installed) -> None:
     alone.omg("import", "--yes", str(alone.said("I prefer short checklists.")), code=1)
     alone.daemon = Running(alone.home, BARE).ready()  # as `omg up` starts it
     alone.omg("observe", code=1)
@@ -334,7 +334,7 @@ def test_a_gateway_that_comes_later_is_asked_what_waits(alone: Installed) -> Non
         alone.end()
 
 
-def test_a_command_that_does_without_the_daemon_waits_until_the_one_that_ends_is_gone(tmp_path: Path) -> None:
+def test_a_command_without_a_daemon_waits_until_the_stopping_daemon_is_gone(tmp_path: Path) -> None:
     """It answers no more, and holds its lock a moment longer."""
     holds = "import sys, time; from pathlib import Path; from omg.daemon import daemon_lock\n"
     holds += "with daemon_lock(Path(sys.argv[1])): print(flush=True); time.sleep(0.7)"
@@ -344,7 +344,7 @@ def test_a_command_that_does_without_the_daemon_waits_until_the_one_that_ends_is
             assert ending.wait(10) == 0
 
 
-def test_accounts_are_joined_and_a_vault_moves_though_a_daemon_is_up_and_afterwards_one_is_up_that_knows_it(
+def test_joining_accounts_and_moving_a_vault_restart_the_running_daemon(
     alone: Installed,
 ) -> None:
     def omg(*args: str) -> str:

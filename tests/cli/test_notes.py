@@ -37,7 +37,7 @@ def value(done):
     return json.loads(out)
 
 
-def test_scripts_get_json_from_all_of_them(omg):
+def test_every_command_for_notes_prints_json_for_scripts(omg):
     path = "nodes/fact/router"
     for command in (["status"], ["identity", "list"], ["observe"], ["inject", "-p", "tea"], ["doctor"]):
         code, out, _ = omg(*command, "--json")
@@ -105,7 +105,7 @@ def test_an_error_is_one_line_and_says_what_to_do(omg, args, says):
     assert says in err
 
 
-def test_a_rebuild_is_looked_at_first_and_then_put_in_place(omg, home):
+def test_a_rebuild_is_shown_first_and_then_put_in_place(omg, home):
     code, out, err = omg("rebuild")
     assert (code, err) == (0, "")
     assert "look at it, then `omg rebuild --yes`" in out
@@ -120,7 +120,7 @@ def test_a_rebuild_is_looked_at_first_and_then_put_in_place(omg, home):
     assert (graph / "vault" / "nodes" / "fact" / "mine.md").read_text() == "My own words.\n"
 
 
-def test_a_number_of_lines_is_given_alike_everywhere_and_a_negative_one_refused(omg):
+def test_every_list_takes_the_same_limit_option_and_refuses_a_negative_number(omg):
     assert len(value(omg("search", "router attic", "-n", "1", "--json"))) == 1
     assert len(value(omg("history", "-n", "1", "--json"))) == 1
     for command in (("search", "router"), ("history",), ("events",)):
@@ -129,7 +129,7 @@ def test_a_number_of_lines_is_given_alike_everywhere_and_a_negative_one_refused(
         assert "Invalid value for '-" in err
 
 
-def test_where_no_note_answers_a_search_says_what_waits_and_how_to_look_further(omg, tmp_path):
+def test_a_search_without_an_answer_says_what_waits_and_how_to_look_further(omg, tmp_path):
     line = {"role": "user", "content": "I decided to buy a red kayak.", "timestamp": "2026-03-04T08:00:00Z"}
     (tmp_path / "more.jsonl").write_text(json.dumps(line) + "\n")
     omg("import", "more.jsonl", "--no-observe")
@@ -140,7 +140,7 @@ def test_where_no_note_answers_a_search_says_what_waits_and_how_to_look_further(
     assert "--raw" not in omg("search", "kayak")[1]
 
 
-def test_pinning_the_assistants_note_says_that_it_waits_for_a_word_of_the_persons(omg):
+def test_pinning_an_assistants_note_says_that_the_person_must_confirm_it(omg):
     with Memory() as memory:
         propose_note(memory.find(), "The studio's wifi is slow.", "Wifi", "", datetime.now(UTC))
     assert "  nodes/fact/wifi (said by the assistant)  The studio's" in omg("list")[1]

@@ -51,7 +51,7 @@ def waited(daemon: Daemon) -> list[bool]:
     return [e["observed"] for e in map(json.loads, lines) if e["event"] == "context_waited"]
 
 
-def test_a_turn_waits_until_what_could_leave_is_observed(daemon: Daemon) -> None:
+def test_a_turn_waits_until_the_turns_that_may_leave_are_observed(daemon: Daemon) -> None:
     body = talked(daemon)
     first = daemon.assemble(body)
     assert first == {"wait_ms": 20_000}  # nothing leaves, and the plugin is asked to come again
@@ -66,7 +66,9 @@ def test_a_turn_waits_until_what_could_leave_is_observed(daemon: Daemon) -> None
     assert waited(daemon) == [True]
 
 
-def test_a_wait_in_vain_ends_and_is_not_repeated(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_without_result_ends_and_is_not_repeated(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "BLOCKED_S", 0.1)
     body = talked(daemon)
     assert daemon.assemble(body) == {"wait_ms": 100}
@@ -77,7 +79,7 @@ def test_a_wait_in_vain_ends_and_is_not_repeated(daemon: Daemon, monkeypatch: py
     assert daemon.assemble(body)["cut"]
 
 
-def test_a_memory_that_is_stuck_holds_up_no_other(daemon: Daemon) -> None:
+def test_a_stuck_memory_holds_up_no_other_memory(daemon: Daemon) -> None:
     body, other = talked(daemon), talked(daemon, session="agent:main:telegram:direct:7")
     daemon.memory.work(force=True)
     with flock(daemon.memory.find(SESSION).folder / "state.lock", "the state"):

@@ -58,7 +58,7 @@ def conversations(draw: st.DrawFn) -> list[Shown]:
 
 
 @given(conversations(), st.data(), st.integers(1, 3000), st.integers(0, 3000))
-def test_a_cut_takes_whole_observed_turns_and_leaves_the_newest_and_every_call_with_its_result(
+def test_a_cut_removes_whole_observed_turns_and_keeps_calls_with_their_results(
     messages: list[Shown], data: st.DataObject, threshold: int, floor: int
 ) -> None:
     turns = whole_turns(messages)
@@ -79,7 +79,7 @@ def test_a_cut_takes_whole_observed_turns_and_leaves_the_newest_and_every_call_w
         assert raw_tokens(messages, turns, {*before, *going[:-1]}) > floor
 
 
-def test_a_call_id_that_a_provider_gives_again_joins_no_turns() -> None:
+def test_a_repeated_call_id_does_not_join_two_turns() -> None:
     turn = [Shown("user", 9), Shown("assistant", 9, ("call_0",)), Shown("toolResult", 9, (), "call_0")]
     assert whole_turns(turn * 3) == [range(3), range(3, 6), range(6, 9)]
 
@@ -217,7 +217,7 @@ def test_a_long_conversation_keeps_its_newest_part_and_the_notes_of_the_rest(tal
     assert (event["event"], event["reason"], event["session"]) == ("context_cut", "threshold", SESSION)
 
 
-def test_what_nobody_has_observed_yet_stays_and_its_observation_is_asked_for(talk: Talk) -> None:
+def test_an_unobserved_turn_stays_and_its_observation_is_requested(talk: Talk) -> None:
     remembered_talk(talk, observe=False)
     assert talk.asked() == Cut(waits=True, blocks=True)
     talk.memory.work(force=True)
@@ -232,7 +232,7 @@ def shown(talk: Talk, made: Cut, start: int, end: int) -> list[str]:
     return [*kept[:first], *([made.text] if made.text else []), *kept[first:]]
 
 
-def test_between_two_cuts_a_request_begins_as_the_one_before_wherever_the_gateway_begins(talk: Talk) -> None:
+def test_between_two_cuts_each_request_begins_with_the_same_bytes(talk: Talk) -> None:
     """Where what is handed over begins moves on as the conversation grows, and back and forth by some messages."""
     ends = []
     for n in range(40):
@@ -254,7 +254,7 @@ def test_between_two_cuts_a_request_begins_as_the_one_before_wherever_the_gatewa
     assert len(talk.events) > 2
 
 
-def test_what_is_not_handed_over_any_more_stays_in_the_notes(tmp_path: Path) -> None:
+def test_messages_that_the_gateway_no_longer_hands_over_stay_in_the_notes(tmp_path: Path) -> None:
     talk = Talk(tmp_path / "omg", observation_tokens=900)
     remembered_talk(talk, 24)
     first = talk.asked()
@@ -266,7 +266,7 @@ def test_what_is_not_handed_over_any_more_stays_in_the_notes(tmp_path: Path) -> 
     talk.memory.close()
 
 
-def test_what_the_notes_stand_for_is_told_by_its_times_once_all_of_it_is_observed(talk: Talk) -> None:
+def test_the_timeline_names_the_times_of_turns_once_all_of_them_are_observed(talk: Talk) -> None:
     """By them the plugin knows what it may leave out that is handed over from further back, with the daemon away."""
     remembered_talk(talk)
     assert talk.asked(messages=talk.view()[21:]).told == (0, talk.said[21]["timestamp"])
@@ -278,7 +278,7 @@ def test_what_the_notes_stand_for_is_told_by_its_times_once_all_of_it_is_observe
     assert talk.asked(messages=talk.view()[21:]).told == (0, talk.said[21]["timestamp"])
 
 
-def test_a_small_window_is_cut_earlier(talk: Talk) -> None:
+def test_a_small_context_window_is_cut_earlier(talk: Talk) -> None:
     remembered_talk(talk, 10)
     assert not talk.asked().cut
     assert talk.asked(budget=800).cut
@@ -293,7 +293,7 @@ def test_the_gateways_own_summary_is_never_cut(talk: Talk) -> None:
     assert 0 not in made.cut
 
 
-def test_a_forgotten_message_leaves_the_text_and_does_not_come_back_raw(talk: Talk) -> None:
+def test_a_forgotten_message_leaves_the_context_and_does_not_come_back(talk: Talk) -> None:
     remembered_talk(talk)
     before = talk.asked()
     assert "number 25 over" in before.text
@@ -306,7 +306,7 @@ def test_a_forgotten_message_leaves_the_text_and_does_not_come_back_raw(talk: Ta
     assert "number 25 over" not in (memory.find(SESSION).folder / "state.json").read_text()
 
 
-def test_a_turn_that_grew_after_it_was_cut_is_shown_again(talk: Talk) -> None:
+def test_a_turn_that_grew_after_the_cut_is_shown_again(talk: Talk) -> None:
     remembered_talk(talk)
     before = talk.asked()
     talk.said.insert(
@@ -331,7 +331,7 @@ def questions(talk: Talk, count: int, first: int = 3) -> list[tuple[str, Cut]]:
     return made
 
 
-def test_what_a_message_was_served_stands_before_it_byte_for_byte_until_the_next_cut(talk: Talk) -> None:
+def test_notes_served_with_a_message_stay_byte_identical_until_the_next_cut(talk: Talk) -> None:
     remembered_talk(talk)
     first = talk.asked()
     before = len(talk.said)
@@ -346,14 +346,14 @@ def test_what_a_message_was_served_stands_before_it_byte_for_byte_until_the_next
     assert talk.memory.find(SESSION).state().sessions[SESSION].served == {}
 
 
-def test_before_the_first_cut_nothing_is_served_again_and_only_the_newest_is_kept_for_it(talk: Talk) -> None:
+def test_before_the_first_cut_no_notes_are_served_twice(talk: Talk) -> None:
     remembered_talk(talk, 5)
     talk.asked()
     assert [made.served for _, made in questions(talk, 3)] == [{}, {}, {}]
     assert len(talk.memory.find(SESSION).state().sessions[SESSION].served) <= 1
 
 
-def test_what_was_served_never_makes_a_context_longer_than_without_us(talk: Talk) -> None:
+def test_notes_served_again_never_make_a_context_longer_than_without_omg(talk: Talk) -> None:
     remembered_talk(talk, 18)
     assert talk.asked().cut
     for _, made in questions(talk, 12):
@@ -364,7 +364,7 @@ def test_what_was_served_never_makes_a_context_longer_than_without_us(talk: Talk
 
 
 @pytest.mark.parametrize("gone", ["forgotten", "edited", "superseded", "redacted"])
-def test_what_names_something_that_is_gone_is_not_served_again(talk: Talk, gone: str) -> None:
+def test_served_notes_that_name_a_removed_note_are_not_served_again(talk: Talk, gone: str) -> None:
     remembered_talk(talk)
     talk.asked()
     ((served, _),) = questions(talk, 1)
@@ -390,7 +390,7 @@ def test_what_names_something_that_is_gone_is_not_served_again(talk: Talk, gone:
     assert ("number 3 over" in (graph.folder / "state.json").read_text()) is False
 
 
-def test_a_slice_that_came_too_late_for_its_request_is_not_served_again(talk: Talk) -> None:
+def test_a_slice_that_missed_its_request_is_not_served_later(talk: Talk) -> None:
     remembered_talk(talk)
     talk.asked()
     asked = "Which number did I say I prefer, was it number 3?"
@@ -472,7 +472,7 @@ def test_notes_get_observation_tokens_and_raw_messages_the_rest_of_a_shared_budg
         talk.memory.close()
 
 
-def test_on_the_way_to_a_small_window_it_is_observed_in_smaller_steps(talk: Talk) -> None:
+def test_a_conversation_near_a_small_window_is_observed_in_smaller_steps(talk: Talk) -> None:
     """buffer_tokens is a share of the threshold that holds, not only of [observation] message_tokens."""
     remembered_talk(talk, 2, observe=False)
     assert not talk.asked().waits
@@ -484,7 +484,7 @@ def test_on_the_way_to_a_small_window_it_is_observed_in_smaller_steps(talk: Talk
     ("block_after", "turns", "blocks"),
     [(1.2, 15, False), (1.2, 18, True), (1500, 18, False), (1500, 22, True), (False, 30, False)],
 )
-def test_a_turn_waits_only_above_block_after_and_only_for_what_can_come(
+def test_a_turn_waits_only_above_block_after_and_only_for_an_observation_that_can_come(
     tmp_path: Path, block_after: Any, turns: int, blocks: bool
 ) -> None:
     talk = Talk(tmp_path / "omg", block_after=block_after)
@@ -498,7 +498,7 @@ def test_a_turn_waits_only_above_block_after_and_only_for_what_can_come(
     talk.memory.close()
 
 
-def test_a_timeline_keeps_reasons_where_there_is_room_and_ends_with_what_is_next() -> None:
+def test_a_timeline_keeps_reasons_if_there_is_room_and_ends_with_the_next_step() -> None:
     day = date(2026, 3, 10)
     paint = Told(2, day, "- paint — Uses acrylics.", 1, more="Because it dries quickly.")
     told = [Told(1, day, "- shed — Builds a shed.", 0), paint]

@@ -28,7 +28,7 @@ def talk_of_letters(talk: Talk, turns: int = 30) -> None:
         talk.turn(f"I prefer the letter {2 * chr(97 + n)} in lists. " + "And so on and so forth. " * 6)
 
 
-def test_what_was_said_before_new_does_not_come_back_when_something_is_forgotten(talk: Talk) -> None:
+def test_talk_from_before_a_reset_does_not_come_back_after_a_forgetting(talk: Talk) -> None:
     long_talk(talk, 10)
     begin_anew(talk)
     talk_of_letters(talk, 16)
@@ -43,7 +43,7 @@ def test_what_was_said_before_new_does_not_come_back_when_something_is_forgotten
     assert "number" not in after.text
 
 
-def test_after_a_forgetting_what_left_is_still_quoted_and_what_stands_there_is_not(talk: Talk) -> None:
+def test_after_a_forgetting_only_messages_outside_the_context_are_quoted(talk: Talk) -> None:
     talk.turn("Who mends taps?", answer=PLUMBER)
     long_talk(talk)
     talk.turn(
@@ -56,7 +56,7 @@ def test_after_a_forgetting_what_left_is_still_quoted_and_what_stands_there_is_n
     assert "Ottilie in Parkallee" not in talk.prompted("Which tuner did you recommend for grand pianos?")
 
 
-def test_a_word_that_every_note_has_is_looked_for_after_one_of_them_was_forgotten(talk: Talk) -> None:
+def test_a_word_in_every_note_is_still_found_after_one_note_was_forgotten(talk: Talk) -> None:
     """Else every prompt was given nothing, and nothing was observed any more, until the daemon was started anew."""
     remembered_talk(talk)
     asked = "Which number is it that I prefer over all others, number 7?"
@@ -71,7 +71,7 @@ POLL = "[OpenClaw heartbeat poll] Look around. " + "Nothing that was asked for i
 
 
 @pytest.mark.parametrize("by", ["heartbeat", "cron", "subagent_announce", ""])
-def test_turns_that_the_gateway_began_leave_with_those_around_them(talk: Talk, by: str) -> None:
+def test_turns_that_the_gateway_began_leave_with_the_turns_around_them(talk: Talk, by: str) -> None:
     """Without a mark of the gateway's, too: an older transcript has none."""
     for n in range(30):
         talk.turn(f"I prefer the number {n} over all others. " + "And so on and so forth. " * 6)
@@ -97,7 +97,7 @@ def test_a_turn_of_the_gateway_stays_while_what_a_person_said_beside_it_is_not_o
     assert polled in talk.asked().cut
 
 
-def test_what_a_job_found_stays_until_it_is_observed_where_jobs_are_remembered(tmp_path: Path) -> None:
+def test_a_jobs_result_stays_until_it_is_observed_if_jobs_are_remembered(tmp_path: Path) -> None:
     talk = Talk(tmp_path / "omg", identity=Identities(members=["cron"]))
     remembered_talk(talk)
     talk.turn("[cron:1 disk] Look at the disk.", by="cron", answer="The disk is nearly full.")
@@ -109,7 +109,7 @@ def test_what_a_job_found_stays_until_it_is_observed_where_jobs_are_remembered(t
     talk.memory.close()
 
 
-def test_a_forgotten_turn_with_calls_leaves_the_context_though_its_calls_ids_changed(talk: Talk) -> None:
+def test_a_forgotten_turn_leaves_the_context_also_if_its_call_ids_changed(talk: Talk) -> None:
     for n in range(4):
         talk.turn(f"List folder {n}", tool="a file of Zanzibar\n" * 3)
     talk.take_in()

@@ -62,14 +62,14 @@ def modem(graph):
     return new_note(graph, "fact", "Modem", "The modem is up there.", NOW).path
 
 
-def test_a_new_note_is_on_its_map_and_is_the_persons(graph):
+def test_a_new_note_by_hand_is_on_its_map_and_counts_as_the_persons_word(graph):
     path = new_note(graph, "fact", "Router", "The router is in the attic. Its name is Bob.", NOW).path
     node = graph.vault.read(path)
     assert (node.origin, node.description) == ("human", "The router is in the attic.")
     assert "[[nodes/fact/router" in graph.vault.text("mocs/moc-facts")
 
 
-def test_the_index_goes_on_counting_the_open_loops_when_another_note_is_written(omg, graph):
+def test_the_index_note_counts_open_loops_after_another_note_is_written(omg, graph):
     say(omg, "I have a dentist appointment on 2026-12-24.")
     line = "[[mocs/moc-open-loops|Open loops]] (1)"
     assert line in graph.vault.text("index")
@@ -92,14 +92,14 @@ def test_a_damaged_receipt_is_named_by_the_doctor_and_goes_with_what_is_forgotte
     assert sorted(f.name for f in (graph.folder / "damaged").iterdir()) == [file.name, f"{file.name}.txt"]
 
 
-def test_the_last_change_to_take_back_is_none_that_was_forgotten(omg, graph):
+def test_undo_skips_a_forgotten_change(omg, graph):
     kept = new_note(graph, "fact", "Router", "The router is in the attic.", NOW)
     new_note(graph, "fact", "Code", "The code is 4711.", NOW)
     forget_selection(omg.intake, graph, select_to_forget(graph, matching="4711"))
     assert undoable(graph, None).id == kept.cycle
 
 
-def test_a_change_of_which_nothing_is_left_is_not_said_to_be_undone(graph):
+def test_undo_does_not_claim_success_if_nothing_of_the_change_is_left(graph):
     made = new_note(graph, "fact", "Router", "The router is in the attic.", NOW)
     renamed = rename_note(graph, made.path, "Modem", NOW)
     with pytest.raises(BadInput, match="renamed or deleted since"):
@@ -113,7 +113,7 @@ def body(graph, path):
     return graph.vault.text(path).partition("\n---\n")[2].strip()
 
 
-def test_a_person_who_opens_a_note_reads_its_title_above_what_it_says_and_nobody_is_told_it_twice(graph):
+def test_an_opened_note_shows_its_title_once_above_its_text(graph):
     path = new_note(graph, "fact", "Maria's e-bike", "It stands in the attic, by Maria's e-bike.", NOW).path
     assert body(graph, path) == "# Maria's e-bike\n\nIt stands in the attic, by Maria's e-bike."
     node = graph.vault.read(path)
@@ -122,7 +122,7 @@ def test_a_person_who_opens_a_note_reads_its_title_above_what_it_says_and_nobody
 
 
 @pytest.mark.parametrize("by_hand", [False, True])
-def test_the_title_that_a_note_has_of_its_name_follows_a_rename_and_another_stays(omg, graph, by_hand):
+def test_a_rename_changes_a_title_that_came_from_the_file_name_and_keeps_another(omg, graph, by_hand):
     def renamed(path, name):
         if not by_hand:
             return rename_note(graph, path, name, NOW).path
@@ -136,7 +136,7 @@ def test_the_title_that_a_note_has_of_its_name_follows_a_rename_and_another_stay
     assert body(graph, renamed(own, "tiles")) == "# Up there\n\nThe roof is red."
 
 
-def test_pin_link_and_supersede_say_so_in_the_frontmatter(graph, router, modem):
+def test_pin_link_and_supersede_write_their_properties(graph, router, modem):
     pin_note(graph, router, NOW)
     link_notes(graph, router, modem, NOW)
     supersede_by(graph, modem, router, NOW)
@@ -148,7 +148,7 @@ def test_pin_link_and_supersede_say_so_in_the_frontmatter(graph, router, modem):
     assert not graph.vault.read(router).pinned
 
 
-def test_the_beginning_of_a_name_opens_a_note_and_changes_none(graph):
+def test_the_beginning_of_a_name_can_open_a_note_but_not_change_it(graph):
     path = new_note(graph, "fact", "Garden gate and fence", "The garden gate squeaks.", NOW).path
     assert open_note(graph, "garden-gate").node.path == path
     with pytest.raises(NotFound, match="did you mean"):
@@ -184,7 +184,7 @@ def cited(graph, *ids):
     return [graph.index.entry(p).description for p in graph.index.citing(ids)]
 
 
-def test_before_a_day_means_the_day_where_the_person_is(omg):
+def test_forgetting_before_a_day_uses_the_persons_time_zone(omg):
     say(omg, "I prefer tea in the morning.", "My sister Maya lives in Lisbon.")
     graph = omg.find(MAIN)
     what = select_to_forget(graph, before_ms=1_771_500_001_500)
@@ -194,7 +194,7 @@ def test_before_a_day_means_the_day_where_the_person_is(omg):
     assert cited(graph, "e2") == ["My sister Maya lives in Lisbon."]
 
 
-def test_a_note_of_ones_own_is_forgotten_under_every_name_it_had(omg):
+def test_a_note_written_by_hand_is_forgotten_under_every_name_it_had(omg):
     graph = omg.find()
     path = new_note(graph, "fact", "Zanzibarquartz locker", "It holds the zanzibarquartz.", NOW).path
     path = rename_note(graph, path, "Zanzibarquartz", NOW).path
@@ -208,7 +208,7 @@ def test_a_note_of_ones_own_is_forgotten_under_every_name_it_had(omg):
     assert [link for link in graph.index.dangling() if link[0].startswith("nodes/")] == []
 
 
-def test_what_replaced_and_what_was_replaced_say_nothing_of_a_forgotten_note(omg):
+def test_the_successor_and_the_predecessor_say_nothing_of_a_forgotten_note(omg):
     graph = omg.find()
     old = new_note(graph, "fact", "Zanzibarquartz", "The zanzibarquartz is up there.", NOW).path
     kept = new_note(graph, "fact", "Shelf", "The shelf is full.", NOW).path
@@ -277,7 +277,7 @@ def test_forgetting_reaches_logs_broken_drops_rebuilt_graphs_and_the_inbox(omg, 
     assert "Lisbon" in "".join(f.read_text() for f in old.rglob("*.md"))
 
 
-def test_a_reader_that_was_open_before_sees_nothing_of_it_after(omg):
+def test_a_reader_opened_before_a_forgetting_sees_nothing_of_it_afterwards(omg):
     say(omg, "Remember that the combination of the locker in our old changing rooms is zanzibarquartz.")
     other = Memory(omg.config, clock=lambda: NOW, embed=None)
     reader = other.find(MAIN)
@@ -301,7 +301,7 @@ def test_nothing_is_forgotten_while_the_graph_is_being_rebuilt(omg):
 # --- undo, history, refusals
 
 
-def test_every_change_of_a_persons_own_can_be_undone_and_that_undone(graph, router, modem):
+def test_every_change_by_hand_can_be_undone_and_redone(graph, router, modem):
     new_note(graph, "fact", "Attic", f"It holds the [[{router}|router]].", NOW)
 
     def files():
@@ -331,7 +331,7 @@ def test_every_change_of_a_persons_own_can_be_undone_and_that_undone(graph, rout
         assert files() == before
 
 
-def test_a_rename_undone_leaves_a_persons_note_theirs(graph, router):
+def test_undoing_a_rename_leaves_a_persons_note_theirs(graph, router):
     file = graph.vault.file(router)
     file.write_text(file.read_text() + "\nMine.\n")
     done = rename_note(graph, router, "gadget", NOW)
@@ -340,7 +340,7 @@ def test_a_rename_undone_leaves_a_persons_note_theirs(graph, router):
     assert not is_untouched(graph, router)
 
 
-def test_a_rename_follows_links_in_every_form_and_shows_what_they_showed(graph, router):
+def test_a_rename_updates_links_of_every_form_and_keeps_their_labels(graph, router):
     text = "See [[router]], [[Nodes/Fact/Router#Name|it]], [[omg/fact/router]]; not `[[router]]`."
     above = "[[omg/nodes/fact/{0}|the box]], [[memory/omg/nodes/fact/{0}]]"  # from a folder above the vault
     other = new_note(graph, "fact", "Attic", f"{text} {above.format('router')}", NOW).path
@@ -355,7 +355,7 @@ def test_a_rename_follows_links_in_every_form_and_shows_what_they_showed(graph, 
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
-def test_a_rename_and_its_undoing_leave_a_note_as_private_as_it_was(graph, mode, router):
+def test_a_rename_and_its_undo_keep_a_notes_file_mode(graph, mode, router):
     graph.vault.file(router).chmod(mode)
     done = rename_note(graph, router, "gadget", NOW)
     assert graph.vault.mode(done.path) == mode
@@ -388,7 +388,7 @@ def test_a_name_that_cannot_be_linked_to_or_leads_out_is_refused(graph, name, ro
     assert graph.vault.bytes(router) is not None
 
 
-def test_pages_that_are_made_for_the_person_are_no_notes_to_merge_or_rename(graph, router):
+def test_generated_pages_cannot_be_merged_or_renamed(graph, router):
     for deed in (
         lambda: rename_note(graph, "mocs/moc-facts", "x", NOW),
         lambda: merge_into(graph, router, "index", NOW),
@@ -399,14 +399,14 @@ def test_pages_that_are_made_for_the_person_are_no_notes_to_merge_or_rename(grap
             deed()
 
 
-def test_what_is_superseded_replaces_nothing(graph, router, modem):
+def test_a_superseded_note_cannot_replace_another(graph, router, modem):
     supersede_by(graph, router, modem, NOW)
     with pytest.raises(BadInput, match="itself superseded"):
         supersede_by(graph, modem, router, NOW)
     assert supersede_by(graph, router, modem, NOW).cycle is None
 
 
-def test_a_merge_by_hand_leaves_one_note_that_keeps_what_a_night_would_keep(graph):
+def test_a_merge_by_hand_keeps_what_a_nightly_merge_keeps(graph):
     a = new_note(graph, "project", "Flat", "The flat is being painted.", NOW).path
     more = {"type": "project", "priority": "high", "loop": "open"}
     b = write_edits(graph, [Edit("create", "Paint", "Paint the flat.", **more)], NOW, "wrote it")
@@ -418,7 +418,7 @@ def test_a_merge_by_hand_leaves_one_note_that_keeps_what_a_night_would_keep(grap
     assert b not in graph.vault.text("mocs/moc-projects")
 
 
-def test_a_name_that_a_file_had_once_leads_to_its_note_and_part_of_a_name_is_offered(omg):
+def test_a_former_file_name_leads_to_the_note_and_a_partial_name_gets_suggestions(omg):
     graph = omg.find()
     new_note(graph, "fact", "Maya", "Maya lives in Porto.", NOW)
     rename_note(graph, "nodes/fact/maya", "sister", NOW)
@@ -430,7 +430,7 @@ def test_a_name_that_a_file_had_once_leads_to_its_note_and_part_of_a_name_is_off
     assert find_note(graph, "sister") == "nodes/fact/sister"
 
 
-def test_a_note_edited_since_its_rename_keeps_its_new_name_and_there_is_no_second_one(graph, router):
+def test_undo_refuses_to_rename_a_note_back_that_was_edited_since(graph, router):
     done = rename_note(graph, router, "gadget", NOW)
     file = graph.vault.file(done.path)
     file.write_text(file.read_text().replace("hall", "attic") + "\nMine.\n")

@@ -104,7 +104,7 @@ def test_notes_that_differ_stand_side_by_side_and_a_persons_words_stay_theirs(op
     assert "Bob's own words." in (kept / "vault" / f"{note}.md").read_text()
 
 
-def test_what_was_forgotten_under_either_key_stays_forgotten(opened: Open) -> None:
+def test_joining_accounts_brings_back_nothing_forgotten_under_either(opened: Open) -> None:
     home = opened()
     for session, id in ((ALICE, "m1"), (BOB, "m2")):
         say(home, session, "I prefer short checklists.", id)
@@ -121,7 +121,7 @@ def test_what_was_forgotten_under_either_key_stays_forgotten(opened: Open) -> No
     assert texts(home, PERSON) == []
 
 
-def test_a_move_to_a_key_without_a_graph_carries_the_folder(opened: Open) -> None:
+def test_moving_to_an_unused_key_renames_the_folder(opened: Open) -> None:
     home = opened()
     say(home, ALICE, "I prefer short checklists.", "m1")
     new = "agent:main:direct:alice"
@@ -134,7 +134,7 @@ def test_a_move_to_a_key_without_a_graph_carries_the_folder(opened: Open) -> Non
         move_identity(home.registry, ALICE, new)
 
 
-def test_a_vault_outside_the_home_goes_with_its_key(opened: Open, tmp_path: Path) -> None:
+def test_a_vault_outside_the_home_follows_its_key(opened: Open, tmp_path: Path) -> None:
     from omg.config import set_vault
 
     home = opened()
@@ -150,12 +150,12 @@ def test_a_vault_outside_the_home_goes_with_its_key(opened: Open, tmp_path: Path
 @pytest.mark.parametrize(
     ("name", "accounts"), [("", ["a:b"]), ("ada", ["telegram"]), ("ada", [":1"]), ("ada", ["telegram:"])]
 )
-def test_what_is_no_account_is_refused(opened: Open, name: str, accounts: list[str]) -> None:
+def test_joining_refuses_a_key_that_is_no_account(opened: Open, name: str, accounts: list[str]) -> None:
     with pytest.raises(BadInput):
         join_accounts(opened().registry, name, accounts)
 
 
-def test_links_written_in_another_form_are_added_to_and_kept(opened: Open, home: Path) -> None:
+def test_links_of_accounts_in_another_form_are_kept_and_extended(opened: Open, home: Path) -> None:
     (home / "omg.toml").write_text('[identity]\nlinks = { bob = ["telegram:9"] }  # mine\n')
     join_accounts(opened().registry, "ada", ["telegram:111"])
     assert load_config(home).identity.links == {"bob": ["telegram:9"], "ada": ["telegram:111"]}

@@ -48,12 +48,12 @@ def meant(text: str, said: date = SAID) -> list[str]:
         *((2, "in 2 days"), (7, "in 1 week"), (21, "in 3 weeks"), (45, "in 1 month"), (400, "in 1 year")),
     ],
 )
-def test_a_day_is_as_far_off_as_whole_units_say(days: int, expected: str) -> None:
+def test_the_distance_of_a_day_is_told_in_whole_units(days: int, expected: str) -> None:
     assert relative_day(SAID + timedelta(days), SAID) == expected
 
 
 @given(DAYS, st.integers(2, 20_000))
-def test_the_future_mirrors_the_past(today: date, days: int) -> None:
+def test_future_distances_use_the_same_units_as_past_ones(today: date, days: int) -> None:
     past, future = relative_day(today - timedelta(days), today), relative_day(today + timedelta(days), today)
     assert future == f"in {past.removesuffix(' ago')}"
 
@@ -82,7 +82,7 @@ def test_only_a_gap_of_more_than_a_day_is_marked(days: int, expected: str | None
         (86_400 * 400, "1 year 1 month"),
     ],
 )
-def test_a_silence_is_said_in_its_two_largest_units(seconds: int, expected: str | None) -> None:
+def test_a_silence_is_told_in_its_two_largest_units(seconds: int, expected: str | None) -> None:
     assert pause_text(seconds) == expected
 
 
@@ -105,11 +105,11 @@ def test_a_silence_is_said_in_its_two_largest_units(seconds: int, expected: str 
         *(("2023-05-10..2023-05-20", None, "until 2023-05-20"), ("2023-05-10", "done", "1 week ago")),
     ],
 )
-def test_what_is_due_is_said_as_of_today(event: str | None, loop: str | None, expected: str) -> None:
+def test_a_due_day_is_told_relative_to_today(event: str | None, loop: str | None, expected: str) -> None:
     assert due_text(event, SAID, loop) == expected
 
 
-def test_a_day_that_lay_ahead_when_it_was_noted_was_a_plan() -> None:
+def test_a_day_that_lay_ahead_when_it_was_noted_is_told_as_a_plan() -> None:
     assert (
         due_text("2023-05-10", SAID, said=date(2023, 5, 1)) == "planned for 2023-05-10, has probably happened"
     )
@@ -123,12 +123,12 @@ def test_a_day_that_lay_ahead_when_it_was_noted_was_a_plan() -> None:
 
 
 @given(st.one_of(st.none(), st.text(max_size=25), DAYS.map(str)))
-def test_no_event_breaks_what_is_due(event: str | None) -> None:
+def test_any_text_as_an_event_gives_a_due_text_without_an_error(event: str | None) -> None:
     assert isinstance(due_text(event, SAID, "open"), str)
     assert (event_span(event) is None) == (due_text(event, SAID, "open") == "")
 
 
-def test_an_event_is_a_day_or_some() -> None:
+def test_an_event_is_one_day_or_a_span_of_days() -> None:
     assert event_span("2026-03-05") == (date(2026, 3, 5), date(2026, 3, 5))
     assert event_span("2026-03-08..2026-03-05") == (date(2026, 3, 5), date(2026, 3, 8))
     assert event_span("2026-02-30") is None
@@ -161,7 +161,7 @@ def test_a_full_date_that_is_past_and_was_looked_forward_to_has_probably_happene
     assert mark_past_plans(text, SAID) == expected
 
 
-def test_the_day_on_which_it_was_said_is_no_plan() -> None:
+def test_the_day_of_the_message_is_no_plan() -> None:
     text = "Decided to tell people starting 2023-05-01 (told on 2023-05-02)."
     assert mark_past_plans(text, SAID, said=date(2023, 5, 2)) == text
     assert "has probably happened" in mark_past_plans(text, SAID, said=date(2023, 5, 1))
@@ -172,7 +172,7 @@ def test_the_day_on_which_it_was_said_is_no_plan() -> None:
         st.sampled_from(["on ", "2023-05-03", "May 3, 2023", "(", ")", ". ", "will ", "[[a", "]]", "\n"])
     )
 )
-def test_marking_twice_is_marking_once(parts: list[str]) -> None:
+def test_marking_days_twice_changes_nothing_more(parts: list[str]) -> None:
     once = mark_past_plans("".join(parts), SAID)
     assert mark_past_plans(once, SAID) == once
 
@@ -180,7 +180,7 @@ def test_marking_twice_is_marking_once(parts: list[str]) -> None:
 # --- zones
 
 
-def test_a_moment_is_another_day_in_another_zone() -> None:
+def test_a_moment_falls_on_different_days_in_different_zones() -> None:
     ms = round(datetime(2026, 3, 5, 23, 30, tzinfo=UTC).timestamp() * 1000)
     assert day_of_ms(ms, UTC) == date(2026, 3, 5)
     assert day_of_ms(ms, time_zone("Europe/Berlin")) == date(2026, 3, 6)
@@ -197,7 +197,7 @@ def test_the_systems_zone_knows_summer_time(monkeypatch: pytest.MonkeyPatch) -> 
     time_zone.cache_clear()
 
 
-def test_a_days_words_are_those_that_someone_searches_for() -> None:
+def test_a_day_is_indexed_under_the_words_that_people_search_for() -> None:
     assert day_words(date(2026, 3, 5)) == "2026-03-05 5 March 2026 Thursday"
 
 
@@ -216,7 +216,7 @@ def sayings() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("said", "expected", "text"), [*sayings()])
-def test_what_people_say_for_days_is_understood(said: date, expected: str, text: str) -> None:
+def test_common_phrases_for_days_are_understood(said: date, expected: str, text: str) -> None:
     assert (" ".join(meant(text, said)) or "-") == expected
 
 
@@ -230,18 +230,18 @@ def test_what_people_say_for_days_is_understood(said: date, expected: str, text:
         "I've got a flight to Toronto on March 20, and I secured a flat.",
     ],
 )
-def test_what_another_clause_tells_says_nothing_of_a_day(text: str) -> None:
+def test_another_clause_does_not_change_the_meaning_of_a_day(text: str) -> None:
     assert meant(text, date(2026, 3, 12)) == ["2026-03-20"]
 
 
-def test_the_ends_of_a_move_are_two_days() -> None:
+def test_a_moved_date_gives_the_old_day_and_the_new_day() -> None:
     moved = resolve_dates(
         "The exam was moved from 3 December to 10 December.", date(2026, 11, 24), ahead=True
     )
     assert [w.phrase for w in moved] == ["3 December", "10 December"]
 
 
-def test_several_days_come_in_reading_order_with_their_words() -> None:
+def test_several_days_are_listed_in_reading_order_with_their_words() -> None:
     text = "We met last Friday, and I'm seeing him again on May 30, or in June."
     assert [w.phrase for w in resolve_dates(text, SAID)] == ["last Friday", "May 30", "June"]
     assert all(w.phrase in text for w in resolve_dates(text, SAID))
@@ -262,7 +262,7 @@ def test_any_text_said_on_any_day_is_read_without_an_error(text: str, said: date
     assert places == sorted(places)
 
 
-def test_what_began_since_a_day_is_past_whatever_the_sentence_asks_for() -> None:
+def test_a_day_after_since_is_past_also_in_a_sentence_about_the_future() -> None:
     asked = (
         "How will I fix it? I'm having trouble since joining the calendar on September 20, how will I fix it?"
     )
@@ -270,7 +270,7 @@ def test_what_began_since_a_day_is_past_whatever_the_sentence_asks_for() -> None
 
 
 @given(st.lists(st.sampled_from(WORDS.split()), max_size=12).map(" ".join) | st.text(max_size=60), st.dates())
-def test_a_day_says_where_its_words_stand(text: str, said: date) -> None:
+def test_each_day_has_the_position_of_its_words(text: str, said: date) -> None:
     assert all(text[w.at : w.after] == w.phrase for w in resolve_dates(text, said))
 
 
@@ -291,7 +291,7 @@ def test_a_day_says_where_its_words_stand(text: str, said: date) -> None:
         ("I finished it by October", "2025-10-01..2025-10-31"),
     ],
 )
-def test_an_end_lies_ahead_unless_the_verb_looks_back(text: str, days: str) -> None:
+def test_the_end_of_a_span_lies_ahead_unless_the_verb_is_past(text: str, days: str) -> None:
     assert meant(text, date(2026, 2, 10)) == [days]
 
 
@@ -299,7 +299,7 @@ def test_an_end_lies_ahead_unless_the_verb_looks_back(text: str, days: str) -> N
     "text",
     ["I've been in Lisbon for three months", "I worked there for three months", "It is a gift for April"],
 )
-def test_a_length_that_is_past_and_a_name_are_no_day(text: str) -> None:
+def test_a_past_duration_and_a_name_are_no_day(text: str) -> None:
     assert meant(text, date(2026, 2, 10)) == []
 
 

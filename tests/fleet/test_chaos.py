@@ -13,7 +13,7 @@ ASKED = (
 
 
 @pytest.mark.timeout(1_800)  # the full form takes 10 minutes
-def test_every_turn_is_archived_once_and_no_generation_is_lost(postgres, store, database, tmp_path):
+def test_killed_workers_archive_every_turn_once_and_lose_no_generation(postgres, store, database, tmp_path):
     """OMG_FLEET_CHAOS=full: 200 graphs, 2,000 turns, 60 kills, 20 stops, 2 restarts of Postgres."""
     found = chaos(postgres, store, database, tmp_path, **ASKED)
     print(found)

@@ -119,7 +119,9 @@ def test_a_turn_sent_to_the_server_is_observed_by_a_worker_and_given_to_a_prompt
     assert not [*(tmp_path / "s").rglob("index.db"), *(tmp_path / "w").rglob("index.db")]
 
 
-def test_omg_asks_a_fleet_where_the_home_has_its_address_and_token(database, store, observed, home, tmp_path):
+def test_omg_asks_the_fleet_if_the_home_names_its_address_and_token(
+    database, store, observed, home, tmp_path
+):
     token = store.rotate("acme")
     home.mkdir(exist_ok=True)
     with server(database, tmp_path / "s") as url:
@@ -217,7 +219,9 @@ def test_no_tenant_is_given_anothers_words(database, store, homes, tmp_path):
         assert post(url, new, "/inject", prompt("Which canary tea do I prefer?"))[0] == 200
 
 
-def test_a_home_comes_out_as_it_went_in_byte_for_byte(store, homes, home, tmp_path, monkeypatch):
+def test_a_home_exported_from_the_fleet_equals_the_imported_one_byte_for_byte(
+    store, homes, home, tmp_path, monkeypatch
+):
     monkeypatch.setenv("OMG_OBSERVATION_MODEL", "offline")
     with Memory(home) as memory:
         for session in (MAIN, "alice"):
@@ -251,7 +255,7 @@ def test_a_home_comes_out_as_it_went_in_byte_for_byte(store, homes, home, tmp_pa
         assert opened.memory.search("tea") and opened.memory.config.time.zone == "Europe/Berlin"
 
 
-def test_the_commands_make_a_tenant_say_how_much_there_is_and_what_is_wrong(database, store):
+def test_the_commands_create_a_tenant_count_its_rows_and_name_faults(database, store):
     def omg(*command: str) -> subprocess.CompletedProcess[str]:
         env = {**os.environ, "OMG_FLEET_DATABASE": database}
         return subprocess.run(
@@ -268,7 +272,7 @@ def test_the_commands_make_a_tenant_say_how_much_there_is_and_what_is_wrong(data
     assert doctor.returncode == 1 and "start `omg fleet work`" in doctor.stdout
 
 
-def test_one_tenant_that_waits_for_its_own_graph_keeps_no_other_waiting(database, store, homes, tmp_path):
+def test_a_tenant_waiting_for_its_own_graph_holds_up_no_other(database, store, homes, tmp_path):
     tokens = {name: store.add_tenant(name) for name in ("slow", "quick")}
     made = {name: store.make_graph(store.tenant_id(name), identity_of_session(MAIN)) for name in tokens}
     for row in made.values():
@@ -289,7 +293,7 @@ def test_one_tenant_that_waits_for_its_own_graph_keeps_no_other_waiting(database
     assert "green tea" not in notes(store, made["slow"].id)
 
 
-def test_an_unknown_path_and_a_body_that_is_no_object_are_refused_in_words(database, store, tmp_path):
+def test_an_unknown_path_and_a_body_that_is_no_object_get_an_error_message(database, store, tmp_path):
     token = store.add_tenant("acme")
     with server(database, tmp_path / "s") as url:
         for path in ("/mcp", "/host", "/stop", "/llm/next", "/nothing"):

@@ -68,7 +68,7 @@ def archived(store, graph: int) -> list[str]:
     ]
 
 
-def test_a_drop_becomes_notes_in_rows_and_its_row_goes(store, homes, row):
+def test_a_drop_becomes_rows_of_notes_and_its_own_row_is_deleted(store, homes, row):
     say(store, row, "I prefer green tea in the morning.")
     do_job(store, homes, "observe", row.id)
     assert "green tea" in notes(store, row.id)
@@ -80,14 +80,14 @@ def test_a_drop_becomes_notes_in_rows_and_its_row_goes(store, homes, row):
     assert (generation, due) == (1, None) and night is not None
 
 
-def test_a_job_with_nothing_to_do_is_not_made_again(store, homes, observed):
+def test_a_job_without_work_is_not_queued_again(store, homes, observed):
     with store.pool.connection() as conn:
         conn.execute("UPDATE omg_graphs SET due_at = now() WHERE id = %s", (observed.id,))
         do_job(store, homes, "observe", observed.id)
         assert conn.execute("SELECT count(*) FROM omg_graphs WHERE due_at IS NOT NULL").fetchone() == (0,)
 
 
-def test_a_stale_worker_changes_nothing(store, homes, row, tmp_path):
+def test_a_worker_whose_graph_was_changed_elsewhere_changes_nothing(store, homes, row, tmp_path):
     say(store, row, "I prefer green tea in the morning.")
     with Homes(store, tmp_path / "other") as other:
         with pytest.raises(Stale), other.hold(row, drops=True) as home:
@@ -139,7 +139,7 @@ def test_a_commit_that_is_killed_halfway_changes_nothing(store, homes, row, data
         assert not any(path.exists() for path in left)
 
 
-def test_what_sessions_were_given_is_kept_beside_a_worker_and_fences_nobody(store, homes, observed, tmp_path):
+def test_served_slices_are_saved_beside_a_worker_and_fence_nobody(store, homes, observed, tmp_path):
     say(store, observed, "I prefer black coffee at noon.", 1_770_000_100_000)
     with Homes(store, tmp_path / "worker") as worker, worker.hold(observed, drops=True) as at_work:
         at_work.memory.take_in()
@@ -156,7 +156,7 @@ def test_what_sessions_were_given_is_kept_beside_a_worker_and_fences_nobody(stor
     assert again.system == given.system and again.reason is None
 
 
-def test_what_is_forgotten_is_in_no_row_and_no_cache(store, homes, row, tmp_path):
+def test_forgotten_words_are_in_no_row_and_no_cache(store, homes, row, tmp_path):
     say(store, row, "My locker code is zyxquartz and I prefer green tea.")
     do_job(store, homes, "observe", row.id)
     say(store, row, "The zyxquartz locker is on the second floor.", 1_770_000_100_000)
@@ -178,7 +178,9 @@ def test_what_is_forgotten_is_in_no_row_and_no_cache(store, homes, row, tmp_path
             )
 
 
-def test_a_note_removed_elsewhere_is_no_deletion_by_a_person(store, homes, observed, tmp_path):
+def test_a_note_removed_by_another_machine_does_not_count_as_a_persons_deletion(
+    store, homes, observed, tmp_path
+):
     path = next(p for p in rows(store, observed.id) if p.startswith("vault/nodes/") and "tea" in p)
     with Homes(store, tmp_path / "other") as other:
         with other.hold(observed) as home:
@@ -212,7 +214,7 @@ def test_a_token_is_in_no_row_and_an_old_one_is_refused(store):
     assert first not in kept and second not in kept
 
 
-def test_no_job_holds_text_and_two_of_a_kind_are_one(store, row):
+def test_jobs_hold_no_text_and_equal_jobs_are_queued_once(store, row):
     assert store.defer("observe", row.id) and not store.defer("observe", row.id)
     with store.pool.connection() as conn:
         assert conn.execute("SELECT args, lock FROM procrastinate_jobs").fetchall() == [
@@ -238,9 +240,7 @@ def test_a_drop_that_could_not_be_read_is_forgotten_in_the_caches_of_the_tenants
         assert not [f for f in other.folder.rglob("*") if f.is_file() and b"zyxquartz" in f.read_bytes()]
 
 
-def test_a_process_that_is_stopped_in_the_middle_of_a_commit_holds_up_no_other(
-    store, homes, row, database, tmp_path
-):
+def test_a_process_stopped_during_a_commit_holds_up_no_other(store, homes, row, database, tmp_path):
     """SIGSTOP while the transaction is open: Postgres ends it, and the process that wakes up has committed nothing."""
     say(store, row, "I prefer green tea in the morning.")
     asleep = committing(database, tmp_path / "asleep", row, signal.SIGSTOP)

@@ -45,7 +45,7 @@ def job_kinds(store):
     ]
 
 
-def test_a_night_is_made_once_it_is_due_and_none_is_made_where_nothing_was_said_since(store, homes, row):
+def test_a_night_is_queued_when_due_and_only_if_something_was_said(store, homes, row):
     assert tick(store)["nights"] == 0
     store.ask("UPDATE omg_graphs SET night_at = now() WHERE id = %s", row.id)
     assert tick(store)["nights"] == 1 and job_kinds(store) == ["reflect"]
@@ -60,7 +60,7 @@ def test_a_night_is_made_once_it_is_due_and_none_is_made_where_nothing_was_said_
     assert graph_times(store, row.id)[2] is not None
 
 
-def test_nights_are_spread_from_one_to_six_where_the_user_is(store, homes):
+def test_nights_are_spread_from_one_to_six_oclock_in_the_users_zone(store, homes):
     store.add_tenant("tokyo")
     tenant, zone = store.tenant_id("tokyo"), ZoneInfo("Asia/Tokyo")
     settings = b'[time]\nzone = "Asia/Tokyo"\n'
@@ -88,7 +88,7 @@ def test_a_worker_does_a_night_and_a_rebuild_and_leaves_no_job(database, store, 
     assert "green tea" in notes(store, row.id) and len(archived(store, row.id)) == len(SAID)
 
 
-def test_a_job_of_a_worker_that_shows_no_life_is_made_anew_beside_one_that_waits(store, row):
+def test_the_job_of_a_dead_worker_is_queued_again(store, row):
     store.defer("observe", row.id)
     store.ask("UPDATE procrastinate_jobs SET status = 'doing'")
     store.defer("observe", row.id)

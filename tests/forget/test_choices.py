@@ -54,7 +54,7 @@ def redact(home: Memory, words: str = SECRET, key: str = MAIN) -> Graph:
 # --- what a person wrote in a head, and what a receipt calls things
 
 
-def test_a_property_that_omg_does_not_understand_stays_when_what_the_note_links_to_is_forgotten(
+def test_forgetting_a_linked_note_keeps_properties_that_omg_does_not_understand(
     home: Memory,
 ) -> None:
     odd = "links: 5\nsuperseded_by: see the attic\n"
@@ -65,7 +65,7 @@ def test_a_property_that_omg_does_not_understand_stays_when_what_the_note_links_
     assert all(line in left for line in odd.splitlines())
 
 
-def test_a_redacted_word_that_names_a_property_leaves_the_properties_of_receipts_their_names() -> None:
+def test_redacting_a_word_keeps_properties_of_that_name_in_receipts() -> None:
     change = Change("nodes/fact/shed", None, None, Rebase(set={"description": "my description"}))
     edit = redacting(Selection((), (), text="description", redacts=True))
     (clean,) = edit.receipt(Receipt("r1", "edit", "2026-03-01T12:00:00Z", (change,))).changes
@@ -97,7 +97,7 @@ def test_a_redacted_word_is_in_no_file_and_every_note_and_message_stays(home: Me
     ] == []
 
 
-def test_a_note_whose_name_holds_the_word_gets_another_and_its_links_follow(home: Memory) -> None:
+def test_a_note_named_after_a_redacted_word_is_renamed_and_its_links_follow(home: Memory) -> None:
     graph = home.find()
     path = new_note(graph, "fact", f"{SECRET} locker", f"The {SECRET} is up there.", NOW).path
     other = new_note(graph, "fact", "Attic", f"It holds the [[{path}|{SECRET} thing]], and dust.", NOW).path
@@ -111,7 +111,7 @@ def test_a_note_whose_name_holds_the_word_gets_another_and_its_links_follow(home
     assert [link for link in graph.index.dangling() if link[0].startswith("nodes/")] == []
 
 
-def test_what_was_done_before_a_redaction_can_still_be_undone(home: Memory) -> None:
+def test_a_change_from_before_a_redaction_can_still_be_undone(home: Memory) -> None:
     graph = home.find()
     new_note(graph, "fact", "Locker", f"It is opened by {SECRET}.", NOW)
     (cycle,) = (r.id for r in closed_cycles(graph) if r.kind == "edit")
@@ -138,7 +138,7 @@ def test_a_redacted_message_is_not_taken_in_again(home: Memory) -> None:
     assert traces(home) == []
 
 
-def test_words_that_stand_for_what_was_taken_out_are_refused(home: Memory) -> None:
+def test_redacting_the_placeholder_itself_is_refused(home: Memory) -> None:
     from omg.errors import BadInput
 
     for words in ("forgotten", "\u200b\u200b", "Gotten)"):
@@ -146,7 +146,7 @@ def test_words_that_stand_for_what_was_taken_out_are_refused(home: Memory) -> No
             select_words(home.find(), words)
 
 
-def test_a_head_without_the_word_can_still_be_read_and_a_persons_note_stays_theirs(home: Memory) -> None:
+def test_a_redacted_head_is_still_valid_and_a_persons_note_stays_theirs(home: Memory) -> None:
     graph = home.find()
     file = graph.vault.root / "nodes" / "fact" / "mine.md"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -161,7 +161,7 @@ def test_a_head_without_the_word_can_still_be_read_and_a_persons_note_stays_thei
     assert not graph.vault.ours(graph.vault.bytes("nodes/fact/mine") or b"")
 
 
-def test_a_mark_or_a_letter_renames_no_note_that_does_not_hold_it(home: Memory) -> None:
+def test_redacting_punctuation_or_a_letter_renames_no_other_note(home: Memory) -> None:
     graph = home.find()
     path = new_note(graph, "fact", "A note of Ana", "Where to? The attic. Caf\u00e9 A. Zo\u00eb.", NOW).path
     other = new_note(graph, "fact", "Caf\u00e9 A. Zo\u00eb", "Closed on Mondays.", NOW).path
@@ -173,7 +173,7 @@ def test_a_mark_or_a_letter_renames_no_note_that_does_not_hold_it(home: Memory) 
     assert other == "nodes/fact/cafe-a-zoe"
 
 
-def test_a_sessions_key_that_holds_the_words_is_named_with_what_takes_it(home: Memory) -> None:
+def test_a_session_key_with_the_words_is_named_with_the_command_that_removes_it(home: Memory) -> None:
     (id,) = say(home, "I prefer tea. Call me at 4915550123.", session=ALICE)
     graph = redact(home, "4915550123", ALICE)
     (told,) = (b for b in select_words(graph, "4915550123").beyond if "--session" in b)
@@ -184,7 +184,7 @@ def test_a_sessions_key_that_holds_the_words_is_named_with_what_takes_it(home: M
 # --- one note alone
 
 
-def test_of_a_message_that_held_four_ideas_one_note_can_go_alone(home: Memory) -> None:
+def test_one_of_four_notes_from_a_message_can_be_forgotten_alone(home: Memory) -> None:
     (id,) = say(home, FOUR)
     graph = home.find(MAIN)
     before = notes(graph)
@@ -210,9 +210,7 @@ CORRECTION = "No, she closes the gym at 16:43, not 15:17."
 
 
 @pytest.mark.parametrize("by", ["words", "name", "only"])
-def test_what_a_forgotten_note_said_before_is_named_goes_with_it_and_comes_back_from_nowhere(
-    home: Memory, by: str
-) -> None:
+def test_former_texts_of_a_forgotten_note_are_named_and_forgotten_for_good(home: Memory, by: str) -> None:
     say(home, "My sister Maya lives in Lisbon.", BEFORE)
     say(home, CORRECTION)
     (path,) = (p for p, text in notes(home.find()).items() if "16:43" in text)
@@ -229,7 +227,7 @@ def test_what_a_forgotten_note_said_before_is_named_goes_with_it_and_comes_back_
     assert by == "only" or traces(home, "15:17") == traces(home, "16:43") == []
 
 
-def test_words_that_stand_beside_what_a_note_says_take_nothing_that_still_holds(home: Memory) -> None:
+def test_forgetting_words_beside_a_note_keeps_what_still_holds(home: Memory) -> None:
     (first,), (second,) = say(home, BEFORE), say(home, CORRECTION)
     (beside,) = say(home, f"Ask Quentin for the {SECRET}.")
     graph, (path,) = home.find(), notes(home.find())
@@ -249,9 +247,7 @@ def test_words_that_stand_beside_what_a_note_says_take_nothing_that_still_holds(
 
 
 @pytest.mark.parametrize("alone", [True, False])
-def test_a_note_that_was_replaced_is_forgotten_with_its_successor_and_what_was_proposed_for_it(
-    home: Memory, alone: bool
-) -> None:
+def test_forgetting_a_note_takes_its_predecessors_and_its_proposals(home: Memory, alone: bool) -> None:
     graph = home.find()
     old = new_note(graph, "fact", "Old bin", f"The {SECRET} is in the old bin.", NOW).path
     new = new_note(graph, "fact", "Bin", "The rubbish is in the green bin.", NOW).path
@@ -273,7 +269,7 @@ def command(home: Memory, *args: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def test_the_command_says_what_each_choice_takes_and_does_the_one_that_was_made(home: Memory) -> None:
+def test_the_command_says_what_each_choice_removes_and_does_the_chosen_one(home: Memory) -> None:
     say(home, FOUR)
     list_file = home.find(MAIN).vault.root / "list.txt"
     list_file.write_text(SECRET)
@@ -297,7 +293,7 @@ def test_the_command_says_what_each_choice_takes_and_does_the_one_that_was_made(
     assert len(notes(home.find(MAIN))) == 4
 
 
-def test_the_command_says_what_was_said_again_and_stays(home: Memory) -> None:
+def test_the_command_names_repetitions_that_stay(home: Memory) -> None:
     say(home, "Remember that my locker code is Q4471.")
     say(home, "As I said, my locker code is Q4471.")
     (path,) = notes(home.find(MAIN))
@@ -325,7 +321,7 @@ def test_a_session_of_another_graph_is_forgotten_without_naming_its_identity(hom
 # --- killed
 
 
-def test_what_would_be_forgotten_is_counted_in_plain_words(home: Memory) -> None:
+def test_the_preview_of_a_forgetting_counts_in_plain_words(home: Memory) -> None:
     graph = home.graph(home.registry.identity_of(MAIN))
     own, told = Selection(("nodes/fact/attic",), ()), Selection((), ("m1",), text="attic")
     assert choice_text(graph, "forget", own).startswith("This would be forgotten:\n")
@@ -352,7 +348,7 @@ def forgotten(folder: Path, choice: str) -> None:
 
 
 @pytest.mark.parametrize("choice", ["forget", "redact"])
-def test_a_kill_at_any_write_is_made_up_for_at_the_next_start(
+def test_a_forgetting_killed_at_any_write_is_finished_at_the_next_start(
     furnished: Path, tmp_path: Path, choice: str
 ) -> None:
     n, status, promised, ends = 1, 137, False, set()

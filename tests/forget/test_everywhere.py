@@ -92,7 +92,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize(("text", "words"), FORMS.values(), ids=FORMS)
-def test_words_are_found_however_they_are_written_and_nothing_of_them_is_left(text: str, words: str) -> None:
+def test_words_to_forget_are_found_in_every_spelling_and_leave_no_trace(text: str, words: str) -> None:
     assert holds_words(text, words)
     assert may_hold(message_to_json(Message("m1", "user", text, 1), "agent:main:main"), words)
     left = blanked(text, words)
@@ -102,7 +102,7 @@ def test_words_are_found_however_they_are_written_and_nothing_of_them_is_left(te
 
 
 @pytest.mark.parametrize("form", ["full-width", "a line's end", "zero-width", "composed", "two blanks"])
-def test_a_message_is_forgotten_by_words_that_it_writes_otherwise(home: Memory, form: str) -> None:
+def test_a_message_is_forgotten_by_words_that_it_spells_differently(home: Memory, form: str) -> None:
     text, words = FORMS[form]
     (id,) = say(home, f"Remember this: {text}")
     say(home, "My sister Maya lives in Lisbon.")
@@ -113,7 +113,7 @@ def test_a_message_is_forgotten_by_words_that_it_writes_otherwise(home: Memory, 
     assert "Lisbon" in "".join(e.description for e in graph.index.entries())
 
 
-def test_a_message_is_forgotten_by_who_said_it_and_by_the_tool_that_was_called(home: Memory) -> None:
+def test_a_message_is_forgotten_by_its_speaker_or_by_its_tool(home: Memory) -> None:
     sender = {"senderId": "77", "senderName": "Zanzibar  Quartz", "senderIsOwner": True}
     call = {"type": "toolCall", "id": "c1", "name": "zanzibar_quartz_lookup", "arguments": {"q": "tide"}}
     ids = say(home, "I prefer tea.", __openclaw=sender)
@@ -127,7 +127,7 @@ def test_a_message_is_forgotten_by_who_said_it_and_by_the_tool_that_was_called(h
 # --- by session
 
 
-def test_a_session_that_is_forgotten_is_named_by_no_file_any_more(home: Memory) -> None:
+def test_no_file_names_a_forgotten_session(home: Memory) -> None:
     session = f"{MAIN}:thread:{SECRET}"
     say(home, "My sister Maya lives in Lisbon.")
     say(home, "I prefer tea in the morning.", session=session)
@@ -142,7 +142,7 @@ def test_a_session_that_is_forgotten_is_named_by_no_file_any_more(home: Memory) 
     assert "Lisbon" in "".join(e.description for e in home.find(MAIN).index.entries())
 
 
-def test_a_person_whose_whole_session_is_forgotten_leaves_not_even_a_folders_name(home: Memory) -> None:
+def test_a_person_whose_only_session_is_forgotten_leaves_no_folder(home: Memory) -> None:
     say(home, "I prefer tea in the morning.", session=ALICE)
     ids = say(home, "My sister Maya lives in Lisbon.", session=ALICE)
     home.inject("tea?", session=ALICE)
@@ -171,7 +171,7 @@ def test_a_graph_with_a_note_of_a_persons_own_stays_though_its_session_goes(home
 
 
 @pytest.mark.parametrize("redacts", [False, True])
-def test_a_graph_that_was_merged_into_this_one_keeps_nothing_of_it(home: Memory, redacts: bool) -> None:
+def test_a_graph_merged_into_this_one_keeps_nothing_forgotten(home: Memory, redacts: bool) -> None:
     say(
         home,
         f"Remember that the combination of the locker in our old changing rooms is {SECRET}.",
@@ -203,7 +203,7 @@ def test_a_merged_graph_of_somebody_else_is_left_alone(home: Memory) -> None:
     assert [t for t in traces(home) if t.startswith("joined/")] == before != []
 
 
-def test_a_second_forgetting_finishes_the_one_that_was_cut_short(
+def test_a_second_forgetting_finishes_an_interrupted_one(
     home: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     say(home, f"Remember that the combination of the locker in our old changing rooms is {SECRET}.")
@@ -239,7 +239,7 @@ def test_what_a_killed_hook_left_in_the_spool_is_taken_in_and_forgotten(home: Me
     assert traces(home) == []
 
 
-def test_a_dead_writers_temporary_file_is_gone_though_its_number_is_anothers_now(home: Memory) -> None:
+def test_a_dead_writers_temporary_file_is_removed_even_if_its_process_number_was_reused(home: Memory) -> None:
     say(home, f"Remember that the combination of the locker in our old changing rooms is {SECRET}.")
     graph = home.find(MAIN)
     for folder in (graph.folder, graph.folder / "pending", graph.folder / "receipts", home.folder):
@@ -251,7 +251,7 @@ def test_a_dead_writers_temporary_file_is_gone_though_its_number_is_anothers_now
     assert traces(home) == []
 
 
-def test_the_plugin_is_told_that_what_it_was_given_before_is_not_to_be_served(home: Memory) -> None:
+def test_the_plugin_is_told_to_drop_its_cached_slice(home: Memory) -> None:
     say(home, f"Remember that the combination of the locker in our old changing rooms is {SECRET}.")
     before_ms = time.time_ns() // 1_000_000
     forget(home, matching=SECRET)
@@ -262,7 +262,7 @@ def test_the_plugin_is_told_that_what_it_was_given_before_is_not_to_be_served(ho
 # --- what is not ours to change
 
 
-def test_files_of_others_that_hold_it_are_named_with_their_path_and_not_touched(home: Memory) -> None:
+def test_foreign_files_with_the_words_are_named_and_left_unchanged(home: Memory) -> None:
     say(home, f"Remember that the combination of the locker in our old changing rooms is {SECRET}.")
     graph = home.find(MAIN)
     root = graph.vault.root
@@ -291,7 +291,7 @@ def test_files_of_others_that_hold_it_are_named_with_their_path_and_not_touched(
     assert {home.folder / t for t in traces(home)} == {f for f in theirs if f.name != "plain.txt"}
 
 
-def test_our_note_in_the_trash_goes_as_well(home: Memory) -> None:
+def test_a_note_in_obsidians_trash_is_forgotten_too(home: Memory) -> None:
     say(home, f"Remember that the combination of the locker in our old changing rooms is {SECRET}.")
     graph = home.find(MAIN)
     (path,) = (e.path for e in graph.index.entries() if e.path.startswith("nodes/"))
@@ -305,7 +305,7 @@ def test_our_note_in_the_trash_goes_as_well(home: Memory) -> None:
     assert traces(home) == []
 
 
-def test_with_a_note_goes_what_the_assistant_answered_with_its_words_and_no_other_answer(
+def test_forgetting_a_note_takes_the_answers_that_use_its_words_and_no_other(
     home: Memory,
 ) -> None:
     (id,) = say(home, f"My cat is called {SECRET}.", observe=False)

@@ -76,7 +76,7 @@ def told(graph: Graph) -> dict[str, str]:
 # --- beside others
 
 
-def test_words_taken_out_while_the_observer_answers_are_not_written_back(
+def test_words_redacted_during_an_observation_are_not_written_back(
     home: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     say(home, f"Remember that the combination of the locker in our old changing rooms is {SECRET}.")
@@ -111,9 +111,7 @@ def daemon(home: Memory) -> Iterator[Daemon]:
     daemon.memory.close()
 
 
-def test_a_daemon_does_not_begin_anew_a_graph_that_a_command_forgot_whole(
-    home: Memory, daemon: Daemon
-) -> None:
+def test_a_daemon_does_not_recreate_a_graph_that_a_command_forgot(home: Memory, daemon: Daemon) -> None:
     say(home, "I prefer tea in the morning.", session=ALICE)
     daemon.memory.find(ALICE)
     forget(home, ALICE, session=ALICE)
@@ -124,7 +122,7 @@ def test_a_daemon_does_not_begin_anew_a_graph_that_a_command_forgot_whole(
     assert traces(daemon.memory, PERSON) == []
 
 
-def test_a_daemon_names_in_no_log_a_session_that_a_command_forgot_whole(
+def test_a_daemon_logs_no_session_that_a_command_forgot(
     home: Memory, daemon: Daemon, caplog: pytest.LogCaptureFixture
 ) -> None:
     say(home, "I prefer coffee.")
@@ -141,7 +139,7 @@ def test_a_daemon_names_in_no_log_a_session_that_a_command_forgot_whole(
 
 
 @pytest.mark.parametrize("killed_then", [False, True])
-def test_what_is_said_while_a_graph_is_removed_begins_it_anew_and_outlives_a_kill(
+def test_a_turn_that_comes_while_a_graph_is_removed_starts_a_new_graph(
     home: Memory, begin: Callable[[], Memory], monkeypatch: pytest.MonkeyPatch, killed_then: bool
 ) -> None:
     say(home, "I prefer tea in the morning.", session=ALICE)
@@ -166,7 +164,7 @@ def test_what_is_said_while_a_graph_is_removed_begins_it_anew_and_outlives_a_kil
     assert traces(home, "tea in the morning") == []
 
 
-def test_a_slice_served_between_two_steps_of_a_redaction_is_served_no_more(
+def test_a_slice_served_during_a_redaction_is_not_served_again(
     home: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     say(home, f"Remember that the combination of the locker in our old changing rooms is {SECRET}.")
@@ -207,7 +205,7 @@ def test_a_vault_elsewhere_of_an_account_that_was_merged_is_forgotten_too(tmp_pa
 # --- stopped
 
 
-def test_what_a_person_wrote_into_a_note_that_a_stopped_redaction_had_renamed_stays(
+def test_a_persons_edit_in_a_note_renamed_by_a_stopped_redaction_stays(
     home: Memory, begin: Callable[[], Memory]
 ) -> None:
     graph = home.find()
@@ -222,7 +220,7 @@ def test_what_a_person_wrote_into_a_note_that_a_stopped_redaction_had_renamed_st
     assert traces(home, "herons nest")
 
 
-def test_whoever_works_next_completes_a_forgetting_that_another_process_began(home: Memory) -> None:
+def test_the_next_process_completes_a_forgetting_that_another_began(home: Memory) -> None:
     command, daemon = opened(home.folder), home
     say(command, f"Remember that the combination of the locker in our old changing rooms is {SECRET}.")
     say(command, "My sister Maya lives in Lisbon.")
@@ -235,7 +233,7 @@ def test_whoever_works_next_completes_a_forgetting_that_another_process_began(ho
     assert any("Lisbon" in text for text in told(daemon.find(MAIN)).values())
 
 
-def test_a_note_that_a_stopped_forgetting_took_away_is_made_anew_of_what_else_it_said(
+def test_a_note_removed_by_a_stopped_forgetting_is_rebuilt_from_its_other_messages(
     home: Memory, begin: Callable[[], Memory]
 ) -> None:
     """A note of two messages: one is forgotten, the other is observed again, though its note was missed meanwhile."""
@@ -263,7 +261,7 @@ def test_a_note_that_a_stopped_forgetting_took_away_is_made_anew_of_what_else_it
     assert traces(home) == []
 
 
-def test_tombstones_kept_of_a_graph_that_was_removed_are_whole_or_not_there(
+def test_the_tombstones_of_a_removed_graph_are_complete_or_absent(
     home: Memory, begin: Callable[[], Memory], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (id,) = say(home, "My sister Maya lives in Lisbon.", session=ALICE)

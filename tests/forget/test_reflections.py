@@ -100,9 +100,7 @@ def first_week(graph: Graph) -> str:
 # --- weeks, and the months that were made of them
 
 
-def test_a_month_made_of_a_week_that_told_of_it_is_forgotten_too_and_both_are_made_anew(
-    home: Memory, graph: Graph
-) -> None:
+def test_forgetting_rewrites_the_week_and_the_month_that_told_of_it(home: Memory, graph: Graph) -> None:
     gone, *kept = week(graph)
     week(graph, MONDAY + 7 * DAY, texts=TEXTS[1:])
     night(home)
@@ -120,9 +118,7 @@ def test_a_month_made_of_a_week_that_told_of_it_is_forgotten_too_and_both_are_ma
     assert graph.vault.read(kept[0]).reflected_in == (first_week(graph),)
 
 
-def test_a_reflection_on_a_note_that_a_person_deleted_goes_with_its_message(
-    home: Memory, graph: Graph
-) -> None:
+def test_forgetting_a_message_removes_the_reflection_on_its_deleted_note(home: Memory, graph: Graph) -> None:
     gone, *_ = week(graph)
     naming = json.loads(telling(ModelQuestion("", f"# Length\ne1 {SECRET}", {}, "reflect", "main")).text)
 
@@ -147,7 +143,7 @@ def test_a_reflection_on_a_note_that_a_person_deleted_goes_with_its_message(
 # --- the log, topics, and what was seen
 
 
-def test_the_log_page_does_not_tell_of_it(home: Memory, graph: Graph) -> None:
+def test_the_log_page_says_nothing_of_a_forgotten_note(home: Memory, graph: Graph) -> None:
     week(graph)
     put(
         graph,
@@ -163,7 +159,7 @@ def test_the_log_page_does_not_tell_of_it(home: Memory, graph: Graph) -> None:
 
 
 @pytest.mark.parametrize("how", ["matching", "ids"])
-def test_a_topic_named_after_it_is_forgotten_and_its_other_notes_go_back_to_their_map(
+def test_forgetting_removes_a_topic_named_after_the_note_and_keeps_its_other_notes(
     home: Memory, graph: Graph, how: str
 ) -> None:
     topic = f"mocs/moc-facts-{SECRET}"
@@ -180,7 +176,7 @@ def test_a_topic_named_after_it_is_forgotten_and_its_other_notes_go_back_to_thei
         assert "[[nodes/fact/drawer|" in graph.vault.text("mocs/moc-facts")
 
 
-def test_a_topic_on_which_a_person_wrote_is_left_to_them(home: Memory, graph: Graph) -> None:
+def test_a_topic_page_with_a_persons_words_stays(home: Memory, graph: Graph) -> None:
     topic = f"mocs/moc-facts-{SECRET}"
     put(graph, note(f"nodes/fact/{SECRET}", f"The {SECRET} has sides.", MONDAY, links=()))
     page = graph.vault.file(topic)
@@ -192,7 +188,7 @@ def test_a_topic_on_which_a_person_wrote_is_left_to_them(home: Memory, graph: Gr
     assert "My own words." in graph.vault.text(topic)
 
 
-def test_what_a_crash_left_of_what_was_seen_names_nothing_of_it(home: Memory, graph: Graph) -> None:
+def test_leftovers_of_a_crashed_night_name_nothing_forgotten(home: Memory, graph: Graph) -> None:
     put(graph, note(f"nodes/fact/{SECRET}", "It is in the cellar.", MONDAY))
     night(home, None)
     stage_seen(graph, load_seen(graph), "crashed")
@@ -200,7 +196,7 @@ def test_what_a_crash_left_of_what_was_seen_names_nothing_of_it(home: Memory, gr
     assert traces(home) == []
 
 
-def test_a_rebuilt_graphs_old_reflections_are_searched_as_deep(home: Memory, graph: Graph) -> None:
+def test_forgetting_also_searches_the_reflections_replaced_by_a_rebuild(home: Memory, graph: Graph) -> None:
     gone, *_ = week(graph)
     night(home)
     old = graph.folder / "replaced" / "20260301T000000"
@@ -233,7 +229,7 @@ def meanwhile(do: Callable[[], None], when: Callable[[ModelQuestion], bool], the
 
 
 @pytest.mark.parametrize("redacts", [False, True])
-def test_a_week_under_way_does_not_write_back_what_was_forgotten_or_redacted(
+def test_a_running_night_does_not_write_back_forgotten_or_redacted_words(
     home: Memory, graph: Graph, redacts: bool
 ) -> None:
     gone, *kept = week(graph)
@@ -252,7 +248,7 @@ def test_a_week_under_way_does_not_write_back_what_was_forgotten_or_redacted(
     assert all(first_week(graph) in graph.vault.read(p).reflected_in for p in kept)
 
 
-def test_what_a_model_said_of_others_beside_it_is_followed_without_its_words(
+def test_a_verdict_on_other_notes_still_counts_after_one_of_its_notes_was_forgotten(
     home: Memory, graph: Graph
 ) -> None:
     put(

@@ -130,7 +130,7 @@ def turn_begins(request: Request) -> int:
     return len("\n".join(json.dumps(m, ensure_ascii=False) for m in messages[: users[-1]]))
 
 
-def test_memory_costs_the_cache_what_it_gives_and_the_turn_that_it_was_given_to(
+def test_memory_costs_a_cache_only_its_own_text_and_the_current_turn(
     gateway: Gateway, provider: OpenAIServer, capsys: pytest.CaptureFixture[str], record_property: Any
 ) -> None:
     ours = talked(gateway, provider, WITH)

@@ -173,7 +173,7 @@ def test_what_no_person_said_is_not_taken_in(gateway: Gateway) -> None:
     assert "done by cron" not in texts
 
 
-def test_every_id_is_taken_in_once(gateway: Gateway) -> None:
+def test_every_message_id_is_taken_in_once(gateway: Gateway) -> None:
     """Over all sessions there are, and after a restart, which reads every session again."""
     gateway.say("agent:main:restart", "before the restart")
     exactly(gateway, "agent:main:restart", 2)

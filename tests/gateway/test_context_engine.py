@@ -85,7 +85,7 @@ def slot(gateway: Gateway) -> Any:
     return json.loads((gateway.state / "openclaw.json").read_text())["plugins"]["slots"].get("contextEngine")
 
 
-def test_installing_it_takes_the_slot_and_only_when_it_is_asked_for(engine: list[str]) -> None:
+def test_installing_takes_the_context_slot_only_if_asked(engine: list[str]) -> None:
     _, before, with_engine, after, again = engine
     assert before == "legacy"
     assert "put contexts together" in with_engine
@@ -110,14 +110,18 @@ def test_a_long_conversation_never_outgrows_its_window_and_is_never_compacted(
 
 
 @pytest.mark.usefixtures("turns")
-def test_what_was_said_long_ago_stands_where_it_is_asked(gateway: Gateway, provider: OpenAIServer) -> None:
+def test_old_statements_are_given_to_the_question_that_asks_for_them(
+    gateway: Gateway, provider: OpenAIServer
+) -> None:
     facts = FACTS[:3]
     for row in held(asked(gateway, provider, WITH, facts), facts):
         assert row["stands"], row
 
 
 @pytest.mark.usefixtures("turns")
-def test_every_message_of_it_is_shown_or_observed(gateway: Gateway, provider: OpenAIServer) -> None:
+def test_every_message_of_a_long_conversation_is_shown_or_observed(
+    gateway: Gateway, provider: OpenAIServer
+) -> None:
     shown = wire(turn(gateway, provider, WITH, "Go on.").own[-1])
     eventually(lambda: not gateway.memory.spooled(), 20, "the spool to be taken in")
     archived = " ".join(m["text"] for m in gateway.memory.taken() if m["session"] == WITH)
@@ -136,7 +140,7 @@ def test_a_killed_daemon_costs_no_turn(gateway: Gateway, provider: OpenAIServer)
 
 
 @pytest.mark.usefixtures("engine")
-def test_a_turn_comes_in_once_by_its_commit_where_no_hook_may_read_it(gateway: Gateway) -> None:
+def test_a_turn_is_taken_in_once_at_its_commit_if_no_hook_may_read_it(gateway: Gateway) -> None:
     eventually(gateway.daemons, 60, "a daemon")
     allowed = lambda yes: {"plugins": {"entries": {"omg": {"hooks": {"allowConversationAccess": yes}}}}}  # noqa: E731
     gateway.configure(allowed(False))
@@ -153,7 +157,7 @@ def test_a_turn_comes_in_once_by_its_commit_where_no_hook_may_read_it(gateway: G
 
 
 @pytest.mark.usefixtures("turns")
-def test_status_and_doctor_know_it(gateway: Gateway) -> None:
+def test_status_and_doctor_name_the_context_engine(gateway: Gateway) -> None:
     eventually(gateway.daemons, 60, "a daemon")
     eventually(lambda: "turns cut" in gateway.omg("status"), 60, "the status", each_s=1)
     assert "omg-context puts contexts together" in gateway.omg("doctor", fails=None)
@@ -174,7 +178,7 @@ def test_the_doctor_names_an_engine_that_the_gateway_has_put_out_of_use(own_gate
     assert gateway.say(WITH, "Do you go on?")["status"] == "ok"
 
 
-def test_uninstalling_it_gives_the_slot_back_and_the_session_goes_on(
+def test_uninstalling_gives_the_context_slot_back_and_the_session_goes_on(
     own_gateway: Gateway, provider: OpenAIServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     gateway = own_gateway.start()

@@ -103,7 +103,7 @@ def archived(gateway: Gateway) -> str:
 
 
 @pytest.mark.parametrize("command", ["/new", "/reset"])
-def test_a_conversation_that_begins_anew_has_nothing_of_the_one_before_but_its_memory(
+def test_a_new_conversation_keeps_only_the_memory_of_the_one_before(
     gateway: Gateway, provider: OpenAIServer, cut: str, command: str
 ) -> None:
     gateway.chat(MAIN, command)
@@ -122,7 +122,9 @@ def test_a_conversation_that_begins_anew_has_nothing_of_the_one_before_but_its_m
 
 
 @pytest.mark.usefixtures("cut")
-def test_a_job_beside_it_sees_nothing_and_leaves_nothing(gateway: Gateway, provider: OpenAIServer) -> None:
+def test_a_job_beside_a_conversation_sees_nothing_and_leaves_nothing(
+    gateway: Gateway, provider: OpenAIServer
+) -> None:
     before, since = timeline(turn(gateway, provider, MAIN, "Go on.")), len(provider.history)
     gateway.run_job("SAY done by the job")
     request = eventually(
@@ -135,7 +137,9 @@ def test_a_job_beside_it_sees_nothing_and_leaves_nothing(gateway: Gateway, provi
 
 
 @pytest.mark.usefixtures("cut")
-def test_a_heartbeat_sees_the_cut_conversation_and_leaves(gateway: Gateway, provider: OpenAIServer) -> None:
+def test_a_heartbeat_sees_the_cut_conversation_and_leaves_it_again(
+    gateway: Gateway, provider: OpenAIServer
+) -> None:
     before, since = timeline(turn(gateway, provider, MAIN, "Go on still.")), len(provider.history)
     gateway.call("wake", mode="now", text="look around")
     request = eventually(lambda: found(provider, since, "heartbeat"), 60, "a heartbeat", why=gateway.tail)
@@ -169,7 +173,7 @@ def test_a_sub_agent_starts_empty_and_its_report_leaves(gateway: Gateway, provid
     assert calls == {m["tool_call_id"] for m in messages if m["role"] == "tool"}
 
 
-def test_what_is_edited_in_what_was_cut_stands_there_anew_and_never_again_as_it_was(
+def test_an_edit_in_the_cut_part_is_shown_and_the_former_text_never_again(
     gateway: Gateway, provider: OpenAIServer, cut: str
 ) -> None:
     file = note(gateway, f"{cut}-1-over-all-others")
@@ -183,9 +187,7 @@ def test_what_is_edited_in_what_was_cut_stands_there_anew_and_never_again_as_it_
     assert not held_since(gateway, provider, preferred(cut, 1))
 
 
-def test_what_is_forgotten_stands_in_no_request_any_more_neither_as_cut_nor_as_served(
-    gateway: Gateway, provider: OpenAIServer, cut: str
-) -> None:
+def test_no_later_request_holds_forgotten_words(gateway: Gateway, provider: OpenAIServer, cut: str) -> None:
     words, name = preferred(cut, 2), f"{cut}-2-over-all-others"
     for _ in range(4):
         asks = turn(gateway, provider, MAIN, f"Which {cut} did I say I prefer, was it {cut} 2?").own[0]

@@ -70,7 +70,7 @@ def config(gateway: Gateway) -> dict[str, Any]:
     return {key: value for key, value in read.items() if key != "meta"}
 
 
-def test_with_the_gateway_down_it_installs_and_names_the_crontab_line(
+def test_installing_without_a_gateway_names_the_crontab_line(
     gateway: Gateway, while_down: tuple[str, dict[str, Any]]
 ) -> None:
     told, entry = while_down
@@ -82,7 +82,7 @@ def test_with_the_gateway_down_it_installs_and_names_the_crontab_line(
 
 
 @pytest.mark.usefixtures("installed_now")
-def test_with_the_gateway_up_the_rest_follows_and_nothing_is_left(gateway: Gateway, while_up: str) -> None:
+def test_installing_with_a_gateway_completes_every_step(gateway: Gateway, while_up: str) -> None:
     assert "✓ have `omg reflect` run" in while_up
     assert "the daemon is up" in while_up
     before, began = config(gateway), time.monotonic()
@@ -92,7 +92,7 @@ def test_with_the_gateway_up_the_rest_follows_and_nothing_is_left(gateway: Gatew
 
 
 @pytest.mark.usefixtures("noted", "installed_now")
-def test_then_a_turn_is_remembered_and_the_doctor_is_content(gateway: Gateway) -> None:
+def test_after_installing_a_turn_is_remembered_and_the_doctor_finds_nothing(gateway: Gateway) -> None:
     findings = json.loads(gateway.omg("doctor", "--json"))["findings"]
     assert [f for f in findings if f["level"] in ("warn", "fail")] == []
     assert any("talk to each other" in f["what"] for f in findings)
@@ -127,7 +127,7 @@ def test_the_scheduler_runs_the_nightly_job(gateway: Gateway) -> None:
 
 
 @pytest.mark.usefixtures("installed_now")
-def test_a_permission_taken_away_is_named_and_given_again(gateway: Gateway) -> None:
+def test_a_missing_permission_is_named_and_restored(gateway: Gateway) -> None:
     over = {"plugins": {"entries": {"omg": {"hooks": {"allowConversationAccess": False}}}}}
     gateway.configure(over)
     told = gateway.omg("doctor", fails=True)

@@ -103,7 +103,7 @@ def seen(provider: OpenAIServer, do: Callable[[], Any]) -> str:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_by_no_way_a_speaker_is_given_more_than_their_own_secret(
+def test_no_route_gives_a_speaker_another_persons_secret(
     gateway: Gateway, speakers: list[Speaker], provider: OpenAIServer, way: str
 ) -> None:
     for who in speakers:
@@ -164,7 +164,9 @@ def test_a_heartbeat_does_not_agree_to_forgetting(
     assert secrets_in(gateway, owner) == {owner.secret}
 
 
-def test_forgetting_takes_a_code_and_is_the_speakers_own(gateway: Gateway, speakers: list[Speaker]) -> None:
+def test_forgetting_needs_a_code_and_removes_only_the_speakers_own(
+    gateway: Gateway, speakers: list[Speaker]
+) -> None:
     _, alice, bob, *_ = speakers
     alice.talk("My attic lamp is ochre")
     lamp = lambda: "ochre" in " ".join(gateway.memory.notes(alice.session).values())  # noqa: E731
@@ -182,7 +184,7 @@ def test_forgetting_takes_a_code_and_is_the_speakers_own(gateway: Gateway, speak
     assert secrets_in(gateway, bob) == {bob.secret}
 
 
-def test_under_one_session_for_all_people_share_a_memory(
+def test_people_who_share_one_session_share_a_memory(
     gateway: Gateway, speakers: list[Speaker], provider: OpenAIServer
 ) -> None:
     owner, alice, *_ = speakers

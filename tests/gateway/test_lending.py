@@ -56,7 +56,7 @@ def test_status_and_doctor_name_the_model_that_answered(gateway: Gateway) -> Non
         assert "not now" not in told
 
 
-def test_what_is_imported_beside_it_is_observed_by_the_same_model(gateway: Gateway) -> None:
+def test_an_import_beside_the_gateway_is_observed_by_its_model(gateway: Gateway) -> None:
     file = gateway.folder / "chat.jsonl"
     message = {"role": "user", "content": "I prefer paper maps", "timestamp": "2026-03-02T08:15:00Z"}
     file.write_text(json.dumps(message) + "\n")
@@ -65,17 +65,17 @@ def test_what_is_imported_beside_it_is_observed_by_the_same_model(gateway: Gatew
     assert {e["model"] for e in events if e["event"] == "observation_end"} == {"gateway"}
 
 
-def test_it_does_so_after_a_changed_setting(gateway: Gateway) -> None:
+def test_the_gateways_model_observes_after_a_changed_setting(gateway: Gateway) -> None:
     gateway.configure({"plugins": {"entries": {"omg": {"config": {"trimToolResults": True}}}}})
     noted(gateway, "window seats")
 
 
-def test_it_does_so_after_the_plugin_was_reloaded(gateway: Gateway) -> None:
+def test_the_gateways_model_observes_after_the_plugin_was_reloaded(gateway: Gateway) -> None:
     gateway.run("plugins", "reload", "omg")
     noted(gateway, "green tea")
 
 
-def test_it_does_so_after_another_plugin_was_installed(gateway: Gateway) -> None:
+def test_the_gateways_model_observes_after_another_plugin_was_installed(gateway: Gateway) -> None:
     other = gateway.folder / "other"
     other.mkdir()
     manifest = {"id": "other", "name": "Other", "description": "x", "version": "0.1.0"}

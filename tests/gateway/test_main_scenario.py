@@ -89,6 +89,6 @@ def test_a_reply_says_what_was_noted_and_undoes_it_in_a_direct_chat_alone(
 
 
 @pytest.mark.usefixtures("noted")
-def test_nothing_outlives_the_gateway(gateway: Gateway) -> None:
+def test_no_process_outlives_the_gateway(gateway: Gateway) -> None:
     gateway.stop()
     eventually(lambda: not gateway.survivors(), 10, "every process to end", why=gateway.survivors)

@@ -103,7 +103,7 @@ def post(
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_new_chat_of_the_owners_has_their_memory_from_the_first_message_on(
+def test_a_new_chat_of_the_owner_has_their_memory_from_the_first_message(
     gateway: Gateway, provider: OpenAIServer, program: str
 ) -> None:
     client, mode, scopes = PROGRAMS[program]
@@ -115,7 +115,9 @@ def test_a_new_chat_of_the_owners_has_their_memory_from_the_first_message_on(
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_any_chat_has_the_owners_memory_at_once(gateway: Gateway, provider: OpenAIServer, key: str) -> None:
+def test_every_chat_of_the_owner_has_their_memory_at_once(
+    gateway: Gateway, provider: OpenAIServer, key: str
+) -> None:
     for message in ("first", "second"):
         assert knows(provider, lambda: gateway.chat(key, ASKED)) == [True], message
     assert knows(provider, lambda: gateway.say(f"{key}-2", ASKED)) == [True]  # as `openclaw agent` calls
@@ -142,7 +144,7 @@ def test_each_request_to_the_http_api_has_the_owners_memory(gateway: Gateway, pr
             assert knows(provider, asked) == [True], (body, message)
 
 
-def test_what_the_owner_said_in_any_of_them_is_in_their_one_memory(gateway: Gateway) -> None:
+def test_all_chats_of_the_owner_write_to_one_memory(gateway: Gateway) -> None:
     said = [f"The shop number {n} sells no spices." for n in range(len(PROGRAMS) + len(KEYS))]
     for text, (client, mode, scopes) in zip(said, PROGRAMS.values(), strict=False):
         with gateway.signed_in(client, mode, *([scopes] if scopes else [])) as console:
@@ -155,7 +157,7 @@ def test_what_the_owner_said_in_any_of_them_is_in_their_one_memory(gateway: Gate
     assert graphs_of_chats(gateway) == set()
 
 
-def test_a_chat_in_which_only_omg_was_asked_is_no_memory_of_its_own(gateway: Gateway) -> None:
+def test_a_chat_with_only_omg_commands_creates_no_memory(gateway: Gateway) -> None:
     with gateway.signed_in("openclaw-control-ui", "webchat") as console:
         made = console.call("sessions.create", {"agentId": "main"}, 60)["key"]
         gateway.chat(made, "/omg status", console=console)
@@ -165,7 +167,9 @@ def test_a_chat_in_which_only_omg_was_asked_is_no_memory_of_its_own(gateway: Gat
     assert graphs_of_chats(gateway) == set()
 
 
-def test_what_no_person_says_is_given_nothing_and_not_kept(gateway: Gateway, provider: OpenAIServer) -> None:
+def test_a_turn_without_a_person_is_given_nothing_and_not_kept(
+    gateway: Gateway, provider: OpenAIServer
+) -> None:
     hook = {"message": ASKED, "name": "mail", "deliver": False}
     lasting = {**hook, "sessionKey": "hook:mailbox", "sessionMode": "persistent"}
     for body in (hook, lasting, lasting):
@@ -187,13 +191,13 @@ def test_an_incognito_chat_is_given_nothing_and_not_kept(gateway: Gateway, provi
     assert "saffron" not in notes_of(gateway, MAIN)
 
 
-def test_a_preview_of_a_chat_that_nobody_has_used_shows_what_its_owner_is_given(gateway: Gateway) -> None:
+def test_a_preview_of_an_unused_chat_shows_what_its_owner_is_given(gateway: Gateway) -> None:
     told = gateway.omg("inject", "--session", "agent:main:dashboard:new", "--prompt", ASKED)
     assert KNOWN in told
     assert "nobody has spoken in agent:main:dashboard:new yet" in told
 
 
-def test_a_program_that_signs_in_without_a_name_has_a_memory_of_its_own_and_it_is_said_why(
+def test_a_program_without_a_name_gets_a_memory_of_its_own_and_status_says_why(
     gateway: Gateway, provider: OpenAIServer
 ) -> None:
     """`openclaw gateway call` asks for no more than `operator.write`, and the gateway does not say who it is."""

@@ -69,7 +69,7 @@ def test_the_tab_shows_every_view_and_searches(browser: Browser) -> None:
         assert browser.js("document.querySelectorAll('script').length") == 1
 
 
-def test_a_prompt_is_tried_with_the_enter_key(browser: Browser) -> None:
+def test_the_enter_key_tries_a_prompt(browser: Browser) -> None:
     with browser.inside(PAGE):
         browser.until("document.body.innerText.includes('allergic to shellfish')")
         browser.press_button("Given", within="header")
@@ -106,7 +106,7 @@ def test_a_button_opens_the_chat_with_its_command_and_the_command_decides(
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_without_the_gateways_word_the_tab_shows_nothing(gateway: Gateway, method: str) -> None:
+def test_without_the_gateways_scope_the_tab_shows_nothing(gateway: Gateway, method: str) -> None:
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(urllib.request.Request(f"{gateway.url}{PAGE}", method=method))
     assert refused.value.code == 401 and b"shellfish" not in refused.value.read()

@@ -155,7 +155,7 @@ def test_a_hook_imports_only_the_standard_library() -> None:
     assert out.stdout.strip() == "set()"
 
 
-def test_a_mark_names_the_transcript_and_holds_none_of_its_words(home: Path, tmp_path: Path) -> None:
+def test_a_cursor_file_names_the_transcript_and_holds_none_of_its_words(home: Path, tmp_path: Path) -> None:
     file = tmp_path / "t.jsonl"
     file.write_text("x" * 70)
     payload = {**PAYLOAD, "transcript_path": str(file), "last_assistant_message": "secret words"}
@@ -234,7 +234,7 @@ def test_two_projects_and_two_people_have_four_memories(home: Path, tmp_path: Pa
     assert {who.key for who in whose if who} == keys
 
 
-def test_with_only_project_a_session_neither_reads_nor_writes_the_persons_memory(
+def test_a_session_with_the_option_only_project_does_not_touch_the_persons_memory(
     home: Path, tmp_path: Path
 ) -> None:
     installed(home, only="project")
@@ -291,9 +291,7 @@ def test_from_claude_codes_transcript_only_what_was_typed_and_answered_is_kept(
     assert whole_turns(iter(rows), begins[1] + 1) == rows
 
 
-def test_a_line_written_after_the_hook_is_kept_and_a_row_that_is_read_twice_is_kept_once(
-    home: Path, tmp_path: Path
-) -> None:
+def test_a_late_line_is_kept_and_a_row_that_is_read_twice_is_kept_once(home: Path, tmp_path: Path) -> None:
     installed(home)
     file = tmp_path / "t.jsonl"
     file.write_text("".join(json.dumps(r) + "\n" for r in CLAUDE_ROWS[:3]))
@@ -380,7 +378,7 @@ def test_from_codexs_transcript_only_what_was_typed_and_answered_is_kept(tmp_pat
     assert not any(r.entry for r in READERS["codex"](file, "s", 0))
 
 
-def test_an_answer_is_kept_though_the_persons_words_that_outlive_a_compaction_quote_it(
+def test_an_answer_is_kept_even_if_the_text_after_a_compaction_quotes_it(
     tmp_path: Path,
 ) -> None:
     asked = codex_text(1, "user", "answer with: done. Nothing else", kinds=["user.text"])
@@ -497,7 +495,7 @@ def full_home(home: Path, keys: list[str], memory: Memory) -> None:
     memory.observe()
 
 
-def test_the_text_of_one_hook_stays_within_the_clients_limit_and_says_whose_memory_it_is(
+def test_a_hooks_text_stays_within_the_clients_limit_and_says_whose_memory_it_is(
     home: Path, tmp_path: Path
 ) -> None:
     installed(home)
@@ -532,9 +530,7 @@ def test_the_text_of_one_hook_stays_within_the_clients_limit_and_says_whose_memo
         assert "this project" not in elsewhere
 
 
-def test_a_session_start_names_a_client_whose_transcripts_grow_while_nothing_is_kept(
-    home: Path, tmp_path: Path
-) -> None:
+def test_a_new_session_names_a_client_whose_talk_is_not_being_kept(home: Path, tmp_path: Path) -> None:
     installed(home, at=int(time.time() * 1000) - 90_000_000)
     transcripts = home.parent / "client" / "projects" / "-x"
     transcripts.mkdir(parents=True)
@@ -551,7 +547,7 @@ def test_a_session_start_names_a_client_whose_transcripts_grow_while_nothing_is_
 # --- installing
 
 
-def test_the_plugin_folders_in_the_source_tree_match_the_declarations() -> None:
+def test_the_generated_plugin_folders_are_up_to_date() -> None:
     for host in HOSTS.values():
         root = REPOSITORY / "hooks" / host.name
         files = plugin_folder(host, ["omg"])

@@ -198,7 +198,7 @@ def test_a_client_that_asks_for_another_identity_gets_nothing(up: Path, project:
             assert "CANARY" not in said.replace("CANARY Sencha'", "")
 
 
-def test_a_proposal_is_the_assistants_until_the_person_confirms_it(up: Path, tmp_path: Path) -> None:
+def test_a_proposal_counts_as_the_assistants_until_the_person_confirms_it(up: Path, tmp_path: Path) -> None:
     async def use(client: Client) -> tuple[dict[str, Any], dict[str, Any]]:
         tea = (await called(client, "search", query="tea Assam"))["results"][0]["id"]
         noted = await called(client, "remember", text="My boat is the Albatross.", when="2026-03-05")

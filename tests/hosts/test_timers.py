@@ -56,7 +56,7 @@ def systemd(home, tmp_path, monkeypatch) -> Path:
     return calls
 
 
-def test_a_crontab_gets_two_lines_once_and_loses_only_these(cron, home):
+def test_the_crontab_gets_two_lines_once_and_removal_takes_only_these(cron, home):
     assert omg_here("schedule", "install").returncode == 0
     installed = cron.read_text()
     assert omg_here("schedule", "install").stdout.startswith("·")
@@ -70,7 +70,7 @@ def test_a_crontab_gets_two_lines_once_and_loses_only_these(cron, home):
     assert cron.read_text() == "0 1 * * * backup\n"
 
 
-def test_a_crontab_that_held_nothing_else_is_gone_after_the_removal(cron):
+def test_removal_deletes_a_crontab_that_held_nothing_else(cron):
     cron.unlink()
     omg_here("schedule", "install")
     omg_here("schedule", "remove")
@@ -118,7 +118,7 @@ def test_systemd_itself_accepts_the_units(tmp_path, monkeypatch):
     assert done.returncode == 0, done.stderr
 
 
-def test_the_agents_of_launchd_are_property_lists_that_run_our_command(tmp_path):
+def test_the_agents_for_launchd_are_property_lists_that_run_omg(tmp_path):
     entries = [plistlib.loads(text.encode()) for text in launchd_timer(tmp_path).files.values()]
     assert [entry["ProgramArguments"][-1] for entry in entries] == ["--all-vaults", "serve"]
     assert entries[0]["StartCalendarInterval"] == {"Hour": 4, "Minute": 20}

@@ -40,7 +40,7 @@ def words(path):
 # --- ChatGPT
 
 
-def test_of_a_chatgpt_chat_the_branch_that_was_shown_last_is_read_and_nothing_that_nobody_said(tmp_path):
+def test_a_chatgpt_chat_is_read_along_its_last_shown_branch(tmp_path):
     tree = chat(
         "c1",
         "2025-03-01",
@@ -88,7 +88,7 @@ def test_of_a_chatgpt_chat_the_branch_that_was_shown_last_is_read_and_nothing_th
     }
 
 
-def test_a_tree_with_a_cycle_null_messages_and_no_current_node_is_read_to_its_newest_message(tmp_path):
+def test_a_damaged_chatgpt_tree_is_read_up_to_its_newest_message(tmp_path):
     looped = chat("c1", "2025-03-01", node("a", "user", "one", at("2025-03-01"), parent="b"))
     looped["mapping"]["b"] = node("b", "assistant", "two", at("2025-03-01", 5), parent="a")[1]
     looped["mapping"]["c"] = None
@@ -96,7 +96,7 @@ def test_a_tree_with_a_cycle_null_messages_and_no_current_node_is_read_to_its_ne
     assert set(words(zipped(tmp_path / "x.zip", {"conversations.json": [looped]}))) == {"one", "two"}
 
 
-def test_split_files_take_the_place_of_a_single_one_and_mac_files_do_not_count(tmp_path):
+def test_split_files_replace_the_single_file_and_files_of_macos_are_ignored(tmp_path):
     files = {
         "export/conversations.json": [talk("c0", "2025-03-01", "old copy")],
         "export/conversations-001.json": [talk("c2", "2025-03-02", "second")],
@@ -108,7 +108,7 @@ def test_split_files_take_the_place_of_a_single_one_and_mac_files_do_not_count(t
     assert words(zipped(tmp_path / "x.zip", files)) == ["first", "second"]
 
 
-def test_chats_that_were_not_to_be_remembered_stay_out_and_are_counted(tmp_path):
+def test_temporary_chats_are_left_out_and_counted(tmp_path):
     chats = [
         talk("c1", "2025-03-01", "secret", is_temporary=True),
         talk("c2", "2025-03-01", "hush", is_do_not_remember=True),
@@ -119,7 +119,7 @@ def test_chats_that_were_not_to_be_remembered_stay_out_and_are_counted(tmp_path)
     assert reading.left_out["temporary and do-not-remember chats"] == 2
 
 
-def test_chatgpts_memory_is_its_claim_as_it_stood_last_and_custom_instructions_are_the_users_words(tmp_path):
+def test_chatgpts_memory_is_its_own_claim_and_custom_instructions_are_the_users_words(tmp_path):
     def contexts(n, memory):
         told = {"model_set_context": memory}
         own = {"user_profile": "I am a baker.", "user_instructions": "Answer briefly."}
@@ -156,7 +156,7 @@ def test_chatgpts_memory_is_its_claim_as_it_stood_last_and_custom_instructions_a
     assert turns[-2].messages[0].timestamp == at("2025-03-01") * 1000
 
 
-def test_images_files_and_spoken_words_of_a_message_are_read_as_what_they_are(tmp_path):
+def test_images_files_and_speech_in_a_message_are_read_as_such(tmp_path):
     parts = {
         "parts": [
             {"content_type": "image_asset_pointer", "asset_pointer": "file-service://x"},
@@ -179,7 +179,7 @@ def test_images_files_and_spoken_words_of_a_message_are_read_as_what_they_are(tm
     ]
 
 
-def test_of_a_chat_in_two_exports_the_newest_copy_counts_in_either_order(tmp_path):
+def test_the_newest_copy_of_a_chat_in_two_exports_counts(tmp_path):
     old = talk("c1", "2025-03-01", "draft")
     new = {**talk("c1", "2025-03-01", "draft", "answer", "more"), "update_time": at("2025-03-05")}
     paths = [
@@ -193,7 +193,7 @@ def test_of_a_chat_in_two_exports_the_newest_copy_counts_in_either_order(tmp_pat
 # --- Claude.ai
 
 
-def test_a_claude_export_is_read_by_branch_with_projects_memories_and_attachments_as_material(tmp_path):
+def test_a_claude_export_is_read_by_branch_and_its_attachments_count_as_material(tmp_path):
     pasted = [{"file_name": "cv.txt", "extracted_content": "I am the king of Spain."}]
     thought = [
         {"type": "thinking", "thinking": "hm"},
@@ -256,7 +256,7 @@ def test_a_claude_export_is_read_by_branch_with_projects_memories_and_attachment
 # --- Gemini
 
 
-def test_geminis_activity_is_read_in_order_by_pauses_also_from_a_folder_in_another_language(tmp_path):
+def test_geminis_activity_is_split_at_pauses_in_any_language(tmp_path):
     listed = [
         activity("Prompted And Porto?", "2025-03-01T15:00:00Z", "<p>Porto &amp; fish</p>"),
         activity("Used an extension", "2025-03-01T12:02:00Z"),
@@ -289,7 +289,7 @@ def test_geminis_activity_is_read_in_order_by_pauses_also_from_a_folder_in_anoth
 # --- coding agents
 
 
-def test_a_claude_code_history_is_read_as_its_hooks_would_and_older_rows_by_their_form(tmp_path):
+def test_a_claude_code_history_is_read_as_its_hooks_read_it(tmp_path):
     def row(id, kind, content, **more):
         shared = {"sessionId": "s-1", "cwd": "/w", "timestamp": iso("2025-03-01"), "uuid": id, "type": kind}
         return {**shared, "message": {"role": kind, "content": content}, **more}
@@ -404,7 +404,7 @@ def test_opencodes_database_is_read_without_sub_agents_and_a_fork_adds_only_what
     assert reading.left_out == {"sessions of sub-agents": 1, "copies in a fork": 1}
 
 
-def test_cursors_store_and_transcripts_give_what_the_user_typed(tmp_path):
+def test_cursors_database_and_transcripts_give_what_the_user_typed(tmp_path):
     made = json.dumps({"createdAt": at("2025-03-01") * 1000}).encode().hex()
     blobs = [
         {"role": "system", "content": "You are"},
@@ -456,7 +456,7 @@ def test_markdown_memories_are_the_assistants_claims_dated_by_their_file(tmp_pat
     ],
     ids=["rules-without-a-head", "head-without-an-end", "list-for-a-head", "rules-below-a-head", "deep-head"],
 )
-def test_of_a_markdown_memory_no_line_is_taken_for_a_head_that_is_none(tmp_path, text):
+def test_a_line_of_dashes_in_a_markdown_memory_is_not_taken_for_a_head(tmp_path, text):
     (tmp_path / "MEMORY.md").write_text(text)
     said, _, _ = read(tmp_path)
     for words in ("Has a boat", "Likes tea", "Likes jam"):
@@ -492,7 +492,7 @@ def test_a_zip_bomb_is_named_and_not_unpacked(tmp_path, monkeypatch):
         read(tmp_path / "deep.zip")
 
 
-def test_two_services_in_one_archive_and_what_is_no_export_are_refused_with_a_remedy(tmp_path):
+def test_an_archive_of_two_services_or_of_none_is_refused_with_a_remedy(tmp_path):
     both = {
         "a/conversations.json": [talk("c1", "2025-03-01", "x")],
         "b/conversations.json": [claude_chat("c", "2025-03-01")],
@@ -537,7 +537,7 @@ def test_the_histories_on_this_machine_are_found_and_an_empty_folder_is_none(tmp
     assert [title for title, _ in found_here(tmp_path)] == ["Claude Code", "OpenCode"]
 
 
-def test_items_are_read_one_at_a_time_whatever_the_chunks(tmp_path, monkeypatch):
+def test_items_of_a_large_export_are_read_one_at_a_time(tmp_path, monkeypatch):
     values = [{"n": n, "text": "ä\U0001f600" * n} for n in range(50)]
     path = tmp_path / "x.json"
     path.write_text(json.dumps(values, ensure_ascii=False), encoding="utf-8")

@@ -91,7 +91,7 @@ def test_an_import_twice_adds_nothing_and_a_second_export_only_what_is_new(memor
     assert more["new"] == 2
 
 
-def test_observed_by_the_rules_the_vault_is_as_if_each_chat_had_come_on_its_day(tmp_path):
+def test_an_import_by_rules_gives_the_vault_that_daily_chats_would_have_given(tmp_path):
     made = []
     for name in ("on its day", "at once"):
         with closing(Memory(Config(home=tmp_path / name), embed=None, clock=lambda: NOW)) as memory:
@@ -127,7 +127,7 @@ QUESTIONS = [
 ]
 
 
-def test_after_an_import_twenty_questions_get_todays_answer(memory, tmp_path):
+def test_twenty_questions_after_an_import_get_the_current_answer(memory, tmp_path):
     taken_in(memory, years(tmp_path / "a.zip"))
     for question, holds, former in QUESTIONS:
         given = memory.inject(question)
@@ -139,7 +139,7 @@ def test_after_an_import_twenty_questions_get_todays_answer(memory, tmp_path):
                 assert n > first, question
 
 
-def test_what_an_import_says_of_a_note_of_today_does_not_replace_it(memory, tmp_path):
+def test_an_older_import_does_not_replace_a_note_of_today(memory, tmp_path):
     memory.capture([{"role": "user", "content": "I live in Rome.", "timestamp": "2026-03-01T12:00:00Z"}])
     memory.observe()
     taken_in(memory, years(tmp_path / "a.zip", YEARS[:1]))
@@ -148,7 +148,7 @@ def test_what_an_import_says_of_a_note_of_today_does_not_replace_it(memory, tmp_
     assert "Rome" in memory.search("Where do I live?")[0].entry.description
 
 
-def test_undo_takes_all_of_an_import_back_and_the_same_files_can_come_in_again(memory, tmp_path):
+def test_undo_removes_a_whole_import_and_the_same_files_can_be_imported_again(memory, tmp_path):
     memory.capture([{"role": "user", "content": "I live in Rome.", "timestamp": "2026-03-01T12:00:00Z"}])
     memory.observe()
     before, path = notes_of(memory), years(tmp_path / "a.zip")
@@ -176,7 +176,7 @@ def test_undo_leaves_a_note_that_you_changed_since_and_names_it(memory, tmp_path
     assert undone.refused == [path] and "She has a boat." in graph.vault.text(path)
 
 
-def test_a_broken_off_import_goes_on_under_its_own_id_and_is_undone_as_one(memory, tmp_path):
+def test_an_interrupted_import_continues_under_its_id_and_is_undone_as_one(memory, tmp_path):
     path = years(tmp_path / "a.zip")
     record = record_of(memory.folder, [path])
     with pytest.raises(KeyboardInterrupt):
@@ -196,7 +196,7 @@ def stop_after(calls):
     return progress
 
 
-def test_killed_three_times_an_import_loses_and_doubles_nothing(tmp_path):
+def test_an_import_killed_three_times_loses_and_doubles_nothing(tmp_path):
     said = [
         (f"2025-{n % 12 + 1:02}-{n % 28 + 1:02}", f"My colleague Person{n} lives in Town{n}.")
         for n in range(60)
@@ -230,7 +230,7 @@ def test_killed_three_times_an_import_loses_and_doubles_nothing(tmp_path):
         assert len(list(records(home))) == 1
 
 
-def test_an_older_export_brings_no_older_copy_of_a_chat(memory, tmp_path):
+def test_an_older_export_does_not_replace_a_newer_copy_of_a_chat(memory, tmp_path):
     new = {**talk("c1", "2025-03-01", "draft", "answer"), "update_time": at("2025-03-05")}
     old = talk("c1", "2025-03-01", "draft", "answer")
     old["mapping"]["c1-1"]["message"] |= {
@@ -243,7 +243,7 @@ def test_an_older_export_brings_no_older_copy_of_a_chat(memory, tmp_path):
     assert import_drops(memory.intake, drops)["new"] == 0
 
 
-def test_the_look_counts_what_would_come_and_prices_each_way_of_observing(memory, tmp_path):
+def test_the_preview_of_an_import_counts_messages_and_prices_each_way_of_observing(memory, tmp_path):
     if importlib.util.find_spec("litellm") is None:
         pytest.skip("needs the extra models")
     look = look_at(read_drops([years(tmp_path / "a.zip")]), memory.registry.zone)
@@ -273,7 +273,7 @@ def omg(tmp_path, monkeypatch):
     return run
 
 
-def test_a_new_user_gets_from_a_zip_to_what_they_worked_on_in_spring_in_two_commands(omg, tmp_path):
+def test_two_commands_lead_from_a_zip_to_what_the_user_worked_on_in_spring(omg, tmp_path):
     told = omg("import", years(tmp_path / "a.zip"), "--yes")
     assert "11 conversations (11 of ChatGPT)" in told.stdout and "2023-02-01 to 2025-05-02" in told.stdout
     summary = told.stdout[told.stdout.index("22 messages, of") :].strip().splitlines()
@@ -293,21 +293,21 @@ def test_an_import_is_undone_at_the_command_line_by_its_id(omg, tmp_path):
     assert "nothing found" in omg("search", "peanuts").stdout
 
 
-def test_without_a_terminal_or_yes_nothing_comes_in_where_a_model_would_be_asked(omg, tmp_path, monkeypatch):
+def test_an_import_that_costs_money_needs_a_terminal_or_yes(omg, tmp_path, monkeypatch):
     monkeypatch.setenv("OMG_OBSERVATION_MODEL", "openai/gpt-4o-mini")
     told = omg("import", years(tmp_path / "a.zip"), code=1)
     assert "gpt-4o-mini at once" in told.stdout and "nothing was imported" in told.stderr
     assert not list((tmp_path / "home").glob("graphs/*/pending/*.json"))
 
 
-def test_what_lies_on_this_machine_is_listed_with_the_command_that_imports_it(omg, tmp_path, monkeypatch):
+def test_old_chats_on_this_machine_are_listed_with_the_command_that_imports_them(omg, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert omg("import", "--found").stdout == "no histories of assistants lie here\n"
     years(tmp_path / "Downloads" / "chatgpt.zip")
     assert f"omg import {tmp_path}/Downloads/chatgpt.zip" in omg("import", "--found").stdout
 
 
-def test_an_import_says_what_it_became_and_what_it_contradicts(memory, tmp_path):
+def test_an_import_names_its_notes_and_the_notes_that_they_contradict(memory, tmp_path):
     _, record = taken_in(memory, years(tmp_path / "a.zip"))
     found = became(memory.registry.graphs(), record)
     assert any(
@@ -322,9 +322,7 @@ def test_an_import_says_what_it_became_and_what_it_contradicts(memory, tmp_path)
 
 
 @pytest.mark.parametrize("suffix", ["", ".jsonl"])
-def test_what_omg_exports_it_imports_again_with_notes_messages_and_whose_words_they_are(
-    omg, tmp_path, monkeypatch, suffix
-):
+def test_an_export_of_omg_imports_again_with_notes_messages_and_origins(omg, tmp_path, monkeypatch, suffix):
     omg("import", years(tmp_path / "a.zip"), "--yes")
     with closing(Memory(Config(home=tmp_path / "home"), embed=None)) as memory:
         graph = memory.find("agent:main:main")
@@ -355,7 +353,7 @@ def test_what_was_forgotten_here_does_not_come_back_from_an_export(omg, tmp_path
     assert "peanuts" not in omg("search", "peanuts", "--raw").stdout
 
 
-def test_a_path_out_of_the_vault_in_an_export_is_skipped(omg, tmp_path):
+def test_a_path_in_an_export_that_leads_out_of_the_vault_is_skipped(omg, tmp_path):
     head = {"omg": "export", "v": 1}
     evil = {"note": "nodes/../../../evil", "text": "---\ntype: fact\ndescription: x\n---\n# x\n\nx\n"}
     told = omg("import", lines(tmp_path / "out.jsonl", [head, evil, {"what": 1}])).stdout

@@ -198,7 +198,7 @@ def test_plain_tool_calls_stay_with_their_results(tmp_path):
     assert turn.messages[0].calls[0].arguments == '{"command":"ls"}'
 
 
-def test_plain_lines_have_the_same_ids_every_time_and_no_two_the_same(tmp_path):
+def test_plain_lines_get_stable_and_distinct_ids(tmp_path):
     lines = [{"role": "user", "content": "ok", "timestamp": NOON + i // 2} for i in range(6)]
     path = jsonl(tmp_path / "chat.jsonl", [*lines, {**lines[0], "id": 1}])
     ids = [e["entryId"] for drop in read_drops([path]) for e in drop["entries"]]
@@ -355,7 +355,7 @@ def test_all_sessions_with_people_are_read_while_the_gateway_runs(state):
     assert drops.reading.done == drops.reading.total
 
 
-def test_the_reader_and_a_writing_gateway_do_not_wait_for_each_other(state):
+def test_reading_a_database_and_a_writing_gateway_do_not_wait_for_each_other(state):
     gateway = sqlite3.connect(
         state / "agents/main/agent/openclaw-agent.sqlite", timeout=0, isolation_level=None
     )
@@ -415,7 +415,7 @@ def plain(*texts):
     return [{"role": "user", "content": text, "timestamp": NOON + n} for n, text in enumerate(texts)]
 
 
-def test_plain_lines_that_have_a_type_are_plain_lines(tmp_path):
+def test_plain_lines_with_a_field_named_type_are_still_read(tmp_path):
     path = jsonl(tmp_path / "chat.jsonl", [{"type": "message", **line} for line in plain("a", "b")])
     drops = read_drops([path])
     assert words(drops) == ["a", "b"] and drops.reading.skipped == []

@@ -44,7 +44,7 @@ def test_a_conversation_comes_in_once_however_often_it_is_imported(home):
     assert not list((home.folder / "spool").glob("*.json"))
 
 
-def test_what_is_pending_is_in_the_order_in_which_it_was_said(home):
+def test_pending_turns_are_in_the_order_in_which_they_were_said(home):
     import_drops(home.intake, read_drops(SAMPLE[::-1]))
     times = [m.timestamp for m in pending(home)]
     assert times == sorted(times)
@@ -81,7 +81,7 @@ def test_what_the_hooks_took_in_is_not_imported_again(home, tmp_path):
 
 
 @pytest.mark.parametrize("at", [1e308, -5, "x", None])
-def test_what_does_not_say_when_it_was_said_was_said_when_it_was_dropped(home, at):
+def test_a_message_without_a_time_gets_the_time_of_its_drop(home, at):
     hand_over(home.folder, entry("m1", "I moved to Oslo.", at), at_ms=NOON)
     home.take_in()
     assert [m.timestamp for m in pending(home)] == [NOON]
@@ -120,12 +120,12 @@ def said_in(home, *people, session=ROOM, at=NOON):
         ([{"senderIsOwner": 1}], ROOM),
     ],
 )
-def test_a_room_is_the_owners_only_where_the_gateway_says_so_of_every_line(home, people, whose):
+def test_a_room_is_the_owners_only_if_the_gateway_says_so_for_every_line(home, people, whose):
     assert said_in(home, *people) == {whose}
 
 
 @pytest.mark.parametrize("reason", ["unanswered", "compaction"])
-def test_a_chat_in_which_only_omg_was_asked_begins_no_memory(home, reason):
+def test_a_chat_with_only_omg_commands_starts_no_memory(home, reason):
     said = entry("e0", "/omg status", NOON, __openclaw=OWN)
     told = entry("e1", "1 note is remembered.", NOON, "assistant", model="gateway-injected")
     hand_over(home.folder, said, told, session=ROOM, reason=reason)
@@ -134,7 +134,7 @@ def test_a_chat_in_which_only_omg_was_asked_begins_no_memory(home, reason):
     assert not list((home.folder / "spool").glob("*.json"))
 
 
-def test_a_program_that_the_owner_joined_is_theirs_when_caught_up_as_well(home):
+def test_a_program_joined_by_the_owner_is_theirs_in_older_drops_too(home):
     assert said_in(home, UNNAMED) == {ROOM}
     links = home.config.model_copy(update={"identity": Identities(links={"owner": ["webchat:cli"]})})
     home.registry.config = links
@@ -161,7 +161,7 @@ def test_a_chat_that_is_not_said_to_be_the_owners_is_named_with_the_reason(home,
     assert f"omg identity move {ROOM} {MAIN}" in found.mend
 
 
-def test_a_chat_apart_is_carried_over_by_the_command_that_the_doctor_names(home, openclaw, monkeypatch):
+def test_the_doctor_names_the_command_that_joins_a_separate_chat(home, openclaw, monkeypatch):
     monkeypatch.setenv("OMG_HOME", str(home.folder))
     said_in(home, OWN, session=MAIN)
     said_in(home, UNNAMED, at=NOON + 10)
@@ -171,7 +171,7 @@ def test_a_chat_apart_is_carried_over_by_the_command_that_the_doctor_names(home,
     assert MAIN in (left := omg_here("identity", "list").stdout) and ROOM not in left
 
 
-def test_without_a_gateway_no_session_is_apart_from_an_owner(home):
+def test_without_a_gateway_no_session_is_called_separate(home):
     said_in(home, UNNAMED)
     assert not any(map(home.registry.why_apart, home.registry.identities()))
     assert list(check_apart(home)) == []
@@ -194,7 +194,7 @@ def test_a_preview_says_why_nothing_is_given(home, openclaw):
     assert why(ROOM).endswith("; the gateway did not say that its owner alone speaks there")
 
 
-def test_where_omg_is_off_for_an_agent_a_drop_of_its_is_told_of_and_not_kept(home):
+def test_a_drop_of_an_agent_for_which_omg_is_off_is_reported_and_not_kept(home):
     off = home.config.observation.model_copy(update={"agents": {"work": AgentObservation(enabled=False)}})
     home.registry.config = home.config.model_copy(update={"observation": off})
     assert said_in(home, OWN, session="agent:work:main") == set()
@@ -217,7 +217,7 @@ def test_where_omg_is_off_for_an_agent_a_drop_of_its_is_told_of_and_not_kept(hom
     )
 
 
-def test_a_room_in_which_another_was_heard_is_never_the_owners_again(home):
+def test_a_room_where_another_person_spoke_is_never_the_owners_again(home):
     assert said_in(home, OWN) == {MAIN}
     assert home.registry.identity_of(ROOM).key == MAIN
     assert said_in(home, OWN, THEIRS, at=NOON + 10) == {ROOM}
@@ -226,14 +226,14 @@ def test_a_room_in_which_another_was_heard_is_never_the_owners_again(home):
     assert home.registry.identity_of(ROOM, owner=True).key == ROOM
 
 
-def test_who_is_said_not_to_be_the_owner_is_not_served_the_owners_memory(home):
+def test_a_speaker_named_as_no_owner_is_not_given_the_owners_memory(home):
     said_in(home, OWN)
     assert home.registry.identity_of(ROOM, owner=False).key == ROOM
     assert home.registry.identity_of("agent:main:main", owner=False).key == MAIN  # its form says whose it is
 
 
 @pytest.mark.parametrize("key", [f"{MAIN} ", f" {MAIN}", f"{MAIN}\n", "agent:main:telegram:direct:7 "])
-def test_a_key_that_only_looks_like_anothers_shares_nobodys_memory(home, key):
+def test_a_key_that_resembles_another_shares_no_memory_with_it(home, key):
     said_in(home, OWN, session=key.strip())
     (mine,) = said_in(home, OWN, session=key, at=NOON + 10)
     assert mine not in (MAIN, key.strip())

@@ -77,21 +77,21 @@ def test_a_loose_note_is_filed_and_says_where(omg):
     assert said.text == "I prefer window seats on trains."
 
 
-def test_a_plan_of_a_loose_note_is_on_now_at_once(omg):
+def test_a_plan_in_an_inbox_note_is_on_now_at_once(omg):
     leave(omg, "plan.md", "I plan to see the dentist on 2026-03-09.\n")
     omg.work()
     (path,) = (path for path, node in notes(omg).items() if node.loop == "open")
     assert f"- 2026-03-09 [[{path}|" in omg.find().vault.text("now")
 
 
-def test_a_loose_note_that_was_found_in_the_vault_first_is_no_note_that_exists_already(omg):
+def test_an_inbox_note_seen_by_the_index_first_is_still_filed(omg):
     leave(omg, "thought.md", "I prefer window seats on trains.\n")
     omg.refresh(omg.find())  # as every command does
     omg.work()
     assert [(n.type, n.origin) for n in notes(omg).values()] == [("preference", "human")]
 
 
-def test_what_became_no_note_stays_where_it_was_written_is_said_and_is_found(omg):
+def test_an_inbox_file_without_a_note_stays_is_reported_and_can_be_found(omg):
     text = "I prefer window seats on trains.\n\nBlue lamp behind the shed.\n\nThe gate squeaks.\n"
     file = leave(omg, "things.md", text)
     omg.work(force=True)
@@ -106,9 +106,7 @@ def test_what_became_no_note_stays_where_it_was_written_is_said_and_is_found(omg
 @pytest.mark.parametrize(
     ("head", "by_a_page"), [("", False), ("---\nurl: https://lamps.example\n---\n", True)]
 )
-def test_what_a_person_left_and_became_no_note_is_shown_as_their_words_and_a_clipping_as_a_pages(
-    omg, head, by_a_page
-):
+def test_an_unfiled_inbox_text_is_shown_as_the_persons_words_and_a_clipping_as_a_pages(omg, head, by_a_page):
     file = leave(omg, "things.md", f"{head}Blue lamp behind the shed.\n")
     omg.work(force=True)
     assert file.read_text().endswith(": read; no note was made of it\n")
@@ -145,7 +143,7 @@ def test_status_names_a_file_whose_filing_was_undone_until_its_words_change(omg)
     assert "you undid" not in said() and "1 file not read yet: inbox/thought\n" in said()
 
 
-def test_an_unreadable_note_is_named_once_in_its_line(omg):
+def test_status_names_an_unreadable_inbox_note_once(omg):
     leave(omg, "bin.md", "").write_bytes(b"\xff\xfe")
     omg.refresh(omg.find())
     assert "  unreadable inbox/bin: is not UTF-8" in status_text(home_status(omg.worker), UTC)
@@ -180,7 +178,7 @@ def test_a_file_in_the_inbox_that_cannot_be_read_stays_and_is_named_with_the_rem
     assert any(f.where == f"inbox/{name}" and why in f.mend for f in check_graph(omg, omg.find()))
 
 
-def test_what_was_read_once_is_not_read_again_and_what_is_added_is(omg):
+def test_only_what_was_added_to_an_inbox_file_is_read_again(omg):
     file = leave(omg, "list.md", "I prefer window seats on trains.\n")
     omg.work(force=True)
     text = file.read_text()
@@ -192,7 +190,7 @@ def test_what_was_read_once_is_not_read_again_and_what_is_added_is(omg):
     assert omg.find().vault.read("inbox/list").type == "note"
 
 
-def test_what_was_read_once_is_not_read_again_where_the_index_was_deleted_meanwhile(omg):
+def test_an_inbox_file_is_not_read_again_after_the_index_was_deleted(omg):
     leave(omg, "list.md", "I prefer window seats on trains.\n")
     omg.work(force=True)
     folder = omg.find().folder
@@ -205,7 +203,7 @@ def test_what_was_read_once_is_not_read_again_where_the_index_was_deleted_meanwh
     assert observed == []
 
 
-def test_a_note_that_is_renamed_says_nothing_new(omg):
+def test_a_renamed_inbox_note_is_not_read_again(omg):
     file = leave(omg, "a.md", "I prefer window seats on trains.\n")
     omg.work(force=True)
     file.rename(file.with_name("b.md"))
@@ -220,7 +218,7 @@ def test_a_note_that_is_being_written_is_left_alone(omg):
     assert omg.find().pending() == []
 
 
-def test_our_own_notes_in_the_inbox_are_not_taken_for_a_persons(omg):
+def test_omgs_own_notes_in_the_inbox_are_not_taken_for_a_persons(omg):
     graph = omg.find()
     graph.vault.put_inbox(
         "for answer-style", "This was meant for `nodes/x`, which you changed.\n\nI prefer tea.\n"
@@ -263,7 +261,7 @@ def test_the_agents_own_day_files_are_read_and_not_touched(omg):
     assert len(notes(omg)) == 2
 
 
-def test_a_vault_elsewhere_has_no_day_files(home, tmp_path):
+def test_a_vault_outside_the_workspace_reads_no_day_files(home, tmp_path):
     (tmp_path / "2026-03-01.md").write_text("- Nora prefers aisle seats.\n")
     which = Memory(
         Config(home=home, vaults={MAIN: tmp_path / "omg"}, observation=Observation(model="offline")),
@@ -287,7 +285,7 @@ def test_a_note_deleted_before_it_is_observed_costs_nothing(omg):
     assert not file.exists()
 
 
-def test_a_clipping_is_the_pages_word_in_every_paragraph():
+def test_every_paragraph_of_a_clipping_counts_as_the_pages_word():
     def said(head):
         text = f"---\n{head}\n---\nI became a Buddhist.\n\nI sleep on the floor.\n"
         return [m.text for m in note_messages(parse_node(text, "inbox/a"), 0, agents=False)]
@@ -319,9 +317,7 @@ def test_a_note_is_read_in_paragraphs_each_with_its_heading(text, parts):
 
 
 @pytest.mark.parametrize("others", [False, True])
-def test_openclaws_flush_is_filed_wherever_the_vault_lies_unless_others_are_flushed_there_too(
-    home, tmp_path, others
-):
+def test_openclaws_memory_flush_is_filed_unless_other_people_flush_there_too(home, tmp_path, others):
     openclaw(tmp_path, "1", *["2"] * others)
     which = Memory(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW, embed=None)
     graph = which.graph(which.registry.identity_of(MAIN))
@@ -335,7 +331,7 @@ def test_openclaws_flush_is_filed_wherever_the_vault_lies_unless_others_are_flus
     which.close()
 
 
-def test_an_import_from_openclaw_takes_what_its_agent_noted_before_omg_on_its_day(home, tmp_path):
+def test_an_import_from_openclaw_dates_the_agents_older_notes_by_their_day(home, tmp_path):
     openclaw(tmp_path)
     workspace = tmp_path / "ws"
     files = {
@@ -368,7 +364,7 @@ def test_an_import_from_openclaw_takes_what_its_agent_noted_before_omg_on_its_da
     }
 
 
-def test_what_an_agent_noted_whom_others_reach_is_not_imported_as_the_owners(home, tmp_path):
+def test_notes_of_an_agent_that_others_reach_are_not_imported_as_the_owners(home, tmp_path):
     openclaw(tmp_path, "1", "2")
     (tmp_path / "ws/MEMORY.md").write_text("- Bob lives in Porto.\n")
     told, said = import_openclaw(home)

@@ -146,7 +146,7 @@ def test_a_save_within_the_same_tick_and_of_the_same_size_is_seen(vault, index):
     assert found(index, "gamma") == ["a"]
 
 
-def test_a_note_that_is_renamed_while_the_vault_is_looked_through_has_moved(vault, index, monkeypatch):
+def test_a_note_renamed_during_a_scan_counts_as_moved(vault, index, monkeypatch):
     save(vault, "nodes/fact/old", "Alpha.", id="omg/fact/alpha")
     index.sync(vault)
     look = type(vault).scan
@@ -163,7 +163,7 @@ def test_a_note_that_is_renamed_while_the_vault_is_looked_through_has_moved(vaul
     assert synced.removed == ()
 
 
-def test_of_two_notes_of_a_day_that_contradict_each_other_the_later_said_one_is_known(vault, index):
+def test_the_index_knows_which_of_two_contradicting_notes_of_a_day_was_said_last(vault, index):
     day = {"created": NOW.date(), "type": "fact", "origin": "user"}
     noon = round(NOW.timestamp() * 1000)
     for name, said_ms, other in (("late", noon + 60_000, ("nodes/fact/early",)), ("early", noon, ())):
@@ -184,7 +184,7 @@ def test_a_copied_note_has_not_moved(vault, index):
     assert len(index.entries()) == 2
 
 
-def test_a_file_that_is_no_note_is_reported_and_costs_no_other_anything(vault, index):
+def test_a_file_that_is_no_note_is_reported_and_spoils_no_other(vault, index):
     save(vault, "good", "alpha")
     save(vault, "broken", "---\nid: [unclosed\n---\nbeta\n")
     (vault.root / "latin.md").write_bytes("---\nid: x\n---\nchâteau".encode("latin-1"))
@@ -199,7 +199,7 @@ def test_a_file_that_is_no_note_is_reported_and_costs_no_other_anything(vault, i
     assert index.bad() == {} and found(index, "beta") == ["broken"]
 
 
-def test_a_note_that_breaks_is_not_taken_for_deleted(vault, index):
+def test_a_note_that_becomes_unreadable_is_not_taken_for_deleted(vault, index):
     save(vault, CAT, "The cat is called Cleo.", sources=(Source("s", "m1", 1),))
     index.sync(vault)
     save(vault, CAT, "---\nid: [unclosed\n---\n")
@@ -228,9 +228,7 @@ STEPS = st.lists(
 @example(steps=[("save", "a", 0), ("save", "b", 3), ("save", "b", 0)], cuts={1}, partial=False)
 @example(steps=[("save", "b", 1), ("save", "x/a", 0), ("save", "a", 1)], cuts={1}, partial=True)
 @settings(max_examples=40, deadline=None)
-def test_an_index_that_followed_every_change_equals_one_made_afterwards(
-    tmp_path_factory, steps, cuts, partial
-):
+def test_an_index_updated_step_by_step_equals_a_fresh_one(tmp_path_factory, steps, cuts, partial):
     home = tmp_path_factory.mktemp("law")
     (home / "vault").mkdir()
     vault, index = Vault(home / "vault"), Index(home / "a.db")
@@ -289,7 +287,7 @@ def test_a_link_leads_by_path_id_alias_or_the_end_of_a_path_in_any_case(vault, i
         assert index.resolve(link) is None, link
 
 
-def test_a_name_that_fits_two_notes_leads_to_neither_and_says_which(vault, index):
+def test_an_ambiguous_name_leads_to_no_note_and_names_the_candidates(vault, index):
     save(vault, "x/plan", "alpha")
     save(vault, "y/plan", "beta")
     save(vault, "z", "See [[plan]], [[x/plan]] and [[missing]].")
@@ -300,7 +298,7 @@ def test_a_name_that_fits_two_notes_leads_to_neither_and_says_which(vault, index
     assert links_of(index, "z") == ["x/plan"]
 
 
-def test_a_path_is_meant_before_an_id_and_an_id_before_an_alias(vault, index):
+def test_a_link_prefers_a_path_to_an_id_and_an_id_to_an_alias(vault, index):
     save(vault, "a", "x", id="other/a")
     save(vault, "b", "x", id="a/b")
     save(vault, "c", "x", id="c/c", aliases=("a", "a/b", "only"))
@@ -308,7 +306,7 @@ def test_a_path_is_meant_before_an_id_and_an_id_before_an_alias(vault, index):
     assert [index.resolve(n) for n in ("a", "a/b", "only")] == ["a", "b", "c"]
 
 
-def test_links_in_the_head_come_first_and_one_in_code_is_none(vault, index):
+def test_links_in_the_head_come_first_and_links_in_code_do_not_count(vault, index):
     save(vault, "a", "See [[b]], `[[code]]` and [[c]].", links=("mocs/moc-facts", "c"))
     for path in ("b", "c", "mocs/moc-facts"):
         save(vault, path, "x")
@@ -329,7 +327,7 @@ def test_the_archive_is_read_from_where_it_was_left(index, tmp_path):
     assert [m.text for m in index.messages(["m3", "m1"])] == ["hello", "later"]
 
 
-def test_a_line_still_being_written_is_left_for_later_and_a_torn_one_costs_itself(index, tmp_path):
+def test_an_unfinished_line_is_read_later_and_a_torn_line_spoils_no_other(index, tmp_path):
     folder = archive(tmp_path / "archive", said(1, "hello"))
     file = folder / "2026-03.jsonl"
     line = message_to_json(said(2, "a line separator \u2028 inside"), "s")
@@ -340,7 +338,7 @@ def test_a_line_still_being_written_is_left_for_later_and_a_torn_one_costs_itsel
     assert index.messages(["m2"])[0].text == "a line separator \u2028 inside"
 
 
-def test_an_archive_that_was_rewritten_is_read_again_and_what_it_lost_is_forgotten(vault, index, tmp_path):
+def test_a_rewritten_archive_is_read_again_and_its_lost_messages_leave_the_index(vault, index, tmp_path):
     folder = archive(tmp_path / "archive", *(said(n, f"secret{n} word") for n in range(5)))
     index.archive(folder)
     file = folder / "2026-03.jsonl"
@@ -356,7 +354,7 @@ def test_an_archive_that_was_rewritten_is_read_again_and_what_it_lost_is_forgott
     assert index.seen(["m1", "m9"]) == set()
 
 
-def test_a_sentence_deep_in_a_reply_is_found_by_its_place_and_gone_with_its_message(index, tmp_path):
+def test_a_sentence_deep_in_a_reply_is_found_and_leaves_with_its_message(index, tmp_path):
     lines = "\n".join(
         f"- Tip {n}: something about the garden in its month number {n}, and more of it" for n in range(300)
     )
@@ -380,13 +378,13 @@ def test_a_sentence_deep_in_a_reply_is_found_by_its_place_and_gone_with_its_mess
 
 
 @pytest.mark.parametrize("silent", ["", MEMORY_WRITTEN])
-def test_a_message_that_says_nothing_is_not_found_by_what_was_said_beside(index, tmp_path, silent):
+def test_an_empty_message_is_not_found_by_its_neighbours_words(index, tmp_path, silent):
     talk = [said(0, "Remember the aurora."), said(1, silent, role="assistant"), said(2, silent, role="tool")]
     index.archive(archive(tmp_path / "archive", *talk))
     assert [m.id for m, *_ in index.search_raw("aurora", now=NOW)] == ["m0"]
 
 
-def test_a_search_by_hand_puts_what_says_the_words_before_what_was_said_beside_them(vault, index, tmp_path):
+def test_a_search_ranks_matching_messages_before_their_neighbours(vault, index, tmp_path):
     talk = [said(1, "Ramiro, Ramiro, Ramiro!"), said(2, "We ate there.")]
     index.archive(archive(tmp_path / "archive", *talk))
     near = {"sources": (Source("s", "m2", talk[1].timestamp),)}
@@ -403,7 +401,7 @@ def test_a_search_by_hand_puts_what_says_the_words_before_what_was_said_beside_t
     assert [h.entry.path for h in index.search("Ramiro", now=NOW, how=FOR_PROMPT)] == paths[::-1]
 
 
-def test_what_was_said_half_a_day_later_is_another_talk(vault, index, tmp_path):
+def test_a_message_half_a_day_later_belongs_to_another_talk(vault, index, tmp_path):
     near, late = said(1, "We ate at Ramiro."), said(2, "The boiler is broken.")
     late = replace(late, timestamp=near.timestamp + 12 * 3_600_000)
     save(vault, "a", "A dinner.", type="fact", sources=(Source("s", "m1", near.timestamp),))
@@ -445,7 +443,7 @@ def test_only_a_note_whose_text_changed_is_embedded_again(vault, tmp_path):
     assert index.embed() == 1 and index.embed() == 0
 
 
-def test_another_model_finds_by_its_own_vectors_alone(vault, tmp_path):
+def test_an_embedder_uses_only_its_own_vectors(vault, tmp_path):
     for name in ("aaab", "cccd"):
         save(vault, name, name)
     first, second = Letters("first"), Letters("second", sign=-1.0)  # as far from the first's as can be
@@ -467,7 +465,7 @@ def test_another_model_finds_by_its_own_vectors_alone(vault, tmp_path):
     index.close()
 
 
-def test_vectors_of_statements_are_of_the_present_embedder_and_are_made_once(vault, tmp_path):
+def test_vectors_of_statements_are_made_once_by_the_current_embedder(vault, tmp_path):
     """A process whose first vectors are of notes took what it found for its own, or made all of them again."""
     made: list[str] = []
 
@@ -511,7 +509,7 @@ def test_a_note_that_changes_while_it_is_embedded_does_not_get_the_old_vector(va
 
 
 @pytest.mark.parametrize("others", [5, 60])
-def test_what_is_hardly_alike_is_as_weak_among_few_notes_as_among_many(vault, tmp_path, others):
+def test_a_weak_likeness_scores_the_same_among_few_notes_and_many(vault, tmp_path, others):
     known = {}
 
     def embed(texts):
@@ -536,7 +534,7 @@ def test_what_is_hardly_alike_is_as_weak_among_few_notes_as_among_many(vault, tm
     index.close()
 
 
-def test_a_model_that_cannot_be_loaded_leaves_words(vault, tmp_path, caplog):
+def test_search_falls_back_to_words_if_the_embedder_cannot_be_loaded(vault, tmp_path, caplog):
     def broken():
         raise RuntimeError("no torch today")
 
@@ -547,9 +545,7 @@ def test_a_model_that_cannot_be_loaded_leaves_words(vault, tmp_path, caplog):
     assert found(index, "alpha") == ["a"]
 
 
-def test_a_question_about_days_alone_is_answered_by_those_days_and_not_by_what_sounds_like_it(
-    vault, tmp_path
-):
+def test_a_question_about_days_finds_notes_of_those_days_and_not_similar_words(vault, tmp_path):
     save(vault, "then", "Bought a boiler.", event="2026-03-09")
     save(vault, "sounds", "What did you do, and what did I not do? Yesterday, a song.")
     index = Index(tmp_path / "v.db", Letters())
@@ -603,7 +599,7 @@ RUINS = [ruin_with_text, ruin_some_words, ruin_a_table_of_words, empty, make_old
 
 @pytest.mark.parametrize("ruin", RUINS)
 @pytest.mark.parametrize("open_meanwhile", [True, False])
-def test_an_index_that_is_of_no_use_is_made_anew_with_one_line(vault, tmp_path, caplog, ruin, open_meanwhile):
+def test_an_unusable_index_is_rebuilt_and_one_line_is_logged(vault, tmp_path, caplog, ruin, open_meanwhile):
     file = tmp_path / "index.db"
     for n in range(50):
         save(vault, f"n{n}", f"alpha number{n} [[n{n - 1}]]", sources=(Source("s", "m1", 1_772_000_060_000),))
@@ -652,7 +648,7 @@ def test_an_index_that_somebody_keeps_locked_is_replaced(vault, tmp_path, caplog
 # --- many at once
 
 
-def test_many_that_begin_at_once_make_one_index_and_keep_what_each_wrote(tmp_path):
+def test_processes_that_start_together_build_one_index_and_keep_every_row(tmp_path):
     for round in range(10):
         file, gate = tmp_path / f"{round}.db", threading.Barrier(8)
 

@@ -62,7 +62,7 @@ def test_no_character_of_a_question_is_syntax(remember, query):
 
 @given(st.text(max_size=200))
 @settings(max_examples=150, deadline=None)
-def test_any_text_can_be_asked(shared, text):
+def test_any_text_can_be_searched_without_an_error(shared, text):
     for hit in shared(text):
         assert 0 <= hit.score <= 1
 
@@ -141,7 +141,7 @@ def test_names_numbers_and_rare_words_survive(remember, text, query):
         ("Hún heitir Þóra Guðmundsdóttir.", "Thora Gudmundsdottir"),
     ],
 )
-def test_other_scripts_find_what_they_say(remember, text, query):
+def test_words_in_other_scripts_are_found(remember, text, query):
     others = {
         f"other{n}": t
         for n, t in enumerate(
@@ -159,14 +159,14 @@ def test_stop_words_do_not_outweigh_what_is_asked(remember):
 
 
 @given(st.text(max_size=80))
-def test_folding_twice_is_folding_once(text):
+def test_folding_characters_twice_changes_nothing_more(text):
     assert fold_text(fold_text(text)).split() == fold_text(text).split()
 
 
 # --- which comes first
 
 
-def test_what_was_replaced_comes_after_what_replaced_it(remember):
+def test_a_replaced_note_ranks_after_its_successor(remember):
     find = remember(
         old={
             "text": "Ines drinks her coffee black, always black coffee.",
@@ -183,7 +183,7 @@ def test_what_was_replaced_comes_after_what_replaced_it(remember):
     assert "replaces" in find("black coffee", hits=True)[0].why
 
 
-def test_a_circle_of_successors_is_no_trap(remember):
+def test_a_circle_of_successors_does_not_hang_a_search(remember):
     find = remember(
         {
             n: {"text": "alpha", "status": "superseded", "superseded_by": other}
@@ -198,7 +198,7 @@ def test_a_dormant_note_is_found_after_an_active_one(remember):
     assert find("alpha") == ["b", "a"]
 
 
-def test_maps_index_now_and_logs_are_no_answers(remember):
+def test_maps_index_now_and_logs_are_never_search_results(remember):
     types = {f"mocs/{t}": {"text": "alpha", "type": t} for t in ("index", "now", "moc", "log")}
     find = remember(
         {
@@ -211,7 +211,7 @@ def test_maps_index_now_and_logs_are_no_answers(remember):
     assert sorted(find("alpha")) == ["note", "week"]
 
 
-def test_priority_freshness_and_use_decide_between_equals_and_no_more(remember):
+def test_priority_freshness_and_use_only_decide_between_equal_matches(remember):
     day = date(2026, 3, 1)
     find = remember(
         low={"text": "alpha beta", "priority": "low", "created": day},
@@ -229,7 +229,7 @@ def test_priority_freshness_and_use_decide_between_equals_and_no_more(remember):
     assert find("epsilon", uses={"omg/unused": (9, 0)}) == ["unused", "used"]
 
 
-def test_the_days_asked_for_raise_what_happened_or_was_said_then(remember):
+def test_a_search_for_a_day_ranks_notes_of_that_day_higher(remember):
     def on(day, text="Worked on the garden.", **fields):
         return {"text": text, "sources": (Source("s", str(day), ms(day)),), **fields}
 
@@ -260,7 +260,7 @@ def test_a_note_that_shares_no_word_is_found_by_its_link(remember):
     assert "linked with “Sister”" in found[1].why
 
 
-def test_links_are_followed_both_ways_and_not_through_a_map(remember):
+def test_a_search_follows_links_both_ways_but_not_through_maps(remember):
     many = {f"n{n}": {"text": f"Note number {n}.", "links": ("mocs/all",)} for n in range(60)}
     listed = "".join(f"- [[n{n}]]\n" for n in range(60))
     find = remember(
@@ -282,7 +282,7 @@ def test_a_link_does_not_displace_the_first_answers(remember):
     assert find("alpha beta")[:5] == direct
 
 
-def test_why_says_which_words_and_where(remember, tmp_path):
+def test_the_reason_for_a_result_names_the_words_and_their_field(remember, tmp_path):
     (tmp_path / "archive").mkdir()
     talk = Message("m1", "user", "We were on the ferry to Procida.", ms(date(2026, 3, 4)))
     (tmp_path / "archive/a.jsonl").write_text(message_to_json(talk, "s") + "\n", encoding="utf-8")
@@ -299,7 +299,7 @@ def test_why_says_which_words_and_where(remember, tmp_path):
     index.close()
 
 
-def test_a_common_word_does_not_make_a_search_slow_nor_hide_the_rare_one(remember, monkeypatch):
+def test_a_common_word_neither_slows_a_search_nor_hides_a_rare_one(remember, monkeypatch):
     monkeypatch.setattr(scores, "POSTINGS", 50)
     find = remember(**{f"n{n}": "alpha beta gamma" for n in range(100)}, this="alpha zebra")
     assert find("alpha zebra beta gamma")[0] == "this"

@@ -80,7 +80,7 @@ def unanswered(memory: Memory, ask: str) -> list[str]:
 
 
 @pytest.mark.parametrize("ask", ASKED)
-def test_what_the_assistant_said_is_given_as_its_word(scripted: Memory, ask: str) -> None:
+def test_statements_of_the_assistant_are_given_as_the_assistants(scripted: Memory, ask: str) -> None:
     assert unanswered(scripted, ask) == []
 
 
@@ -108,7 +108,7 @@ def test_nothing_that_the_assistant_said_is_given_as_the_users_word(how: str, as
 
 
 @pytest.mark.parametrize("ask", [ask for ask in ASKED if ASKED[ask]["shows"]])
-def test_whether_the_user_took_it_up_is_given_with_it(scripted: Memory, ask: str) -> None:
+def test_a_statement_of_the_assistant_says_whether_the_user_took_it_up(scripted: Memory, ask: str) -> None:
     told = [t for t in given(scripted, ask) if any(words in t for words in ASKED[ask]["shows"])]
     assert told
     if ASKED[ask]["stance"] == "accepted" and "answer: “" not in "".join(told):
@@ -116,9 +116,7 @@ def test_whether_the_user_took_it_up_is_given_with_it(scripted: Memory, ask: str
 
 
 @pytest.mark.parametrize("id", ROWS)
-def test_what_the_user_took_up_is_theirs_and_what_they_did_not_is_the_assistants(
-    scripted: Memory, id: str
-) -> None:
+def test_an_offer_becomes_the_users_only_if_the_user_took_it_up(scripted: Memory, id: str) -> None:
     graph = scripted.find("agent:main:ines")
     notes = {(e.title, e.type, e.origin) for e in graph.index.entries()}
     for note in ROWS[id]["notes"]:

@@ -103,7 +103,7 @@ def live(graph: Graph, session: str, at: datetime = NOW, **fields: Any) -> None:
 # --- what a prompt is given
 
 
-def test_a_vault_of_few_notes_stands_in_system_whole_whatever_is_asked(graph: Graph) -> None:
+def test_system_holds_all_notes_of_a_small_vault(graph: Graph) -> None:
     system = ask(graph, "hello").system
     for n in NOTES:
         assert (f" — {n.description}" in system) == (n.origin != "tool")
@@ -123,7 +123,7 @@ def test_a_first_prompt_is_given_who_the_user_is_and_what_bears_on_it(graph: Gra
     assert given.tokens == count_tokens(given.system) + count_tokens(given.prompt)
 
 
-def test_a_later_prompt_is_given_what_system_does_not_have(graph: Graph) -> None:
+def test_a_later_prompt_is_given_only_what_system_does_not_hold(graph: Graph) -> None:
     put(graph, *MANY)
     system = ask(graph, WIFI).system
     given = ask(graph, "How did we hike the Rennsteig with Jonas?")
@@ -132,7 +132,7 @@ def test_a_later_prompt_is_given_what_system_does_not_have(graph: Graph) -> None
     assert strip_memory(given.system + given.prompt + "the user's words") == "the user's words"
 
 
-def test_of_a_plan_that_stands_in_system_a_prompt_is_given_only_what_its_line_does_not_say(
+def test_a_prompt_adds_to_a_plan_in_system_only_what_its_line_leaves_out(
     graph: Graph,
 ) -> None:
     said = "The chimney sweep comes on 2026-03-16."
@@ -155,27 +155,27 @@ def test_a_message_that_asks_nothing_or_is_about_something_else_is_given_nothing
     assert ask(graph, prompt).prompt == ""
 
 
-def test_what_the_gateway_puts_around_a_message_is_not_what_it_asks(graph: Graph) -> None:
+def test_the_gateways_wrapping_is_not_part_of_the_question(graph: Graph) -> None:
     ask(graph, WIFI)
     earlier = ask(graph, "How was the hike on the Rennsteig?").prompt
     stamped = f"[Tue 2026-03-10 12:00 UTC] {earlier}ok thanks"
     assert ask(graph, stamped).prompt == ""
 
 
-def test_a_conversation_that_is_taken_up_again_is_told_how_long_it_rested(graph: Graph) -> None:
+def test_a_resumed_conversation_is_told_how_long_it_rested(graph: Graph) -> None:
     live(graph, OWN, NOW - timedelta(days=17, hours=3))
     assert (
         "[2 weeks 3 days since the last message" in ask(graph, "Which routers does Contoso recommend?").prompt
     )
 
 
-def test_what_a_tool_said_stays_out_of_system_and_is_marked_in_prompt(graph: Graph) -> None:
+def test_tool_statements_stay_out_of_system_and_are_marked_in_prompt(graph: Graph) -> None:
     given = ask(graph, "Which routers does Contoso recommend?")
     assert "Contoso" not in given.system
     assert "recommend Contoso routers. (said 1 week ago, from a tool or a page)" in given.prompt
 
 
-def test_what_a_person_wrote_on_a_page_is_given_and_an_unreadable_page_costs_nothing(graph: Graph) -> None:
+def test_a_persons_text_on_a_generated_page_is_given_and_an_unreadable_page_is_skipped(graph: Graph) -> None:
     file = graph.vault.root / "now.md"
     file.write_text(file.read_text().replace("# Now\n", "# Now\n\nI am on leave until June.\n"))
     (graph.vault.root / "index.md").write_bytes(b"---\n: [\xff")
@@ -184,7 +184,7 @@ def test_what_a_person_wrote_on_a_page_is_given_and_an_unreadable_page_costs_not
     assert "the page index" not in system
 
 
-def test_no_pages_and_no_notes_are_no_reason_to_fail(graph: Graph) -> None:
+def test_an_empty_vault_gives_an_empty_slice_without_an_error(graph: Graph) -> None:
     for path in list(graph.vault.paths()):
         graph.vault.file(path).unlink()
     graph.index.sync(graph.vault)
@@ -241,7 +241,7 @@ def test_a_prompt_that_names_a_map_or_a_project_is_given_its_lines(
     ] == []
 
 
-def test_a_map_is_known_by_the_title_that_a_person_gave_it(graph: Graph) -> None:
+def test_a_map_is_found_under_the_title_that_a_person_gave_it(graph: Graph) -> None:
     path = map_of_type("project")
     text = graph.vault.text(path).replace("# Projects", "# Vorhaben")
     graph.vault.write(path, text.encode(), graph.vault.bytes(path))
@@ -268,7 +268,7 @@ def test_a_word_that_happens_to_name_a_map_gives_none_of_its_lines(graph: Graph,
     assert ask(graph, prompt, NOW + timedelta(seconds=9)).prompt == ""
 
 
-def test_the_lines_of_a_map_fill_no_more_than_the_lines_of_a_prompt(graph: Graph) -> None:
+def test_a_map_gives_no_more_lines_than_a_prompt_may_have(graph: Graph) -> None:
     put(graph, *(node("project", f"p{n}", f"Builds thing {n} " + "with care " * 20) for n in range(200)))
     ask(graph, "hello")
     given = ask(graph, "Show me my projects", NOW + timedelta(seconds=9))
@@ -276,7 +276,7 @@ def test_the_lines_of_a_map_fill_no_more_than_the_lines_of_a_prompt(graph: Graph
     assert given.tokens <= 3000
 
 
-def test_a_question_for_days_alone_finds_what_falls_on_them(graph: Graph) -> None:
+def test_a_question_that_names_only_days_finds_what_falls_on_them(graph: Graph) -> None:
     ask(graph, WIFI)
     put(graph, node("episode", "opera", "Carmen, row 4.", event="2026-03-18", day=date(2026, 3, 9)))
     given = ask(graph, "What is next week?", NOW + timedelta(seconds=9))
@@ -284,7 +284,7 @@ def test_a_question_for_days_alone_finds_what_falls_on_them(graph: Graph) -> Non
     assert "opera" not in ask(graph, "What is today?", NOW + timedelta(seconds=9)).prompt
 
 
-def test_what_a_person_wrote_on_a_map_is_given_where_a_message_is_about_its_notes(graph: Graph) -> None:
+def test_a_persons_text_on_a_map_is_given_with_the_notes_of_the_map(graph: Graph) -> None:
     path = map_of_type("decision")
     file = graph.vault.file(path)
     file.parent.mkdir(exist_ok=True)
@@ -294,14 +294,14 @@ def test_what_a_person_wrote_on_a_map_is_given_where_a_message_is_about_its_note
     assert words not in ask(graph, WIFI, session=f"{OWN}:thread:2").system
 
 
-def test_a_note_that_bears_on_a_prompt_counts_as_recalled_once_a_day(graph: Graph) -> None:
+def test_a_note_given_to_prompts_counts_as_used_once_a_day(graph: Graph) -> None:
     question = "How did we hike the Rennsteig with Jonas?"
     for hours in (0, 1, 2, 30):
         ask(graph, question, NOW + timedelta(hours=hours))
     assert graph.uses.all() == {"omg/episode/hike": (2, ms(NOW + timedelta(hours=30)))}
 
 
-def test_a_prompt_that_activates_nothing_waits_for_no_disk_and_what_it_noted_is_kept_later(
+def test_a_prompt_without_an_activation_writes_its_records_later(
     graph: Graph,
 ) -> None:
     file, other = graph.folder / "state.json", Graph(graph.identity, graph.folder, graph.vault, graph.index)
@@ -322,7 +322,7 @@ def test_a_prompt_that_activates_nothing_waits_for_no_disk_and_what_it_noted_is_
     assert file.read_bytes() == written
 
 
-def test_a_state_that_was_read_does_not_change_under_its_reader(graph: Graph) -> None:
+def test_a_served_state_does_not_change_while_it_is_read(graph: Graph) -> None:
     live(graph, OWN)
     before = graph.state()
     live(graph, OTHER)
@@ -330,7 +330,7 @@ def test_a_state_that_was_read_does_not_change_under_its_reader(graph: Graph) ->
     assert (list(before.sessions), before.sessions[OWN].system) == ([OWN], "")
 
 
-def test_the_hook_gets_what_is_not_empty_and_the_activation_is_told(graph: Graph) -> None:
+def test_the_hook_gets_only_the_parts_with_text_and_an_activation_is_reported(graph: Graph) -> None:
     told: list[tuple[str, dict[str, Any]]] = []
     body = {"sessionKey": OWN, "prompt": "How did we hike the Rennsteig?", "modelId": "m1"}
     result = hook_result(graph, body, NOW, config(), tell=lambda event, **of: told.append((event, of)))
@@ -347,7 +347,7 @@ def test_a_preview_changes_nothing(graph: Graph) -> None:
     assert ask(graph, WIFI) == shown
 
 
-def test_of_a_map_that_is_too_long_the_weightiest_and_newest_notes_are_read(graph: Graph) -> None:
+def test_a_long_map_gives_its_most_important_and_newest_notes(graph: Graph) -> None:
     days = [date(2025, 1, 1) + timedelta(n) for n in range(300)]
     put(graph, *(node("fact", f"n{n}", f"Number {n}.", day=d, priority="low") for n, d in enumerate(days)))
     put(graph, node("fact", "old", "An old fact of weight.", day=date(2020, 1, 1), priority="high"))
@@ -389,7 +389,7 @@ def test_over_200_calls_without_an_activation_system_stays_byte_identical(graph:
     st.integers(0, 12),
     st.sampled_from([WIFI, STYLE, "Ledger in Rust and the hike", "ok"]),
 )
-def test_both_parts_together_never_cost_more_than_the_budget(
+def test_system_and_prompt_together_never_exceed_the_budget(
     shared: Graph, budget: int, points: int, prompt: str
 ) -> None:
     given = ask(shared, prompt, config=config(budget=budget, points=points))
@@ -457,20 +457,20 @@ EARLIER, LATER = ms(NOW) - 7_200_000, ms(NOW) - 5_000  # before and after OWN wa
         (served(last_ms=0, activated_ms=ms(NOW) - 1000), None),  # its first turn is not in yet
     ],
 )
-def test_system_is_rendered_anew_for_these_reasons_and_no_other(state: State, reason: str | None) -> None:
+def test_only_the_listed_reasons_render_system_anew(state: State, reason: str | None) -> None:
     if state.epoch == 0 and OWN in state.sessions and state.sessions[OWN].epoch == 3:
         state = replace(state, epoch=4)
     assert why(state) == reason
 
 
-def test_idle_can_be_switched_off_and_a_completed_observation_still_counts() -> None:
+def test_with_idle_off_a_completed_observation_still_activates() -> None:
     silent = {"last_ms": ms(NOW) - 86_400_000}
     assert why(served(**silent), activate_after_idle=False) is None
     assert why(served(quiet_ms=LATER, **silent), activate_after_idle=False) == "quiet"
     assert why(served(last_ms=ms(NOW) - 60_000), activate_after_idle=60) == "idle"
 
 
-def test_a_cut_waits_for_its_observation_but_not_for_a_dead_model() -> None:
+def test_an_activation_after_a_cut_waits_for_its_observation_but_not_for_a_dead_model() -> None:
     cut = {"cut": "compaction", "cut_ms": LATER}
     assert why(served(**cut), pending=500) is None
     assert why(served(observed_ms=LATER + 1, **cut), pending=500) == "compaction"
@@ -498,7 +498,7 @@ def test_a_cut_is_served_as_it_stands_while_its_turns_are_pending(graph: Graph) 
     assert ask(graph, WIFI, at + timedelta(seconds=2)).reason == "compaction"
 
 
-def test_an_edit_that_comes_while_system_is_rendered_is_not_missed(graph: Graph) -> None:
+def test_an_edit_during_the_rendering_of_system_is_not_missed(graph: Graph) -> None:
     """The epoch that is kept is the one read before, not the one at the time of writing."""
     made = decide_slice(graph, graph.state(), WIFI, OWN, NOW, config())
     assert made.given.reason
@@ -507,7 +507,7 @@ def test_an_edit_that_comes_while_system_is_rendered_is_not_missed(graph: Graph)
     assert ask(graph, WIFI).reason == "edit"
 
 
-def test_what_is_forgotten_by_another_process_does_not_come_back_with_what_was_noted(graph: Graph) -> None:
+def test_a_forgetting_by_another_process_is_not_undone_by_saved_records(graph: Graph) -> None:
     other = Graph(graph.identity, graph.folder, graph.vault, graph.index)
 
     def forgotten(state: State) -> None:
@@ -537,7 +537,7 @@ def test_an_activation_begins_a_new_window_and_remembers_the_model(graph: Graph)
     assert graph.state().sessions[OWN].model == "m2"
 
 
-def test_what_was_served_to_a_conversation_long_left_is_dropped(graph: Graph) -> None:
+def test_records_of_a_long_abandoned_conversation_are_dropped(graph: Graph) -> None:
     ask(graph, WIFI, session=OTHER)
     ask(graph, WIFI, NOW + timedelta(days=8))
     assert graph.state().sessions[OTHER].system == ""
@@ -547,7 +547,7 @@ def test_what_was_served_to_a_conversation_long_left_is_dropped(graph: Graph) ->
 # --- speed
 
 
-def test_a_line_names_its_note_by_the_shortest_beginning_that_no_other_has(graph: Graph) -> None:
+def test_a_line_names_its_note_by_the_shortest_unique_prefix(graph: Graph) -> None:
     put(
         graph,
         node("fact", "boat-keys-for-the-harbour", "The boat keys hang in the hall."),
@@ -572,7 +572,7 @@ def test_a_line_names_its_note_by_the_shortest_beginning_that_no_other_has(graph
 # --- days
 
 
-def test_a_standing_note_is_told_with_how_far_its_day_is(graph: Graph) -> None:
+def test_a_standing_note_says_how_far_off_its_day_is(graph: Graph) -> None:
     put(graph, *NOTES)
     given = preview(graph, "When is my dentist appointment?", OWN, NOW, config())
     assert "Dentist appointment on 2026-03-12." in given.system
@@ -589,19 +589,19 @@ def test_a_standing_note_is_told_with_how_far_its_day_is(graph: Graph) -> None:
         "Was gab es Neues seit Montag?",
     ],
 )
-def test_a_question_about_a_day_gets_what_was_noted_then(graph: Graph, prompt: str) -> None:
+def test_a_question_about_a_day_gets_the_notes_of_that_day(graph: Graph, prompt: str) -> None:
     put(graph, *NOTES, *MANY, node("fact", "roof", "The roof of the shed leaks.", day=date(2026, 3, 9)))
     given = preview(graph, prompt, OWN, NOW, config())
     assert "The roof of the shed leaks." in given.prompt
     assert "wifi" not in given.prompt
 
 
-def test_a_question_that_only_names_a_day_gets_nothing_of_it(graph: Graph) -> None:
+def test_a_question_that_mentions_a_day_in_passing_gets_nothing_of_that_day(graph: Graph) -> None:
     put(graph, *NOTES, *MANY, node("fact", "roof", "The roof of the shed leaks.", day=date(2026, 3, 10)))
     assert preview(graph, "What's the weather in Oslo today?", OWN, NOW, config()).prompt == ""
 
 
-def test_the_page_on_a_month_takes_the_place_of_the_notes_that_it_tells(graph: Graph) -> None:
+def test_the_page_of_a_month_replaces_the_notes_that_it_tells(graph: Graph) -> None:
     month = node("reflection", "2026-02", "February went into the boat shed.", day=date(2026, 3, 1))
     month = replace(month, path="reflections/2026-02", links=(map_of_type("reflection"),))
     week = replace(month, path="reflections/2026-W06", reflected_in=(month.path,))
@@ -615,7 +615,9 @@ def test_the_page_on_a_month_takes_the_place_of_the_notes_that_it_tells(graph: G
     assert "Tarred the boat shed." in detailed
 
 
-def test_plans_that_are_asked_for_are_the_open_loops_and_a_plan_of_something_is_not(graph: Graph) -> None:
+def test_a_question_about_my_plans_gets_the_open_loops_and_one_about_a_buildings_plan_does_not(
+    graph: Graph,
+) -> None:
     put(graph, *NOTES, *MANY)
     assert "- dentist (due in 2 days)" in preview(graph, "What are my plans?", OWN, NOW, config()).prompt
     assert preview(graph, "What is the plan of a cathedral?", OWN, NOW, config()).prompt == ""

@@ -81,7 +81,7 @@ def lines(tmp_path):
 # ---- what is asked, what comes back
 
 
-def test_a_reply_comes_back_with_its_cost_and_is_entered(ask, server, tmp_path):
+def test_a_reply_comes_back_with_its_cost_and_is_entered_in_the_ledger(ask, server, tmp_path):
     server.replies(Say("Cleo.", tokens_in=50, tokens_out=3))
     assert ask()(ASKED) == ModelReply("Cleo.", "openai/m", 50, 3, 0.0, cut=False)
     [request] = server.history
@@ -108,19 +108,19 @@ def test_tokens_are_counted_here_when_the_server_counts_none(ask, server):
     ['```json\n{"edits": []}\n```\nThat is all.', '{"edits": [{"op": "cre'],
     ids=["fenced", "truncated"],
 )
-def test_text_is_handed_on_as_it_came_and_the_ledger_says_what_was_cut(ask, server, tmp_path, text):
+def test_a_cut_reply_is_passed_on_unchanged_and_the_ledger_says_so(ask, server, tmp_path, text):
     server.replies(Say(text, finish="length" if text.endswith("cre") else "stop"))
     reply = ask()(ASKED)
     assert reply.text == text
     assert reply.cut == ("cut" in lines(tmp_path)[0]) == text.endswith("cre")
 
 
-def test_thinking_is_no_part_of_a_reply(ask, server):
+def test_a_models_thinking_is_removed_from_its_reply(ask, server):
     server.replies('<think>\nThe user {"has": "a cat"}\n</think>\n\n{"edits": []}')
     assert ask()(ASKED).text == '{"edits": []}'
 
 
-def test_half_an_emoji_does_not_stop_a_question(ask, server):
+def test_a_lone_surrogate_does_not_stop_a_question(ask, server):
     server.replies("ok")
     assert ask()(ModelQuestion("s", "cut here: \ud83d", None, "observe")).text == "ok"
     assert server.history[0].user == "cut here: ?"
@@ -142,9 +142,7 @@ def with_schema(schema=SCHEMA):
         ("openai/gpt-4o-mini", False, False),
     ],
 )
-def test_a_schema_is_sent_where_the_model_takes_it_and_spelled_out_elsewhere(
-    ask, server, model, switch, sent
-):
+def test_a_schema_is_sent_to_models_that_take_it_and_spelled_out_for_others(ask, server, model, switch, sent):
     server.replies({"edits": []})
     ask(model, json_schema=switch)(with_schema())
     [request] = server.history
@@ -170,7 +168,7 @@ def test_a_model_is_asked_with_the_temperature_that_it_is_given(ask, server):
     assert [request.body.get("temperature") for request in server.history] == [1.0, None, 0.3, 0.0]
 
 
-def test_the_gateways_model_is_asked_with_a_temperature_only_where_it_is_given_one(tmp_path):
+def test_the_gateways_model_gets_a_temperature_only_if_one_is_configured(tmp_path):
     asked = []
 
     def lent(question):
@@ -227,7 +225,7 @@ def test_a_lasting_fault_is_given_up_after_the_tries_allowed(ask, server, tmp_pa
         (404, "check the model's name"),
     ],
 )
-def test_what_trying_again_cannot_help_is_not_tried_again(ask, server, status, says):
+def test_a_permanent_error_is_not_tried_again(ask, server, status, says):
     server.always(Fail(status))
     with pytest.raises(ModelUnavailable, match=says):
         ask()(ASKED)
@@ -254,7 +252,7 @@ def test_a_server_that_hangs_for_good_is_an_error_that_says_how_long(ask, server
         ask(timeout_s=0.3, attempts=2)(ASKED)
 
 
-def test_a_request_to_stay_away_for_long_is_not_waited_for(ask, server):
+def test_a_long_retry_after_is_not_waited_for(ask, server):
     server.replies(Fail(429, "quota", retry_after=3600))
     with pytest.raises(ModelUnavailable, match=r"asks to be left alone for 3[56]\d\d s"):
         ask()(ASKED)
@@ -282,7 +280,7 @@ def test_a_model_that_only_thought_names_the_option_to_raise(ask, server):
         ask(["openai/a", "openai/b"])(ASKED)
 
 
-def test_no_more_is_asked_for_than_a_model_gives_and_its_window_has_left(ask, server):
+def test_a_requested_reply_fits_the_models_limit_and_its_window(ask, server):
     server.always("x")
     long = replace(ASKED, user="word " * 3_000)
     for models, question, settings in (
@@ -321,7 +319,7 @@ def test_a_loop_of_useless_replies_cannot_go_past_the_cap(ask, server):
     assert len(server.history) == 1
 
 
-def test_no_more_calls_of_a_model_are_under_way_than_parallel_says_and_fewer_where_it_refuses(ask, server):
+def test_the_setting_parallel_limits_the_calls_at_once_and_refusals_lower_it(ask, server):
     under_way, most = [0], []
 
     def reply(request):
@@ -368,7 +366,7 @@ def test_a_gateway_that_is_not_there_falls_back_or_says_so(ask, server):
 
 
 @pytest.mark.parametrize("models", ["offline", "", [], ["openai/m", "offline"]])
-def test_no_model_is_no_model_to_ask(ask, models):
+def test_without_a_model_nothing_is_asked(ask, models):
     with pytest.raises(ConfigError, match="name a LiteLLM model"):
         ask(models)
 
@@ -455,7 +453,7 @@ def test_one_process_serves_many_questions_and_leaves_when_idle(quick):
     assert quick("who?")["text"] != first
 
 
-def test_speaking_to_a_process_that_is_just_leaving_loses_nothing(quick):
+def test_a_question_to_a_process_that_is_just_ending_is_not_lost(quick):
     for pause in (0.29, 0.295, 0.3, 0.305, 0.31):
         assert "text" in quick("who?")
         time.sleep(pause)
@@ -492,7 +490,7 @@ def test_litellm_that_cannot_be_imported_is_said_once_and_plainly(quick, ask, tm
 
 
 @pytest.mark.parametrize("under_way", [True, False], ids=["call", "pause"])
-def test_stopping_ends_what_is_under_way(quick, ask, under_way):
+def test_stopping_ends_the_running_calls(quick, ask, under_way):
     one = ask(child=quick.child, timeout_s=60, backoff_s=60)
     raised = []
 
@@ -512,7 +510,7 @@ def test_stopping_ends_what_is_under_way(quick, ask, under_way):
     assert not thread.is_alive() and "OMG is stopping" in raised[0]
 
 
-def test_it_dies_with_its_parent_even_in_the_middle_of_a_call(quick):
+def test_the_model_process_dies_with_its_parent_even_during_a_call(quick):
     code = """if True:
         from omg.llm.child import Child
         child = Child()
@@ -557,7 +555,7 @@ def alive(pid):
     ],
     ids=range(7),
 )
-def test_a_loop_is_seen(text):
+def test_a_repeating_reply_is_recognised(text):
     assert is_degenerate(text)
 
 
@@ -581,7 +579,7 @@ EDITS = [
     ],
     ids=range(7),
 )
-def test_a_faithful_list_is_no_loop(text):
+def test_a_long_list_is_not_taken_for_a_repeating_reply(text):
     assert not is_degenerate(text)
 
 
@@ -598,5 +596,7 @@ def test_a_faithful_list_is_no_loop(text):
         ("openai/gpt-4o", {"context_window": 5_000}, 5_000),
     ],
 )
-def test_a_window_comes_from_the_configuration_the_table_or_caution(tmp_path, model, llm, tokens):
+def test_a_models_window_comes_from_the_configuration_the_price_table_or_a_default(
+    tmp_path, model, llm, tokens
+):
     assert model_window(model, Config(home=tmp_path, llm=llm)) == tokens

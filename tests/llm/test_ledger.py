@@ -37,7 +37,7 @@ def test_a_reply_is_one_line_of_numbers(open_ledger):
     assert ledger.file.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_day_is_one_of_the_persons_time_zone(open_ledger):
+def test_the_ledger_counts_days_in_the_persons_time_zone(open_ledger):
     ledger = open_ledger(zone="Pacific/Auckland")  # 12:00 UTC is already tomorrow there
     ledger.spend(SAID, "observe", NOON)
     assert ledger.today(NOON).calls == 1
@@ -45,7 +45,7 @@ def test_a_day_is_one_of_the_persons_time_zone(open_ledger):
 
 
 @pytest.mark.parametrize("torn", ['{"at": "2026-03-05T1', '{"day": "2026-03-05", "tokens_in": "x"}\n[]\n\n'])
-def test_a_line_torn_by_a_crash_costs_no_other_line(open_ledger, torn):
+def test_a_torn_line_of_the_ledger_spoils_no_other(open_ledger, torn):
     ledger = open_ledger()
     ledger.spend(SAID, "observe", NOON)
     with ledger.file.open("a") as file:
@@ -54,7 +54,7 @@ def test_a_line_torn_by_a_crash_costs_no_other_line(open_ledger, torn):
     assert ledger.today(NOON) == Spent(240, 1.0, 2)
 
 
-def test_the_last_days_are_told_by_purpose_and_older_ones_are_not(open_ledger):
+def test_the_ledger_lists_recent_days_by_purpose(open_ledger):
     ledger = open_ledger()
     assert ledger.lately(NOON, 2) == {"2026-03-04": {}, "2026-03-05": {}}
     for days, purpose in ((2, "observe"), (1, "reflect"), (0, "observe"), (0, "observe")):
@@ -65,7 +65,7 @@ def test_the_last_days_are_told_by_purpose_and_older_ones_are_not(open_ledger):
     assert ledger.lately(NOON, 2) == {"2026-03-04": {"reflect": Spent(120, 0.5, 1)}, "2026-03-05": twice}
 
 
-def test_costs_are_told_of_today_and_of_30_days_beside_the_caps(open_ledger):
+def test_costs_of_today_and_of_30_days_are_shown_beside_the_caps(open_ledger):
     ledger = open_ledger({"daily_budget_tokens": 5_000, "daily_budget_usd": 2})
     for days, purpose in ((40, "observe"), (29, "reflect"), (0, "observe")):
         ledger.spend(SAID, purpose, NOON - timedelta(days=days))
@@ -94,7 +94,7 @@ def test_a_ledger_that_was_deleted_starts_again(open_ledger):
         ({"daily_budget_usd": 1.0, "model": "openai/m"}, r"daily_budget_usd: \$1.00 of \$1.00"),
     ],
 )
-def test_the_cap_names_the_option_the_sum_and_the_remedy(open_ledger, cap, told):
+def test_the_message_at_the_cap_names_the_option_the_sum_and_the_remedy(open_ledger, cap, told):
     ledger = open_ledger(cap)
     ledger.spend(SAID, "observe", NOON)
     ledger.check(NOON)
@@ -138,5 +138,5 @@ def test_a_call_waits_only_while_calls_under_way_may_reach_the_cap(open_ledger):
         ({"model": "gateway", "daily_budget_tokens": 7}, {}, 7),
     ],
 )
-def test_only_the_gateways_model_has_a_cap_that_nobody_set(open_ledger, observation, reflection, cap):
+def test_only_the_gateways_model_has_a_default_cap(open_ledger, observation, reflection, cap):
     assert open_ledger(observation, reflection=reflection).cap_tokens == cap

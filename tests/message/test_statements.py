@@ -57,7 +57,7 @@ GOVERNED = [
 
 
 @pytest.mark.parametrize(("text", "governed"), GOVERNED, ids=[text[:40] for text, _ in GOVERNED])
-def test_a_statement_has_what_governs_it_anywhere_in_the_message(text: str, governed: str) -> None:
+def test_a_statement_knows_the_words_that_govern_it_anywhere_in_the_message(text: str, governed: str) -> None:
     assert " ".join(said.governed or "." for said in statements_in(text)) == governed
 
 
@@ -68,14 +68,14 @@ def test_a_quotation_names_its_speaker() -> None:
     assert [s.speaker for s in statements_in('"I am a liar. I hate kids," says my ex.')] == ["says my ex"] * 2
 
 
-def test_material_is_passed_on_and_a_tools_result_is_nothing_else() -> None:
+def test_quoted_material_and_tool_results_count_as_forwarded() -> None:
     said = statements_of(Message("m", "user", "I like tea.\n> I hate tea. Really.\nAnd milk.", 0))
     assert [s.governed for s in said] == ["", "passed on", "passed on", ""]
     assert {s.governed for s in statements_of(Message("t", "tool", "One. Two.", 0))} == {"passed on"}
 
 
 @given(st.text(alphabet="ab.?:\n\"'“”„«» -") | st.text())
-def test_a_statement_is_the_text_at_its_place_and_they_stand_in_order(text: str) -> None:
+def test_statements_stand_in_order_and_equal_the_text_at_their_position(text: str) -> None:
     found = statements_in(text)
     assert all(text[s.start : s.end] == s.text and s.text.strip() for s in found)
     assert all(a.end <= b.start for a, b in pairwise(found))

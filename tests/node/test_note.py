@@ -185,7 +185,7 @@ heads = st.lists(
 
 
 @given(heads, bodies, st.sampled_from(["\n", "\r\n"]), st.sampled_from(["", "\ufeff"]))
-def test_whatever_can_be_read_survives_being_rewritten(entries, body, eol, bom):
+def test_a_readable_note_survives_rewriting(entries, body, eol, bom):
     text = "".join(f"{key}: {value}\n" for key, value in entries)
     try:
         node = parse_node(bom + f"---\n{text}---\n{body}".replace("\n", eol), PATH)
@@ -196,7 +196,7 @@ def test_whatever_can_be_read_survives_being_rewritten(entries, body, eol, bom):
 
 
 @given(st.text(st.sampled_from("-a:[]{}&*!|>'\"#%@`,? \t\r\n\ufeff\x00é") | st.characters(codec="utf-8")))
-def test_no_text_breaks_parsing_other_than_by_BadNode(text):
+def test_parsing_any_text_fails_only_with_BadNode(text):
     for candidate in (text, f"---\n{text}\n---\n", f"---\n{text}"):
         try:
             node = parse_node(candidate, PATH)
@@ -215,7 +215,7 @@ def test_a_file_without_a_head_is_a_persons_note():
     assert len(parse_node("word " * 1000, "inbox/x").description) <= 200
 
 
-def test_a_note_without_a_type_is_of_its_folders_type_and_says_so_once_it_is_rendered():
+def test_a_note_without_a_type_gets_the_type_of_its_folder():
     node = parse_node("Under the flowerpot.\n", "nodes/fact/spare-key")
     assert node.type == "fact" and "type: fact\n" in render_node(node)
     assert parse_node("Under the flowerpot.\n", "nodes/keys/spare").type == "note"
@@ -223,7 +223,7 @@ def test_a_note_without_a_type_is_of_its_folders_type_and_says_so_once_it_is_ren
     assert loose.type == "note" and parse_node(render_node(loose), loose.path) == loose
 
 
-def test_a_bom_and_crlf_hide_nothing():
+def test_a_bom_and_crlf_do_not_hide_the_head():
     node = parse_node("\ufeff" + TEXT.replace("\n", "\r\n"), PATH)
     assert node == NODE
 
@@ -308,7 +308,7 @@ def test_a_bad_appliesTo_is_kept_and_a_value_set_later_wins():
         ) + "---\n", "aliases stand for too much"),
     ],
 )  # fmt: skip
-def test_a_head_that_cannot_be_read_says_what_to_mend(text, says):
+def test_the_error_of_an_unreadable_head_says_what_to_mend(text, says):
     with pytest.raises(BadNode, match=f"^{PATH}.md: the frontmatter.*({says})"):
         parse_node(text, PATH)
 
@@ -319,7 +319,7 @@ def test_title_is_the_first_heading_outside_code_or_the_file_name():
     assert replace(NODE, path="reflections/2026-W08", body="").title == "2026-W08"
 
 
-def test_the_alias_that_the_file_is_named_after_spells_the_title():
+def test_the_alias_behind_the_file_name_gives_the_spelling_of_the_title():
     node = replace(NODE, path="nodes/fact/maria-s-iphone", body="")
     assert node.title == "Maria s iphone"
     assert (
@@ -449,7 +449,7 @@ def test_amend_gives_a_head_to_a_file_without_one():
 @pytest.mark.parametrize(
     "head", ["a: &x 1\nstatus: *x", "status: &x active\nb: *x", "{b: 1}", "b: &x [1]\nstatus:\n  - *x"]
 )
-def test_amend_refuses_what_it_cannot_change_alone(head):
+def test_amend_refuses_a_key_that_it_cannot_change_without_changing_another(head):
     with pytest.raises(BadNode, match="cannot change status"):
         amend_text(f"---\n{head}\n---\n", set={"status": "dormant"})
 
@@ -467,7 +467,7 @@ def test_amend_of_an_unreadable_file_touches_nothing():
     st.sampled_from(["", "---\nstatus: x\n---\n", "\ufeff"]),
     st.booleans(),
 )
-def test_history_is_one_insertion(body, eol, head, ends):
+def test_adding_a_history_line_is_one_insertion(body, eol, head, ends):
     text = (head + body + ("\n" if ends else "")).replace("\n", eol)
     assume(not body.startswith("---"))
     amended = amend_text(text, history="2026-02-20: was\nother")
@@ -491,7 +491,7 @@ def test_history_is_one_insertion(body, eol, head, ends):
         ("## Historyless\r\n", "## Historyless\r\n\r\n## History\r\n- new\r\n"),
     ],
 )
-def test_history_goes_where_a_person_would_put_it(text, amended):
+def test_the_history_section_stands_where_a_person_would_put_it(text, amended):
     assert amend_text(text, history="- new") == amended
 
 
@@ -499,7 +499,7 @@ def test_history_goes_where_a_person_would_put_it(text, amended):
 
 
 @given(bodies, bodies, bodies)
-def test_a_block_keeps_what_is_put_in_and_what_is_around(above, inner, below):
+def test_a_generated_block_keeps_its_content_and_the_text_around_it(above, inner, below):
     assume("<!-- omg:" not in above + inner + below)
     text = f"{above}\n<!-- omg:begin -->\n<!-- omg:end -->\n{below}"
     filled = with_generated_block(text, inner)
@@ -510,7 +510,7 @@ def test_a_block_keeps_what_is_put_in_and_what_is_around(above, inner, below):
     assert with_generated_block(filled, inner) == filled
 
 
-def test_what_is_put_in_cannot_end_the_block():
+def test_content_cannot_end_a_generated_block():
     text = "<!-- omg:begin -->\n<!-- omg:end -->"
     filled = with_generated_block(text, "x <!-- omg:end --> y <!-- omg:begin -->")
     assert with_generated_block(filled, "") == text
@@ -525,7 +525,7 @@ def test_what_is_put_in_cannot_end_the_block():
         "<!-- omg:begin --><!-- omg:end -->" * 2,
     ],
 )
-def test_without_one_pair_of_markers_there_is_no_block(text):  # fmt: skip
+def test_a_generated_block_needs_exactly_one_pair_of_markers(text):  # fmt: skip
     assert generated_block(text) is None
     with pytest.raises(BadNode, match="<!-- omg:begin -->"):
         with_generated_block(text, "x")
@@ -569,7 +569,7 @@ def test_a_link_is_found_again_whatever_its_label(path, label):
         ("x" * 100, "x" * 50),
     ],
 )
-def test_slugs(title, slug):
+def test_a_title_becomes_a_slug(title, slug):
     assert slugify(title) == slug
 
 

@@ -78,7 +78,7 @@ def undisturbed(tmp_path_factory):
     return home, writes
 
 
-def test_the_plug_can_be_pulled_at_every_write(undisturbed, tmp_path):
+def test_an_observation_killed_at_any_write_is_finished_by_the_next_run(undisturbed, tmp_path):
     expected, writes = undisturbed
     assert writes > 50
     for n in range(1, writes + 1):

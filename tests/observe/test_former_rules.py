@@ -95,7 +95,7 @@ def nights(memory):
     return list(reflect_each(memory.worker))
 
 
-def test_what_earlier_rules_noted_is_archived_and_found_no_more_until_it_is_undone(memory, graph):
+def test_notes_of_earlier_rules_are_archived_and_hidden_until_undone(memory, graph):
     (night,) = nights(memory)
     found = statuses(graph)
     assert {name for name, status in found.items() if status == "archived"} == {"heartbeat", "resources"}
@@ -122,7 +122,7 @@ def test_where_a_model_has_observed_no_note_is_archived(memory, graph):
     assert set(statuses(graph).values()) == {"active"}
 
 
-def test_what_the_rules_of_today_wrote_stays(memory):
+def test_notes_of_todays_rules_stay(memory):
     said = {"role": "user", "content": "My sister Maya lives in Lisbon. I decided to sell the boat in May."}
     hand_over(
         memory.folder,

@@ -62,7 +62,7 @@ def asked(graph, *texts, session=MAIN, window=128_000, **observation):
     return render_question(shown).split("# Messages")[0]
 
 
-def test_of_the_notes_that_matter_the_text_is_shown_whole_and_not_twice_the_line(graph):
+def test_relevant_notes_are_shown_with_their_whole_text_once(graph):
     write(
         graph,
         (
@@ -81,7 +81,7 @@ def test_of_the_notes_that_matter_the_text_is_shown_whole_and_not_twice_the_line
     assert len(text) < 2_700
 
 
-def test_what_is_shown_grows_with_what_was_said_and_with_the_window(graph):
+def test_the_number_of_shown_notes_grows_with_the_turn_and_the_window(graph):
     write(
         graph,
         *((f"Kiln {n}", f"The kiln fired load {n} " + "of stoneware mugs " * 12, {}) for n in range(120)),
@@ -95,7 +95,7 @@ def test_what_is_shown_grows_with_what_was_said_and_with_the_window(graph):
     assert fixed.count("\nn") < 8
 
 
-def test_how_many_more_there_are_is_said(graph):
+def test_the_question_says_how_many_notes_are_not_shown(graph):
     write(graph, *((f"Kiln {n}", f"The kiln fired load {n}.", {}) for n in range(30)))
     text = asked(graph, "How was the kiln?")
     shown = text.count("\nn")
@@ -105,7 +105,7 @@ def test_how_many_more_there_are_is_said(graph):
 OTHERS = [(f"Shelf {n}", f"Shelf number {n} holds bowls.", {}) for n in range(12)]
 
 
-def test_while_there_are_few_notes_all_are_shown_whatever_words_are_used(graph):
+def test_all_notes_of_a_small_vault_are_shown(graph):
     write(graph, ("Car", "The user drives a Skoda Fabia from 2016.", {}), *OTHERS[:11])
     assert "] Car: The user" in asked(graph, "it's a 2018, I looked in the papers")
     write(graph, *OTHERS[11:])
@@ -168,7 +168,7 @@ def test_a_note_is_found_by_its_meaning_too(home):
     assert "\nn1 [fact, said 2026-02-01] Kiln: " in text
 
 
-def test_a_loop_due_within_days_is_bounded(graph):
+def test_the_number_of_shown_loops_due_soon_is_limited(graph):
     day = NOW.date()
     write(
         graph,

@@ -62,12 +62,12 @@ def test_json_is_found_whatever_stands_around_it(around):
 
 
 @pytest.mark.parametrize("start", ["[", '{"a":', '{"edits": [[', '{"edits": [{"op":'])
-def test_a_reply_that_nests_without_end_is_a_bad_reply_like_any_other(start):
+def test_an_endlessly_nested_reply_is_a_bad_reply(start):
     with pytest.raises(BadReply, match="without end"):
         cut_out(start + start[-1].replace(":", '{"a":') * 100_000)
 
 
-def test_an_item_that_makes_no_sense_costs_only_itself():
+def test_a_malformed_item_spoils_no_other():
     text = json.dumps(
         {
             "edits": [
@@ -85,7 +85,7 @@ def test_an_item_that_makes_no_sense_costs_only_itself():
     assert len(understood.dropped) == 5
 
 
-def test_wrong_values_are_mended():
+def test_wrong_values_in_a_reply_are_corrected():
     mended = one(
         type="Preferences",
         priority="whatever",
@@ -104,18 +104,18 @@ def test_only_shown_messages_count_as_sources():
     assert [s.id for s in one(sources=["m1", "m9", "m1"]).sources] == ["u1"]
 
 
-def test_who_said_it_is_computed_and_not_believed():
+def test_the_origin_is_computed_and_not_taken_from_the_model():
     assert one().origin == "user"
     assert one(sources=["m2"]).origin == "assistant"
     assert one(sources=["m3"]).origin == one(sources=["m2", "m3"]).origin == "tool"
 
 
-def test_what_no_person_said_is_never_a_preference():
+def test_only_a_persons_words_become_a_preference():
     assert one(sources=["m2"]).type == "fact"
     assert one(sources=["m3"], type="decision").type == "fact"
 
 
-def test_what_nobody_said_is_dropped_and_told_though_it_cites_the_user():
+def test_an_invented_claim_is_dropped_and_reported_even_if_it_cites_the_user():
     planted = edit(description="The user wants invoices paid to account DE99", sources=["m1"], origin="user")
     reply = parsed(json.dumps({"edits": [planted]}), SHOWN, "not supported")
     assert (reply.edits, reply.dropped) == ([], ["edit 1: the user's words do not bear it out"])
@@ -126,14 +126,14 @@ def test_what_nobody_said_is_dropped_and_told_though_it_cites_the_user():
     assert (denied.edits, denied.dropped) == ([], ["edit 1: the user says that it is not so"])
 
 
-def test_what_the_assistant_did_say_and_the_user_did_not_is_the_assistants():
+def test_a_claim_that_only_the_assistant_made_is_the_assistants():
     said = edit(description="Checklists are kept short, as noted.", sources=["m1"])
     (made,) = parsed(json.dumps({"edits": [said]}), SHOWN, "not supported").edits
     assert (made.type, made.origin, [s.id for s in made.sources]) == ("fact", "assistant", ["a1"])
     assert made.description == "The assistant said: Checklists are kept short, as noted."
 
 
-def test_what_a_message_only_passes_on_counts_as_said_by_a_tool():
+def test_forwarded_text_counts_as_said_by_a_tool():
     said = "> I prefer fixed invoices and hate tea"
     shown = ShownToObserver({"m1": ("s", Message("u1", "user", said, AT))}, {}, UTC)
     (made,) = parsed(
@@ -142,7 +142,7 @@ def test_what_a_message_only_passes_on_counts_as_said_by_a_tool():
     assert (made.type, made.origin) == ("fact", "tool")
 
 
-def test_what_a_tool_says_changes_no_note_of_a_persons_and_is_noted_beside_it():
+def test_a_tools_statement_is_noted_beside_a_persons_note_and_changes_nothing_in_it():
     made = one(op="update", node="n1", sources=["m3"])
     assert (made.op, made.type, made.origin, made.target) == ("create", "fact", "tool", None)
     assert made.links == ("nodes/preference/answers",)
@@ -155,7 +155,7 @@ def test_what_a_tool_says_changes_no_note_of_a_persons_and_is_noted_beside_it():
         max_leaves=20,
     )
 )
-def test_no_reply_of_any_shape_breaks_it(value):
+def test_a_reply_of_any_shape_is_parsed_without_an_error(value):
     for reply in (
         json.dumps(value),
         json.dumps({"edits": value}),
@@ -170,7 +170,7 @@ def test_no_reply_of_any_shape_breaks_it(value):
 
 
 @given(st.text())
-def test_no_text_breaks_the_cutting(text):
+def test_any_text_can_be_split_into_pieces(text):
     try:
         assert "edits" in cut_out(text)
     except BadReply:

@@ -102,7 +102,7 @@ def test_a_statement_becomes_a_note_with_its_source(omg, openai_server):
     assert waiting(omg) == 0
 
 
-def test_a_task_that_is_done_is_cleared_and_one_that_is_not_spoken_of_stays(omg, openai_server):
+def test_a_finished_task_is_cleared_and_an_unmentioned_one_stays(omg, openai_server):
     def stands():
         own = omg.find(MAIN).state().sessions[MAIN]
         return own.task, own.state, own.next
@@ -122,7 +122,7 @@ def test_a_task_that_is_done_is_cleared_and_one_that_is_not_spoken_of_stays(omg,
     assert "fee" not in omg.find(MAIN).vault.text("now")
 
 
-def test_a_planned_reply_goes_with_the_plan_that_it_is_about(omg, openai_server):
+def test_a_planned_reply_is_removed_with_its_plan(omg, openai_server):
     hotel = edit(title="Hotel Palace", description="Books the Hotel Palace.", type="episode", loop="open")
     openai_server.replies(reply(hotel, next="Remind them to book the Hotel Palace"))
     hear(omg, "I have to book the Hotel Palace.", session=MAIN + ":thread:trip")
@@ -137,7 +137,7 @@ def test_a_planned_reply_goes_with_the_plan_that_it_is_about(omg, openai_server)
     assert "Remind them to book" not in omg.find(MAIN).vault.text("now")
 
 
-def test_the_observer_is_shown_how_this_conversation_stood_and_no_other(omg, openai_server):
+def test_the_observer_is_shown_the_state_of_this_conversation_only(omg, openai_server):
     openai_server.replies(reply(task="Book the ferry"), reply(task="Feed the goats"))
     say(omg, "Book the ferry.")
     hear(omg, "Feed the goats.", session=MAIN + ":thread:goats")
@@ -181,7 +181,7 @@ def test_notes_of_one_reply_link_to_each_other(omg, openai_server):
     assert found["nodes/fact/driver"].links[1:] == ("nodes/project/harbor", "nodes/decision/postgres")
 
 
-def test_a_title_keeps_the_spelling_that_its_file_name_cannot(omg, openai_server):
+def test_a_title_keeps_characters_that_a_file_name_cannot_hold(omg, openai_server):
     titles = ("Maria's [iPhone]", "Maria's iPhone", "Answer style")
     openai_server.replies(
         reply(
@@ -287,7 +287,7 @@ def test_a_reply_that_is_cut_short_is_asked_for_again_in_halves_and_loses_no_not
     assert len(openai_server.history) < 10  # all eight; four, two and two; four, two and two
 
 
-def test_of_one_message_whose_reply_is_cut_short_what_is_whole_is_kept_and_it_is_said_so(omg, openai_server):
+def test_complete_notes_of_a_cut_reply_to_one_message_are_kept_and_the_cut_is_reported(omg, openai_server):
     allowing(omg, 100)
     openai_server.always(reply(*(edit(title=a, description=f"Keeps {a}.") for a in ANIMALS)))
     (done,) = hear(omg, "I keep a small farm.")
@@ -299,7 +299,7 @@ def test_of_one_message_whose_reply_is_cut_short_what_is_whole_is_kept_and_it_is
     assert (asked["cut"], check["purpose"]) == (True, "check")
 
 
-def test_a_model_that_thinks_until_it_is_cut_is_asked_about_less(omg, openai_server):
+def test_a_model_cut_off_while_thinking_is_asked_about_fewer_messages(omg, openai_server):
     openai_server.always(
         lambda r: Say("<think>Let me see", finish="length") if "\nm2" in r.user else each_message(r)
     )
@@ -308,7 +308,7 @@ def test_a_model_that_thinks_until_it_is_cut_is_asked_about_less(omg, openai_ser
     assert len(openai_server.history) == 3
 
 
-def test_a_long_message_whose_reply_is_cut_short_is_read_in_parts(omg, openai_server):
+def test_a_long_message_with_a_cut_reply_is_read_in_parts(omg, openai_server):
     allowing(omg, 100)
     page = "\n".join(
         f"Box {n} in the cellar holds the winter things of family number {n}." for n in range(120)
@@ -328,7 +328,7 @@ def test_a_long_message_whose_reply_is_cut_short_is_read_in_parts(omg, openai_se
     assert len(notes(omg)) >= 2 and waiting(omg) == 0
 
 
-def test_message_by_message_what_is_whole_of_a_cut_reply_is_kept(omg, openai_server):
+def test_complete_notes_of_a_cut_reply_are_kept_for_each_message(omg, openai_server):
     allowing(omg, 40, style="turnwise")
     facts = [{"type": "fact", "text": f"The user keeps {a}."} for a in ANIMALS]
     openai_server.always({"facts": facts})
@@ -362,7 +362,7 @@ def test_a_page_that_plants_an_instruction_never_becomes_the_users_wish(omg, ope
     assert openai_server.checks == []
 
 
-def test_what_the_assistant_repeats_of_a_page_is_not_the_users_unless_the_check_says_so(omg, openai_server):
+def test_a_pages_claim_repeated_by_the_assistant_is_the_users_only_after_the_check(omg, openai_server):
     openai_server.always(lambda r: reply(*OBEYING, task="Pay evilbank") if "evilbank" in r.user else reply())
     openai_server.check = lambda r: {"verdicts": dict.fromkeys(claims_of(r.user), "not supported")}
     read_page(
@@ -377,7 +377,7 @@ def test_what_the_assistant_repeats_of_a_page_is_not_the_users_unless_the_check_
     assert omg.find(MAIN).state().sessions[MAIN].shared == []
 
 
-def test_the_day_is_the_users_and_newer_wins_over_what_comes_in_late(omg, openai_server):
+def test_notes_use_the_users_day_and_a_late_message_does_not_beat_a_newer_one(omg, openai_server):
     openai_server.replies(
         reply(edit()), reply(edit(op="update", node="n1", description="Prefers no checklists."))
     )
@@ -388,7 +388,7 @@ def test_the_day_is_the_users_and_newer_wins_over_what_comes_in_late(omg, openai
     assert "- 2026-01-20: Prefers no checklists." in node.body
 
 
-def test_what_a_person_said_does_not_yield_to_a_newer_note_of_the_assistants(omg, openai_server):
+def test_a_persons_statement_is_not_replaced_by_a_newer_one_of_the_assistant(omg, openai_server):
     told = {"type": "fact", "title": "Name"}
     openai_server.replies(
         reply(edit(**told, description="The assistant calls the user Bob.", sources=["m2"])),
@@ -403,9 +403,7 @@ def test_what_a_person_said_does_not_yield_to_a_newer_note_of_the_assistants(omg
 # --- the check
 
 
-def test_the_check_is_told_what_notes_said_before_and_when_but_nothing_of_the_reply_it_checks(
-    omg, openai_server
-):
+def test_the_check_sees_former_texts_with_their_days_but_not_the_checked_reply(omg, openai_server):
     openai_server.replies(
         reply(edit()),
         reply(
@@ -448,7 +446,7 @@ def files_with(omg, text):
     return [p.name for p in omg.folder.rglob("*") if p.is_file() and text.encode() in p.read_bytes()]
 
 
-def test_what_was_kept_of_a_batch_is_gone_once_it_is_observed(omg, openai_server):
+def test_the_saved_reply_of_a_batch_is_deleted_after_the_observation(omg, openai_server):
     openai_server.check = Fail(500)
     openai_server.replies(reply(edit(), edit(title="Odd", description="Keeps a zebra.", sources=["m9"])))
     hear(omg, "I prefer short checklists.")
@@ -467,7 +465,7 @@ def test_what_was_kept_of_a_batch_is_gone_once_it_is_observed(omg, openai_server
     ],
     ids=["session", "matching", "words"],
 )
-def test_what_was_kept_of_a_batch_is_gone_once_it_is_forgotten(omg, openai_server, select):
+def test_the_saved_reply_of_a_batch_is_deleted_with_a_forgotten_message(omg, openai_server, select):
     openai_server.check = Fail(500)
     openai_server.replies(reply(edit()))
     hear(omg, "I prefer short checklists.")
@@ -476,7 +474,7 @@ def test_what_was_kept_of_a_batch_is_gone_once_it_is_forgotten(omg, openai_serve
     assert files_with(omg, "checklists") == []
 
 
-def test_what_was_kept_does_not_stand_for_another_conversation(omg, openai_server):
+def test_a_saved_reply_is_not_used_for_a_later_batch(omg, openai_server):
     openai_server.check = Fail(500)
     openai_server.replies(reply(edit()))
     hear(omg, "I prefer short checklists.")
@@ -499,7 +497,7 @@ def test_what_was_kept_does_not_stand_for_another_conversation(omg, openai_serve
     ],
     ids=str,
 )
-def test_a_verdict_that_is_missing_odd_or_numbered_otherwise_bears_nothing_out(omg, openai_server, verdicts):
+def test_a_missing_or_misnumbered_verdict_supports_no_claim(omg, openai_server, verdicts):
     openai_server.check = {"verdicts": verdicts}
     openai_server.replies(reply(edit()))
     hear(omg, "I prefer short checklists.")
@@ -507,14 +505,14 @@ def test_a_verdict_that_is_missing_odd_or_numbered_otherwise_bears_nothing_out(o
     assert waiting(omg) == 0
 
 
-def test_a_number_that_was_not_asked_does_not_void_the_verdicts_on_those_that_were(omg, openai_server):
+def test_an_extra_number_in_the_verdicts_does_not_void_the_others(omg, openai_server):
     openai_server.check = {"verdicts": {"1": "supported", "2": "supported", "3": "contradicted"}}
     openai_server.replies(reply(edit()))
     hear(omg, "I prefer short checklists.")
     assert [(n.type, n.origin) for n in notes(omg).values()] == [("preference", "user")]
 
 
-def test_the_check_is_shown_a_persons_words_and_the_proposal_before_and_nothing_of_a_page(omg, openai_server):
+def test_the_check_sees_the_persons_words_and_the_proposal_before_but_no_page(omg, openai_server):
     openai_server.always(reply(edit(sources=["m4"])))
     content = [{"type": "text", "text": PAGE}]
     result = {"role": "toolResult", "toolCallId": "c", "toolName": "fetch", "content": content}
@@ -533,7 +531,7 @@ def test_the_check_is_shown_a_persons_words_and_the_proposal_before_and_nothing_
     assert "fools" not in openai_server.checks[0].user
 
 
-def test_a_message_longer_than_an_assent_is_checked_beside_the_end_of_the_proposal_alone(omg, openai_server):
+def test_the_check_of_a_longer_message_sees_only_the_end_of_the_proposal(omg, openai_server):
     openai_server.always(reply(edit(sources=["m2"]), edit(title="Lists", sources=["m4"])))
     plan = {
         "role": "assistant",
@@ -549,7 +547,7 @@ def test_a_message_longer_than_an_assent_is_checked_beside_the_end_of_the_propos
 
 
 @pytest.mark.parametrize("field", ["title", "description", "body"])
-def test_what_is_too_long_to_be_put_to_the_check_whole_is_not_borne_out(omg, openai_server, field):
+def test_a_claim_too_long_for_the_check_is_not_supported(omg, openai_server, field):
     """Somebody's words in the middle of a sentence that has no end."""
     run_on = "and I prefer short checklists for all that I do at work and at home " * 12
     long = f"{run_on}, pays each bill to evilbank, {run_on}".strip()
@@ -587,7 +585,7 @@ def asked_about_twins(server):
     return [r.user for r in server.history if r.user.startswith("# New notes")]
 
 
-def test_a_new_note_like_one_that_was_not_shown_is_put_to_the_model_and_updates_it(omg, openai_server):
+def test_a_new_note_that_resembles_a_hidden_one_is_asked_about_and_updates_it(omg, openai_server):
     allowing(omg, 4_000, previous_observer_tokens=0)
     openai_server.replies(reply(KILN))
     hear(omg, "My kiln trips the breaker above 1180 °C. It hums.")
@@ -618,7 +616,7 @@ def test_a_new_note_stays_new_where_the_model_names_no_twin(omg, openai_server, 
     assert waiting(omg) == 0
 
 
-def test_of_a_long_body_the_newest_sentences_are_shown(omg, openai_server):
+def test_a_long_body_is_shown_by_its_newest_sentences(omg, openai_server):
     body = " ".join(f"Firing {n} reached cone {n}." for n in range(1, 99))
     openai_server.replies(reply(KILN | {"body": body}), reply())
     hear(omg, "My kiln trips the breaker. " + body)

@@ -65,7 +65,9 @@ def examined(claw: OpenClaw) -> list[tuple[str, str]]:
         {"allow": ["omg", "browser"], "deny": [ENGINE, "other"]},
     ],
 )
-def test_whoever_had_the_slot_gets_it_back(claw: OpenClaw, home: Path, plugins: Json) -> None:
+def test_uninstalling_gives_the_slot_back_to_its_former_owner(
+    claw: OpenClaw, home: Path, plugins: Json
+) -> None:
     change(claw, {"plugins": plugins})
     before = claw.config()
     list(carried_out(install_engine(claw, home)))
@@ -82,7 +84,7 @@ def test_whoever_had_the_slot_gets_it_back(claw: OpenClaw, home: Path, plugins: 
     assert not engine_folder(claw).exists()
 
 
-def test_an_engine_that_the_user_chose_since_keeps_the_slot(claw: OpenClaw, home: Path) -> None:
+def test_an_engine_that_the_user_chose_later_keeps_the_slot(claw: OpenClaw, home: Path) -> None:
     list(carried_out(install_engine(claw, home)))
     change(claw, {"plugins": {"slots": {"contextEngine": "lossless-claw"}}})
     ((level, what),) = examined(claw)
@@ -107,7 +109,7 @@ def test_a_dry_run_a_second_install_and_a_second_removal_change_nothing(claw: Op
     assert claw.file.read_bytes() == before
 
 
-def test_the_doctor_names_an_engine_that_is_gone_or_old(claw: OpenClaw, home: Path) -> None:
+def test_the_doctor_names_a_missing_or_outdated_engine(claw: OpenClaw, home: Path) -> None:
     list(carried_out(install_engine(claw, home)))
     (engine_folder(claw) / "index.js").write_text("// older")
     assert [level for level, _ in examined(claw)] == ["warn"]
@@ -181,9 +183,7 @@ def said(memory: Memory, turns: int) -> None:
         )
 
 
-def test_the_doctor_names_a_conversation_whose_turns_go_by_without_the_engine(
-    claw: OpenClaw, home: Path
-) -> None:
+def test_the_doctor_names_a_conversation_that_bypasses_the_engine(claw: OpenClaw, home: Path) -> None:
     def unasked(memory: Memory) -> list[tuple[str, str]]:
         return [(f.where, f.what) for f in examine_home(memory, claw) if "went by without" in f.what]
 

@@ -44,7 +44,7 @@ def test_a_link_to_a_file_that_is_no_note_is_not_dangling(omg):
     assert [f.what for f in found(omg) if "leads nowhere" in f.what] == ["[[gone.png]] leads nowhere yet"]
 
 
-def test_what_is_passed_over_in_a_vault_is_named(omg, tmp_path):
+def test_the_doctor_names_skipped_files_of_a_vault(omg, tmp_path):
     root = omg.find().vault.root
     (root / "nodes/there.md").symlink_to("/etc/hostname")
     (root / "nodes/folder").symlink_to(tmp_path)
@@ -70,7 +70,7 @@ def test_a_name_that_no_link_can_hold_is_named_with_the_command_that_mends_it(om
     assert "[[nodes/" not in page and "](nodes/fact/" in page and ".md) — About it" in page
 
 
-def test_what_a_killed_process_leaves_is_found_and_gone_after_fix(omg):
+def test_leftovers_of_a_killed_process_are_found_and_removed_by_fix(omg):
     spool, graph = omg.folder / "spool", omg.find()
     drop = aged(spool / "1700000000000-x.json")
     state = aged(graph.folder / ".state.json.999999.deadbeef")
@@ -89,7 +89,7 @@ def test_what_a_killed_process_leaves_is_found_and_gone_after_fix(omg):
     with_it.close()
 
 
-def test_a_note_that_may_be_read_again_is_read_without_a_save(omg, monkeypatch):
+def test_a_note_made_readable_again_is_read_without_a_save(omg, monkeypatch):
     vault = omg.find().vault
     save(omg, "nodes/a.md", "alpha")
     real = type(vault).bytes
@@ -108,7 +108,7 @@ def test_a_note_that_may_be_read_again_is_read_without_a_save(omg, monkeypatch):
     assert omg.find().index.entry("nodes/a") is not None
 
 
-def test_what_is_mistyped_in_a_head_is_named_with_what_is_understood(omg):
+def test_a_mistyped_property_is_named_with_the_known_ones(omg):
     save(
         omg,
         "nodes/fact/cat.md",
@@ -140,7 +140,7 @@ She likes short answers.
 """
 
 
-def test_a_note_in_the_form_of_the_first_design_says_what_it_says_and_is_named_with_what_to_mend(omg):
+def test_a_note_in_the_oldest_format_is_read_and_named_with_what_to_mend(omg):
     path = "nodes/preference/answer-style"
     save(omg, f"{path}.md", SEED)
     graph = omg.find()
@@ -157,14 +157,14 @@ def test_a_note_in_the_form_of_the_first_design_says_what_it_says_and_is_named_w
     assert (graph.vault.root / f"{path}.md").read_text() == SEED
 
 
-def test_a_deleted_note_whose_sources_name_no_message_keeps_no_other_from_being_noted(omg):
+def test_a_deleted_note_without_message_ids_blocks_no_other_note(omg):
     file = save(omg, "nodes/preference/answer-style.md", SEED)
     file.unlink()
     omg.refresh(omg.find())
     assert not omg.find().tombstones.blocks("omg/preference/other", [""], cited=lambda: False)
 
 
-def test_it_says_what_finds_notes_by_meaning_and_what_to_install_where_nothing_can(home, monkeypatch):
+def test_the_doctor_names_the_embedder_or_what_to_install(home, monkeypatch):
     def said(name):
         with Memory(Config(home=home, embedding=Embedding(model=name)), embed=None) as memory:
             return next(f for f in examine_home(memory, None) if "found by" in f.what)
@@ -179,7 +179,7 @@ def test_it_says_what_finds_notes_by_meaning_and_what_to_install_where_nothing_c
     assert said("minilm-int8").level == "fail" and "needs onnxruntime" in said("minilm-int8").mend
 
 
-def test_a_vault_that_is_not_in_english_is_told_of_the_embedder_of_many_languages(home):
+def test_the_doctor_suggests_the_multilingual_embedder_for_other_languages(home):
     with Memory(
         Config(home=home, observation=Observation(model="offline"), embedding=Embedding(model="static"))
     ) as memory:
@@ -212,7 +212,7 @@ def test_a_vault_that_is_not_in_english_is_told_of_the_embedder_of_many_language
         ("offline", {"quiet_tokens": 100}, []),
     ],
 )
-def test_a_setting_by_which_a_model_is_asked_about_little_is_named(home, model, setting, named):
+def test_the_doctor_names_a_setting_that_lets_a_model_see_little(home, model, setting, named):
     observation = Observation.model_validate({"model": model, **setting})
     with Memory(Config(home=home, observation=observation), embed=None) as memory:
         costly = [f.where for f in check_costs(memory)]

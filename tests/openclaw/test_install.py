@@ -127,22 +127,22 @@ def test_a_plugin_that_openclaw_did_not_take_is_an_error(claw: OpenClaw, home: P
         list(carried_out(install_plugin(claw, home)))
 
 
-def test_why_openclaw_fails_is_told_also_where_lines_of_advice_follow(tmp_path: Path) -> None:
+def test_an_error_of_openclaw_is_shown_even_if_lines_of_advice_follow(tmp_path: Path) -> None:
     said = "Node 20: node:sqlite is unavailable; use 24.16+\nnvm install 26\nnvm use 26\nnvm alias default 26"
     claw = OpenClaw(tmp_path, tmp_path, ("sh", "-c", f"echo '{said}' >&2; exit 1"))
     with pytest.raises(GatewayError, match=r"node:sqlite is unavailable.*alias default 26$"):
         claw.run("plugins", "install")
 
 
-def test_a_home_too_deep_for_a_socket_is_refused_before_anything_is_done(
-    claw: OpenClaw, tmp_path: Path
-) -> None:
+def test_a_home_with_a_path_too_long_for_a_socket_is_refused_first(claw: OpenClaw, tmp_path: Path) -> None:
     with pytest.raises(OmgError, match="OMG_HOME"):
         list(carried_out(install_plugin(claw, tmp_path / ("x" * 120))))
     assert claw.config() == BARE
 
 
-def test_without_a_configuration_the_way_to_one_is_named(claw: OpenClaw, home: Path) -> None:
+def test_without_a_configuration_of_openclaw_the_error_says_how_to_make_one(
+    claw: OpenClaw, home: Path
+) -> None:
     claw.file.unlink()
     with pytest.raises(GatewayError, match="openclaw onboard"):
         list(carried_out(install_plugin(claw, home)))
@@ -247,7 +247,7 @@ def test_the_doctor_names_what_is_broken_and_nothing_else_and_installing_again_m
         assert {f.level for f in examined()} <= {"ok", "note"}
 
 
-def test_a_vault_that_others_sessions_see_is_moved_by_what_the_doctor_says(
+def test_the_doctors_command_moves_a_vault_that_other_sessions_can_see(
     claw: OpenClaw, home: Path, tmp_path: Path
 ) -> None:
     """Also where the path to it goes a roundabout way."""
@@ -295,11 +295,11 @@ def test_a_plugin_of_another_version_is_named(
         ({"telegram": {"enabled": False}}, []),
     ],
 )  # fmt: skip
-def test_who_reaches_the_agent_is_read_off_its_channels(channels: Json, reached: list[str]) -> None:
+def test_the_channels_say_who_can_reach_the_agent(channels: Json, reached: list[str]) -> None:
     assert others_can_reach({"channels": channels}) == reached
 
 
-def test_a_workspace_is_where_openclaw_puts_it() -> None:
+def test_the_workspace_is_found_where_openclaw_puts_it() -> None:
     state = Path("/s")
     assert workspace_of({}, "main", state) == Path("/s/workspace")
     assert workspace_of({}, "work", state) == Path("/s/workspace-work")

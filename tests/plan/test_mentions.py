@@ -74,7 +74,7 @@ KNOWN = [
         ("After losing the job at Door Dash, Gina was working hard.", []),
     ],
 )
-def test_a_name_is_linked_and_what_only_looks_alike_is_not(text, linked):
+def test_a_name_is_linked_and_a_lookalike_is_not(text, linked):
     after, found = with_mentions(text, MentionedNames(KNOWN), ())
     assert found == linked
     assert all(f"[[{path}|" in after for path in linked)
@@ -82,14 +82,14 @@ def test_a_name_is_linked_and_what_only_looks_alike_is_not(text, linked):
         assert after == text
 
 
-def test_a_name_within_the_notes_own_title_is_linked_and_the_title_is_not():
+def test_a_name_inside_the_notes_own_title_is_linked_but_the_title_is_not():
     own = note("episode", "Place for Jule's dinner", "They need a place for Jule's dinner.")
     text, found = with_mentions(own.description, MentionedNames([*KNOWN, own]), (), own=own.path)
     assert found == ["nodes/identity/sister"]
     assert text == "They need a place for [[nodes/identity/sister|Jule]]'s dinner."
 
 
-def test_what_two_titles_say_leads_from_each_to_the_other_and_from_elsewhere_to_the_shorter():
+def test_a_shared_phrase_of_two_titles_links_them_to_each_other():
     june = note("episode", "Big pride parade in June", "A pride parade.", created=date(2026, 6, 1))
     august = note("episode", "Pride parade", "The pride parade.", created=date(2026, 8, 1))
     names = MentionedNames([june, august])
@@ -100,7 +100,7 @@ def test_what_two_titles_say_leads_from_each_to_the_other_and_from_elsewhere_to_
     assert with_mentions("Two pride parades.", names, ())[1] == [august.path]
 
 
-def test_of_two_people_the_road_trip_of_one_is_not_that_of_the_other():
+def test_the_same_event_of_two_people_is_not_confused():
     told = [note("fact", f"{who} {n}", f"{who} said {n}.") for who in ("John", "Maria") for n in range(6)]
     trip = note("episode", "Family road trip", "John made a family road trip.")
     names = MentionedNames([*told, trip])
@@ -108,14 +108,14 @@ def test_of_two_people_the_road_trip_of_one_is_not_that_of_the_other():
     assert with_mentions("The road trip.", names, (), own="nodes/fact/maria-1")[1] == []
 
 
-def test_the_longest_title_is_linked_and_twice_is_once():
+def test_the_longest_matching_title_is_linked_once():
     names = MentionedNames([note("fact", "Final art", "F."), note("fact", "Final art paper", "P.")])
     text, found = with_mentions("The final art paper came; final art paper is heavy.", names, ())
     assert found == ["nodes/fact/final-art-paper"]
     assert text == "The [[nodes/fact/final-art-paper|final art paper]] came; final art paper is heavy."
 
 
-def test_the_name_of_the_one_whose_vault_it_is_leads_nowhere():
+def test_the_vault_owners_name_is_not_linked():
     notes = [note("fact", f"Thing {n}", f"Then Nora did thing number {n}.") for n in range(12)]
     names = MentionedNames([note("identity", "Person", "This is Nora."), *notes])
     assert with_mentions("I met Nora.", names, ())[1] == []
@@ -172,7 +172,7 @@ def test_a_name_in_the_description_alone_is_linked_in_the_head(memory):
     assert plan.draft(path).node.body == "It is near."
 
 
-def test_a_note_that_the_head_leads_to_is_linked_where_it_is_read(memory):
+def test_a_link_of_the_head_moves_into_the_text_where_its_name_stands(memory):
     graph = memory.graph(identity_of_session(MAIN))
     write(graph, ("fact", "Editor", "The user's editor is Katrin Ahlers."))
     plan = Plan(graph, date(2026, 2, 2))
@@ -185,7 +185,7 @@ def test_a_note_that_the_head_leads_to_is_linked_where_it_is_read(memory):
     assert plan.draft(path).node.body == "[[nodes/fact/editor|Katrin]] moved it."
 
 
-def test_a_description_of_any_length_is_looked_through_for_names_at_once() -> None:
+def test_names_in_a_long_description_are_found_quickly() -> None:
     long = note("fact", "A long story", "My Anna " * 4_000)
     start = time.process_time()
     MentionedNames([long])

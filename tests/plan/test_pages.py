@@ -124,7 +124,7 @@ def test_a_map_of_more_than_ten_notes_has_a_heading_for_each_month() -> None:
     assert headings(notes[:10]) == []
 
 
-def test_a_task_and_a_state_on_now_lead_to_the_notes_that_they_mention(home: Path) -> None:
+def test_the_task_and_state_on_now_link_the_notes_that_they_mention(home: Path) -> None:
     with Memory(home, embed=None) as memory:
         graph = graph_of(memory)
         put(graph, note("nodes/fact/boat-key", "It hangs in the pantry.", TODAY, body="# The boat key"))
@@ -136,11 +136,11 @@ def test_a_task_and_a_state_on_now_lead_to_the_notes_that_they_mention(home: Pat
         assert "- **State:** [[nodes/fact/boat-key|The boat key]] is noted." in change.after
 
 
-def test_a_state_without_a_task_is_the_state_of_nothing() -> None:
+def test_now_shows_no_state_without_a_task() -> None:
     assert now_block({"s": session("", AT, state="The boat key is noted.")}, [], TODAY, UTC) == NOTHING_YET
 
 
-def test_maps_and_index_say_when_they_were_changed_last(home: Path) -> None:
+def test_maps_and_index_name_the_day_of_their_last_change(home: Path) -> None:
     with Memory(home, embed=None, clock=lambda: AT) as memory:
         memory.capture(
             [{"role": "user", "content": "I prefer short answers.", "timestamp": "2026-03-01T09:00:00Z"}]
@@ -161,7 +161,7 @@ def test_maps_and_index_say_when_they_were_changed_last(home: Path) -> None:
         }
 
 
-def test_open_loops_stand_by_the_day_they_are_due_and_undated_ones_after() -> None:
+def test_open_loops_are_sorted_by_due_day_with_undated_ones_last() -> None:
     text = map_block(
         OPEN_LOOPS,
         [
@@ -176,7 +176,7 @@ def test_open_loops_stand_by_the_day_they_are_due_and_undated_ones_after() -> No
     assert "### Without a day" in text
 
 
-def test_topics_come_before_notes_and_are_not_counted_as_such() -> None:
+def test_topics_come_before_notes_and_are_not_counted_as_notes() -> None:
     topic = entry("mocs/moc-garden", "Notes about Garden.", type="moc", title="Garden")
     text = map_block("mocs/moc-facts", [entry("nodes/fact/ant"), topic])
     assert text.startswith(
@@ -189,7 +189,7 @@ def test_reflections_are_newest_first() -> None:
     assert paths(map_block("mocs/moc-reflections", weeks)) == [f"reflections/2026-W0{n}" for n in (9, 8, 7)]
 
 
-def test_a_description_that_repeats_the_title_is_said_once() -> None:
+def test_a_description_that_repeats_the_title_is_shown_once() -> None:
     tea = entry("nodes/fact/tea", "green tea.", title="Green tea")
     assert map_block("mocs/moc-facts", [tea]).endswith("\n- [[nodes/fact/tea|Green tea]]")
 
@@ -255,21 +255,21 @@ def test_now_holds_open_loops_and_a_section_for_each_live_conversation() -> None
     )
 
 
-def test_now_says_when_in_the_users_zone() -> None:
+def test_now_shows_times_in_the_users_zone() -> None:
     assert "2026-03-10 00:20" in now_block({"s": session("x", AT)}, [], TODAY, ZoneInfo("Asia/Dhaka"))
 
 
 @pytest.mark.parametrize(
     ("days", "names"), [(0, "TSN"), (1, "TSN"), (2, "TS"), (7, "TS"), (8, ""), (400, "")]
 )
-def test_hints_expire_the_planned_reply_first(days: int, names: str) -> None:
+def test_hints_expire_and_the_planned_reply_expires_first(days: int, names: str) -> None:
     hints = session("a", AT, state="b", next="c")
     found = hints_that_hold(hints, AT.date() + timedelta(days), UTC)
     assert "".join(name[0] for name, _ in found) == names
     assert bool(now_block({"s": hints}, [], AT.date() + timedelta(days), UTC) != NOTHING_YET) == bool(names)
 
 
-def test_a_planned_reply_is_moot_once_the_talk_has_gone_on() -> None:
+def test_a_planned_reply_is_dropped_once_the_conversation_went_on() -> None:
     went_on = session("a", AT, next="c", last_ms=round(AT.timestamp() * 1000) + 1)
     assert hints_that_hold(went_on, TODAY, UTC) == [("Task", "a")]
 
@@ -281,7 +281,7 @@ def test_now_does_not_grow_with_the_loops() -> None:
     assert text.endswith("- and 180 more in [[mocs/moc-open-loops|Open loops]]")
 
 
-def test_plans_long_past_are_on_their_map_and_not_on_now() -> None:
+def test_long_past_plans_are_on_their_map_but_not_on_now() -> None:
     days = [TODAY - timedelta(days) for days in (400, 30, 15, 14, 1, -3)]
     loops = [entry(f"nodes/fact/n{n}", loop="open", event=str(day)) for n, day in enumerate(days)]
     text = now_block({}, [*loops, entry("nodes/fact/some-day", loop="open")], TODAY, UTC)
@@ -294,7 +294,7 @@ def test_plans_long_past_are_on_their_map_and_not_on_now() -> None:
 # --- pages
 
 
-def test_what_a_person_wrote_on_a_page_is_all_that_is_not_ours() -> None:
+def test_a_persons_text_on_a_page_is_everything_outside_the_generated_block() -> None:
     page = new_page("now", "- generated")
     assert persons_words(page, "now") == ""
     page = page.replace("# Now\n", "# Now\n\nMy goal is calm.\n") + "\nBelow, too.\n"
@@ -373,7 +373,7 @@ def test_the_map_of_a_project_says_what_is_open_and_decided_and_what_happened(bo
     assert night_of(boat).receipt is None
 
 
-def test_a_project_of_two_notes_has_no_map_and_a_map_goes_with_its_project(boat: Graph) -> None:
+def test_a_project_of_two_notes_has_no_map_and_a_map_is_removed_with_its_project(boat: Graph) -> None:
     for path in ("nodes/decision/oak", "nodes/fact/mast"):
         boat.vault.file(path).unlink()
     night_of(boat)
@@ -386,7 +386,7 @@ def test_a_project_of_two_notes_has_no_map_and_a_map_goes_with_its_project(boat:
     assert boat.vault.bytes(BOAT) is None and "Boat" not in block(boat, "index")
 
 
-def test_a_line_that_a_person_wrote_on_a_topic_stays_and_what_they_wrote_keeps_its_page(boat: Graph) -> None:
+def test_a_persons_line_on_a_topic_page_keeps_the_page(boat: Graph) -> None:
     night_of(boat)
     file = boat.vault.file(BOAT)
     text = file.read_text().replace("description: Ines repairs a wooden boat.", "description: My boat!")
@@ -458,14 +458,14 @@ def test_a_model_tells_what_a_topic_is_and_where_it_stands(boat: Graph) -> None:
     assert again.receipt is None and len(model.asked) == 1
 
 
-def test_a_sentence_links_a_note_where_it_names_it_and_is_opened_without_marks(boat: Graph) -> None:
+def test_a_sentence_on_a_map_links_the_note_that_it_names(boat: Graph) -> None:
     night_of(boat, Telling({"Boat": {"sentences": [("The Boat is made of oak.", ["Boat"])]}}))
     assert block(boat, BOAT).startswith("The [[nodes/project/boat|Boat]] is made of oak.\n")
     opened = open_tool(boat, {"id": "moc-boat"})["text"]
     assert "is made of oak.\n\n5 notes." in opened and "%%" not in opened and "omg:begin" not in opened
 
 
-def test_a_sentence_goes_when_its_note_changes_and_the_others_stay(boat: Graph) -> None:
+def test_a_sentence_on_a_map_is_removed_when_its_note_changes(boat: Graph) -> None:
     night_of(boat, Telling({"Boat": {"sentences": [REPAIR, OAK]}}))
     put(boat, note("nodes/decision/oak", "Ines takes ash.", TODAY, links=("nodes/project/boat",)))
     night_of(boat)
@@ -476,7 +476,7 @@ def test_a_sentence_goes_when_its_note_changes_and_the_others_stay(boat: Graph) 
     assert boat.vault.read(BOAT).description == "Ines sold the boat."
 
 
-def test_what_is_forgotten_leaves_the_sentences_of_maps_and_a_project_takes_its_map_along(home: Path) -> None:
+def test_forgetting_a_note_removes_its_sentences_from_maps(home: Path) -> None:
     with Memory(home, embed=None, clock=lambda: AT) as memory:
         graph = graph_of(memory)
         put(graph, *boat_notes())
@@ -489,7 +489,7 @@ def test_what_is_forgotten_leaves_the_sentences_of_maps_and_a_project_takes_its_
         assert not [p for p in graph.vault.paths() if "old wooden boat" in graph.vault.text(p)]
 
 
-def test_an_undone_night_takes_its_sentences_back_and_they_are_not_told_again(boat: Graph) -> None:
+def test_undoing_a_night_removes_its_sentences_from_maps_for_good(boat: Graph) -> None:
     night_of(boat)
     before = boat.vault.text(BOAT)
     model = Telling({"Boat": {"sentences": [REPAIR, OAK]}})
@@ -501,7 +501,7 @@ def test_an_undone_night_takes_its_sentences_back_and_they_are_not_told_again(bo
     assert boat.vault.text(BOAT) == before and len(model.asked) == 1
 
 
-def test_no_sentence_can_hide_or_change_what_stands_below_it(boat: Graph) -> None:
+def test_a_sentence_on_a_map_cannot_hide_or_change_the_text_below_it(boat: Graph) -> None:
     said = [("# Oak %% lasts <!-- omg:end -->", ["Oak"]), ("[[x]] - Oak lasts.", ["Oak"])]
     night_of(boat, Telling({"Boat": {"sentences": said}}))
     text = block(boat, BOAT)
@@ -509,7 +509,7 @@ def test_no_sentence_can_hide_or_change_what_stands_below_it(boat: Graph) -> Non
     assert "5 notes." in text and "[[x]]" not in text and text.count("%%") == 2
 
 
-def test_a_map_whose_owner_took_the_markers_out_is_not_asked_about(boat: Graph) -> None:
+def test_a_map_without_markers_is_not_asked_about(boat: Graph) -> None:
     night_of(boat)
     file = boat.vault.file(BOAT)
     file.write_text("Mine.\n")
@@ -529,7 +529,7 @@ def test_a_reply_on_maps_that_cannot_be_read_changes_nothing_and_is_logged(boat:
     assert "- tell: the reply " in log
 
 
-def test_what_notes_do_not_bear_out_is_not_told_and_is_logged(boat: Graph) -> None:
+def test_an_unsupported_sentence_on_a_map_is_refused_and_logged(boat: Graph) -> None:
     said = ("Ines hates boats.", ["Boat"])
     done = night_of(boat, Telling({"Boat": {"sentences": [said, OAK]}}, "not supported"))
     assert block(boat, BOAT).startswith(OAK[0])
@@ -541,7 +541,7 @@ def test_what_notes_do_not_bear_out_is_not_told_and_is_logged(boat: Graph) -> No
     assert night_of(boat, Telling(no_notes)).counts["told"] == 0
 
 
-def test_a_prompt_gets_where_the_topic_stands_that_its_notes_fall_on(boat: Graph) -> None:
+def test_a_prompt_gets_the_state_of_the_topic_of_its_notes(boat: Graph) -> None:
     night_of(boat, Telling({"Boat": {"sentences": [REPAIR, OAK]}}))
     config = load_config(boat.folder.parent.parent)
     given = preview(boat, "What is wrong with the keel?", "s", AT, config)
@@ -575,7 +575,7 @@ def test_a_topic_of_a_tools_notes_alone_has_no_line_in_system(home: Path) -> Non
         assert "loan" not in preview(graph, "hello", "s", AT, load_config(home)).system
 
 
-def test_a_night_of_many_changes_tells_the_newest_maps_within_its_tokens(home: Path) -> None:
+def test_a_night_with_many_changes_describes_the_newest_maps_within_its_token_limit(home: Path) -> None:
     """Of 40 topics that changed, in 200 notes of the longest usual lines, with a model that says all it may."""
     with Memory(home, embed=None, clock=lambda: AT) as memory:
         graph, words = graph_of(memory), "oak mast keel sail rope deck hull anchor tiller plank".split()
@@ -620,7 +620,7 @@ def test_a_night_of_many_changes_tells_the_newest_maps_within_its_tokens(home: P
         assert len(told) > before
 
 
-def test_a_model_names_a_new_topic_in_words_of_its_notes(home: Path) -> None:
+def test_a_new_topic_is_named_by_the_model_in_words_of_its_notes(home: Path) -> None:
     with Memory(home, embed=None, clock=lambda: AT) as memory:
         graph = graph_of(memory)
         subjects = {"garden": "tomatoes", "boat": "engine", "piano": "scales"}

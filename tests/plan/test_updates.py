@@ -73,7 +73,7 @@ def active(graph):
     return [e for e in graph.index.entries() if e.path.startswith("nodes/")]
 
 
-def test_an_update_adds_to_a_body_and_repeats_nothing_of_it(graph):
+def test_an_update_adds_to_a_body_without_repeating_it(graph):
     observe(graph, kiln())
     observe(graph, update(body="It is a Nabertherm. The element was replaced on 2026-02-20."), day=1)
     node = graph.vault.read(KILN)
@@ -82,7 +82,7 @@ def test_an_update_adds_to_a_body_and_repeats_nothing_of_it(graph):
     assert (node.type, node.priority, node.title) == ("fact", "medium", "Kiln trips breaker above 1180")
 
 
-def test_a_sentence_that_holds_no_more_goes_to_the_history_with_its_day(graph):
+def test_an_outdated_sentence_moves_to_the_history_with_its_day(graph):
     observe(graph, kiln())
     observe(graph, update(drop=["bought second-hand in 2019"], body="Bought new in 2018."), day=1)
     body = graph.vault.read(KILN).body
@@ -93,7 +93,7 @@ def test_a_sentence_that_holds_no_more_goes_to_the_history_with_its_day(graph):
     assert "- 2026-02-19: Bought second-hand in 2019." in history
 
 
-def test_a_note_whose_title_is_no_longer_true_gets_another_and_its_old_name_leads_there(graph):
+def test_a_note_with_an_outdated_title_is_renamed_and_keeps_its_old_name_as_an_alias(graph):
     observe(graph, kiln())
     observe(
         graph,
@@ -127,7 +127,7 @@ def test_a_note_that_a_person_wrote_in_keeps_its_name(graph):
     assert graph.vault.bytes("nodes/fact/kiln-repaired") is None
 
 
-def test_the_successor_of_a_note_that_a_person_edited_keeps_all_that_the_update_does_not_change(graph):
+def test_the_successor_of_an_edited_note_keeps_everything_that_the_update_leaves(graph):
     observe(graph, kiln(loop="open", event="2026-03-01", tags=["pottery"]))
     file = graph.vault.file(KILN)
     mine = file.read_text().replace("\ntype: fact", "\ntype: fact\npinned: true\nvenue: shed", 1)
@@ -146,7 +146,7 @@ def test_the_successor_of_a_note_that_a_person_edited_keeps_all_that_the_update_
     assert "the fuse box is behind the door" in graph.vault.text(KILN)
 
 
-def test_a_note_in_which_a_person_set_a_property_gets_its_title_where_it_is(graph):
+def test_a_note_with_a_property_set_by_a_person_is_retitled_in_place(graph):
     observe(graph, kiln())
     file = graph.vault.file(KILN)
     file.write_text(file.read_text().replace("priority: medium", "priority: high"))
@@ -220,7 +220,7 @@ def test_a_month_a_season_or_a_year_is_a_span_of_days(graph, given, event):
     assert graph.index.entry(KILN).event == event
 
 
-def test_two_statements_that_disagree_name_each_other_where_a_person_said_both(graph):
+def test_two_contradicting_statements_of_a_person_name_each_other(graph):
     observe(graph, {**kiln(), "title": "Glaze"}, said="The glaze is blue.")
     (first,) = active(graph)
     other = {"op": "create", "type": "fact", "title": "Glaze colour", "description": "The glaze is green."}
@@ -231,7 +231,7 @@ def test_two_statements_that_disagree_name_each_other_where_a_person_said_both(g
     assert notes[second].contradicts == (first.path,)
 
 
-def test_a_text_that_only_repeated_the_description_gives_way_to_what_is_added(graph):
+def test_new_text_replaces_a_body_that_only_repeated_the_description(graph):
     observe(graph, kiln(body=""))
     assert graph.vault.read(KILN).body.strip() == "The kiln trips the breaker above 1180 °C."
     observe(graph, update(body="The kiln is a Nabertherm of 2019."), day=1)
@@ -240,7 +240,7 @@ def test_a_text_that_only_repeated_the_description_gives_way_to_what_is_added(gr
     assert note.body.strip() == "The kiln is a Nabertherm of 2019."
 
 
-def test_what_an_earlier_message_sets_is_taken_where_a_later_one_has_set_nothing(graph):
+def test_a_late_import_of_an_earlier_message_sets_only_unset_properties(graph):
     observe(graph, kiln(), day=5)
     observe(graph, update(title="Kiln limit", loop="open"), day=2)
     (entry,) = active(graph)
@@ -248,7 +248,7 @@ def test_what_an_earlier_message_sets_is_taken_where_a_later_one_has_set_nothing
     assert (entry.title, entry.loop, history) == ("Kiln limit", "open", ())
 
 
-def test_earlier_news_comes_into_the_history_by_its_day_and_changes_no_order(graph):
+def test_an_earlier_message_enters_the_history_in_order_of_days(graph):
     def says(degrees):
         return f"The kiln trips the breaker above {degrees} °C."
 

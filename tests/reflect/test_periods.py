@@ -104,7 +104,7 @@ def without_head(graph: Graph, path: str) -> str:
     return graph.vault.read(path).body
 
 
-def test_a_week_is_told_as_it_ended_and_a_change_with_what_was_before(home: Memory, graph: Graph) -> None:
+def test_the_page_of_a_week_tells_its_last_state_and_former_ones(home: Memory, graph: Graph) -> None:
     moved(graph)
     night(home)
     first, second, third = (without_head(graph, path) for path in (FIRST, SECOND, THIRD))
@@ -113,7 +113,7 @@ def test_a_week_is_told_as_it_ended_and_a_change_with_what_was_before(home: Memo
     assert "20 December" not in second and "wedding" not in third.lower()
 
 
-def test_a_week_names_what_held_before_a_change_also_after_an_import(home: Memory, graph: Graph) -> None:
+def test_the_page_of_a_week_names_former_states_also_after_an_import(home: Memory, graph: Graph) -> None:
     say(graph, MONDAY + WEEK, "The wedding of Alma is on 8 December.")
     say(graph, MONDAY + WEEK + 3 * DAY, "The wedding of Alma is on 9 December.", WEDDING)
     say(graph, MONDAY - 290 * WEEK, "The wedding of Alma is on a beach in Faro.", WEDDING)
@@ -122,7 +122,7 @@ def test_a_week_names_what_held_before_a_change_also_after_an_import(home: Memor
     assert "9 December. Before: The wedding of Alma is on 8 December." in page and "Faro" not in page
 
 
-def test_a_model_is_shown_a_week_in_the_words_of_then(home: Memory, graph: Graph) -> None:
+def test_a_model_is_shown_a_week_in_the_words_of_that_time(home: Memory, graph: Graph) -> None:
     moved(graph)
     say(graph, MONDAY + 6 * WEEK, "", WEDDING, body="The caterer is Rossi.")
     model = Asked()
@@ -133,7 +133,7 @@ def test_a_model_is_shown_a_week_in_the_words_of_then(home: Memory, graph: Graph
 
 
 @pytest.mark.parametrize("receipts", [True, False])
-def test_what_was_added_later_is_told_in_its_week(home: Memory, graph: Graph, receipts: bool) -> None:
+def test_a_later_addition_is_told_in_its_own_week(home: Memory, graph: Graph, receipts: bool) -> None:
     """Once the receipts are gone, the week has the note's line alone, and nothing that was said later."""
     say(graph, MONDAY, "The wedding of Alma is on 8 December.")
     say(graph, MONDAY + WEEK, "", WEDDING, body="The caterer is Rossi.")
@@ -147,7 +147,7 @@ def test_what_was_added_later_is_told_in_its_week(home: Memory, graph: Graph, re
     assert "Fado" not in first + second
 
 
-def test_a_note_that_was_replaced_is_told_in_the_week_it_was_said(home: Memory, graph: Graph) -> None:
+def test_a_replaced_note_is_told_in_its_own_week(home: Memory, graph: Graph) -> None:
     old, new = "nodes/preference/tea-a", "nodes/preference/tea-b"
     put(graph, note(old, "Ines drinks black tea.", MONDAY, priority="high"))
     put(graph, note(new, "Ines drinks green tea.", MONDAY + WEEK))
@@ -160,7 +160,7 @@ def test_a_note_that_was_replaced_is_told_in_the_week_it_was_said(home: Memory, 
     assert f"[[{old}|" in without_head(graph, FIRST) and old not in without_head(graph, SECOND)
 
 
-def test_a_week_that_is_over_is_not_written_again_when_its_notes_change(home: Memory, graph: Graph) -> None:
+def test_a_finished_week_is_not_rewritten_when_its_notes_change(home: Memory, graph: Graph) -> None:
     moved(graph)
     model = Asked()
     night(home, model)
@@ -172,7 +172,7 @@ def test_a_week_that_is_over_is_not_written_again_when_its_notes_change(home: Me
     assert {path: graph.vault.bytes(path) for path in pages} == pages
 
 
-def test_a_note_that_a_person_wrote_in_is_told_in_their_words(home: Memory, graph: Graph) -> None:
+def test_the_page_of_a_week_quotes_a_persons_edit(home: Memory, graph: Graph) -> None:
     moved(graph)
     home.refresh(graph)
     text = graph.vault.text(WEDDING)
@@ -187,7 +187,7 @@ def test_a_note_that_a_person_wrote_in_is_told_in_their_words(home: Memory, grap
 
 
 @pytest.mark.parametrize("what", [{"ids": [WEDDING]}, {"matching": "8 December"}])
-def test_forgotten_former_words_go_from_the_weeks_that_told_them_and_do_not_come_back(
+def test_forgotten_former_texts_leave_the_pages_of_their_weeks_for_good(
     home: Memory, graph: Graph, what: dict[str, object]
 ) -> None:
     moved(graph)
@@ -200,7 +200,7 @@ def test_forgotten_former_words_go_from_the_weeks_that_told_them_and_do_not_come
     assert "wedding" not in without_head(graph, FIRST).lower() and "bicycle" in without_head(graph, FIRST)
 
 
-def test_words_that_a_person_took_out_do_not_come_back_from_receipts(home: Memory, graph: Graph) -> None:
+def test_words_that_a_person_removed_do_not_come_back_from_receipts(home: Memory, graph: Graph) -> None:
     say(graph, MONDAY, "The wedding of Alma is on 8 December.")
     say(graph, MONDAY + WEEK, "", WEDDING, body="The caterer is Rossi. The hall holds sixty.")
     say(graph, MONDAY + 5 * WEEK, "The wedding of Alma is on 9 December.", WEDDING)
@@ -215,7 +215,7 @@ def test_words_that_a_person_took_out_do_not_come_back_from_receipts(home: Memor
 # --- in a prompt
 
 
-def test_who_asks_for_a_month_or_week_is_given_its_page_as_of_then(home: Memory, graph: Graph) -> None:
+def test_a_question_about_a_week_or_month_gets_its_page(home: Memory, graph: Graph) -> None:
     moved(graph)
     night(home)
     home.refresh(graph)

@@ -218,7 +218,7 @@ def test_links_to_renamed_notes_lead_there_by_their_path(planted_night: Night) -
     assert not [t for _, t in graph.index.dangling() if t in planted.targets]
 
 
-def test_the_night_can_be_read_in_the_log(planted_night: Night) -> None:
+def test_the_log_page_tells_what_the_night_did(planted_night: Night) -> None:
     page = planted_night.graph.vault.text("reflections/log/2026-04")
     assert f"cycle {planted_night.cycle.receipt and planted_night.cycle.receipt.id}" in page
     assert "30 merged" in page or "29 merged" in page
@@ -237,7 +237,9 @@ def test_a_second_night_changes_nothing_and_asks_nobody(planted_night: Night) ->
     assert snapshot(planted_night.graph) == files
 
 
-def test_undo_restores_every_byte_and_no_night_does_it_again(planted_night: Night, tmp_path: Path) -> None:
+def test_undoing_a_night_restores_every_byte_and_no_later_night_repeats_it(
+    planted_night: Night, tmp_path: Path
+) -> None:
     folder = tmp_path / "omg"
     shutil.copytree(planted_night.home.folder, folder, dirs_exist_ok=True)
     home = home_at(folder)
@@ -279,7 +281,7 @@ def map_of(graph: Graph, moc: str) -> str:
     return generated_block(graph.vault.text(moc)) or ""
 
 
-def test_a_link_of_omgs_own_to_a_note_that_the_person_deleted_goes_and_its_words_stay(graph: Graph) -> None:
+def test_a_generated_link_to_a_deleted_note_becomes_plain_text(graph: Graph) -> None:
     roof, loan, own = "nodes/decision/red-roof", "nodes/episode/loan", "nodes/fact/list"
     body = f"300 euros for the [[{roof}|cottage roof]], not for [[nodes/fact/unwritten|the shed]]."
     put(
@@ -298,7 +300,7 @@ def test_a_link_of_omgs_own_to_a_note_that_the_person_deleted_goes_and_its_words
     assert graph.vault.bytes(own) == theirs
 
 
-def test_notes_that_say_the_same_to_the_letter_become_one_without_a_model(graph: Graph) -> None:
+def test_identical_notes_are_merged_without_a_model(graph: Graph) -> None:
     put(
         graph,
         note("nodes/fact/tin", "The tea is in the tin.", MONDAY, tags=("kitchen",)),
@@ -313,7 +315,7 @@ def test_notes_that_say_the_same_to_the_letter_become_one_without_a_model(graph:
     assert "tin-again" not in map_of(graph, "mocs/moc-facts")
 
 
-def test_of_two_equal_notes_the_one_a_person_touched_stays_and_two_of_theirs_are_theirs(graph: Graph) -> None:
+def test_the_note_that_a_person_edited_survives_the_merge_of_two_equal_notes(graph: Graph) -> None:
     put(graph, *[note(f"nodes/fact/tin-{n}", "The tea is in the tin.", MONDAY + n * DAY) for n in range(3)])
     saved = {n: edit(graph, f"nodes/fact/tin-{n}", "") for n in (1, 2)}
     night(graph)
@@ -321,7 +323,7 @@ def test_of_two_equal_notes_the_one_a_person_touched_stays_and_two_of_theirs_are
     assert graph.vault.bytes("nodes/fact/tin-2") == saved[2]
 
 
-def test_near_repeats_of_any_type_are_put_to_a_person_and_what_shares_a_subject_is_not(graph: Graph) -> None:
+def test_near_duplicates_are_proposed_to_the_person_and_notes_on_one_subject_are_not(graph: Graph) -> None:
     said = {
         "preference/tea": "Ines prefers tea with oat milk in the morning.",
         "fact/milk": "In the morning Ines drinks her tea with oat milk.",
@@ -333,7 +335,7 @@ def test_near_repeats_of_any_type_are_put_to_a_person_and_what_shares_a_subject_
     assert "[[nodes/fact/milk|" in line and "[[nodes/preference/tea|" in line
 
 
-def test_without_a_model_what_needs_one_is_named_and_waits(graph: Graph) -> None:
+def test_a_night_without_a_model_names_the_work_that_waits(graph: Graph) -> None:
     plant(graph, pairs=3, targets=1, episodes=20, weeks=2)
     cycle = night(graph)
     assert any("no model compared them" in line for line in cycle.skipped)
@@ -343,7 +345,7 @@ def test_without_a_model_what_needs_one_is_named_and_waits(graph: Graph) -> None
     assert done.counts["reflections"] >= 2
 
 
-def test_a_long_map_gets_topics_whose_names_last(graph: Graph) -> None:
+def test_a_long_map_gets_topics_with_lasting_names(graph: Graph) -> None:
     def batch(first: int, count: int) -> list[Node]:
         subjects = {"garden": "tomatoes", "boat": "engine", "piano": "scales"}
         return [
@@ -379,7 +381,7 @@ def test_a_long_map_gets_topics_whose_names_last(graph: Graph) -> None:
     assert night(graph, now=NOW + 3 * DAY, moc_entries=20).receipt is None
 
 
-def test_a_note_that_names_no_map_gets_one_unless_a_person_wrote_it(graph: Graph) -> None:
+def test_a_generated_note_without_a_map_gets_one(graph: Graph) -> None:
     from dataclasses import replace
 
     ours, theirs = (
@@ -394,7 +396,7 @@ def test_a_note_that_names_no_map_gets_one_unless_a_person_wrote_it(graph: Graph
     assert "[[nodes/fact/theirs|" in map_of(graph, "mocs/moc-facts")
 
 
-def test_low_notes_nobody_needed_for_long_sleep_off_the_maps_and_wake_when_recalled(graph: Graph) -> None:
+def test_unused_low_priority_notes_become_dormant_and_wake_when_used(graph: Graph) -> None:
     old, new = MONDAY, NOW.date() - 30 * DAY
     put(
         graph,
@@ -437,7 +439,7 @@ def test_a_dry_run_says_what_it_would_do_and_writes_nothing(graph: Graph) -> Non
     assert night(graph, Scripted()).counts["superseded"] == 2
 
 
-def test_since_goes_over_what_was_seen_before(graph: Graph) -> None:
+def test_the_option_since_looks_at_older_notes_again(graph: Graph) -> None:
     put(
         graph,
         note("nodes/fact/a", "Ines likes the sea.", MONDAY),
@@ -465,7 +467,7 @@ def sea_and_air(graph: Graph, one: dict[str, Any] | None = None, other: dict[str
     )
 
 
-def test_of_two_notes_heard_at_the_same_time_the_model_chooses(graph: Graph) -> None:
+def test_the_model_chooses_between_two_notes_of_the_same_time(graph: Graph) -> None:
     sea_and_air(graph, other={"sources": note(SEA, "", MONDAY).sources})
     night(graph, saying({"op": "supersede", "node": "the sea", "other": "the air"}))
     assert (active(graph, SEA), active(graph, AIR)) == (True, False)
@@ -492,7 +494,7 @@ def test_of_two_notes_heard_at_the_same_time_the_model_chooses(graph: Graph) -> 
         ({"op": "close", "node": "the sea", "other": "the air"}, {"loop": "open"}, {}),
     ],
 )
-def test_a_verdict_that_may_not_be_followed_changes_no_note(
+def test_a_verdict_that_is_not_allowed_changes_no_note(
     graph: Graph, edit_: dict[str, str], one: dict[str, Any], other: dict[str, Any]
 ) -> None:
     sea_and_air(graph, one, other)
@@ -557,7 +559,7 @@ def test_notes_of_different_types_are_not_merged_unless_one_is_a_plain_fact(grap
     assert graph.vault.read("nodes/fact/tea").superseded_by == "nodes/preference/tea"
 
 
-def test_a_merged_note_takes_a_new_line_only_if_it_is_made_of_both(graph: Graph) -> None:
+def test_a_merged_note_takes_a_new_line_only_if_both_notes_support_it(graph: Graph) -> None:
     sea_and_air(graph)
     both = "Ines swims in the sea and in the air of Faro."
     night(graph, saying({"op": "merge", "node": "the sea", "other": "the air", "description": both}))
@@ -567,7 +569,7 @@ def test_a_merged_note_takes_a_new_line_only_if_it_is_made_of_both(graph: Graph)
     assert "Ines swims in the air of Faro." in history(graph, SEA)
 
 
-def test_a_change_that_a_model_takes_for_a_repetition_leaves_the_newer_note(graph: Graph) -> None:
+def test_a_change_merged_as_a_repetition_keeps_the_newer_text(graph: Graph) -> None:
     tea, coffee = "nodes/preference/tea", "nodes/preference/coffee"
     put(
         graph,
@@ -579,7 +581,7 @@ def test_a_change_that_a_model_takes_for_a_repetition_leaves_the_newer_note(grap
     assert "green tea" in history(graph, coffee)
 
 
-def test_a_merge_that_would_rewrite_a_persons_words_is_refused_and_loses_neither_note(
+def test_a_merge_that_would_rewrite_a_persons_words_is_refused(
     graph: Graph,
 ) -> None:
     sea_and_air(graph)
@@ -596,7 +598,7 @@ def test_a_merge_that_would_rewrite_a_persons_words_is_refused_and_loses_neither
     assert "a person wrote in it" in graph.vault.text("reflections/log/2026-04")
 
 
-def test_a_merge_without_a_new_line_adds_to_a_persons_note_and_rewrites_nothing(graph: Graph) -> None:
+def test_a_merge_without_a_new_line_only_adds_to_a_persons_note(graph: Graph) -> None:
     sea_and_air(graph)
     saved = edit(graph, SEA, "I swim every day.", MONDAY)
     night(graph, saying({"op": "merge", "node": "the air", "other": "the sea"}))
@@ -605,7 +607,7 @@ def test_a_merge_without_a_new_line_adds_to_a_persons_note_and_rewrites_nothing(
     assert now.startswith(saved.decode().rstrip()) and "Ines swims in the air of Faro." in history(graph, SEA)
 
 
-def test_a_description_that_no_longer_fits_is_given_anew_and_the_old_one_kept(graph: Graph) -> None:
+def test_an_outdated_description_is_rewritten_and_the_old_one_kept(graph: Graph) -> None:
     sea_and_air(graph, one={"body": "Ines swims in the lake at Tomar. She gave up the sea."})
     said = "Ines swims in the lake at Tomar."
     night(graph, saying({"op": "describe", "node": "the sea", "description": said, "why": "she moved"}))
@@ -615,14 +617,14 @@ def test_a_description_that_no_longer_fits_is_given_anew_and_the_old_one_kept(gr
 
 
 @pytest.mark.parametrize("reply", ["I would rather not.", '{"edits": "all"}', '{"edits": [{"op": 7}]}'])
-def test_a_reply_that_makes_no_sense_costs_only_itself(graph: Graph, reply: str) -> None:
+def test_a_malformed_reply_spoils_no_other(graph: Graph, reply: str) -> None:
     sea_and_air(graph)
     cycle = night(graph, lambda question: ModelReply(reply, "scripted", 1, 1))
     assert active(graph, SEA) and active(graph, AIR) and cycle.receipt is not None
     assert cycle.skipped or cycle.refused
 
 
-def test_after_a_reply_cut_short_a_night_asks_about_fewer_notes_and_misses_no_pair(graph: Graph) -> None:
+def test_after_a_cut_reply_the_night_asks_about_fewer_notes_and_misses_no_pair(graph: Graph) -> None:
     places = ("sea", "air", "bay", "sun")
     put(graph, *[note(f"nodes/fact/{p}", f"Ines swims in the {p} of Faro.", MONDAY) for p in places])
     asked: list[list[str]] = []
@@ -644,7 +646,7 @@ def test_after_a_reply_cut_short_a_night_asks_about_fewer_notes_and_misses_no_pa
 
 
 @pytest.mark.parametrize("trouble", [ModelUnavailable("it is down"), OverBudget("the cap is reached")])
-def test_a_model_that_goes_away_leaves_its_part_to_the_next_night(graph: Graph, trouble: Exception) -> None:
+def test_work_of_a_model_that_fails_is_left_to_the_next_night(graph: Graph, trouble: Exception) -> None:
     plant(graph, pairs=20, targets=0, episodes=20, weeks=2)
     model = Scripted()
 
@@ -667,7 +669,7 @@ def test_a_model_that_goes_away_leaves_its_part_to_the_next_night(graph: Graph, 
 # --- while the model thinks
 
 
-def test_what_changed_while_the_model_thought_is_seen_and_nothing_lands_in_the_inbox(graph: Graph) -> None:
+def test_an_edit_during_a_models_call_is_kept_and_nothing_lands_in_the_inbox(graph: Graph) -> None:
     planted = plant(graph, pairs=6, targets=0, episodes=0)
     older, newer = planted.contradictions[0]
     model, saved = Scripted(), {}
@@ -735,7 +737,7 @@ def asked_in_turn(graph: Graph, sizes: tuple[int, ...], cut: int = 0) -> list[st
     return asked
 
 
-def test_each_attempt_is_asked_for_less_and_shown_what_was_too_long(graph: Graph) -> None:
+def test_each_retry_of_a_reflection_asks_for_less_and_shows_the_long_one(graph: Graph) -> None:
     week(graph)
     asked = asked_in_turn(graph, (70, 60, 5))
     target = re.search(r"Stay below (\d+) tokens in all", asked[0])
@@ -747,7 +749,7 @@ def test_each_attempt_is_asked_for_less_and_shown_what_was_too_long(graph: Graph
 
 
 @pytest.mark.parametrize(("sizes", "kept"), [((80, 70, 60, 65), 60), ((900, 75, 900, 900), 75)])
-def test_if_none_is_below_the_target_the_shortest_that_is_shorter_than_the_notes_is_kept(
+def test_the_shortest_reflection_is_kept_if_it_is_shorter_than_its_notes(
     graph: Graph, sizes: tuple[int, ...], kept: int
 ) -> None:
     week(graph)
@@ -759,7 +761,7 @@ def test_if_none_is_below_the_target_the_shortest_that_is_shorter_than_the_notes
     "reply",
     ["", '{"claims": []}', '{"description": "x", "claims": [{"text": "y", "notes": ["e9"]}]}', long(999)],
 )
-def test_an_empty_unfounded_or_growing_reflection_is_refused_for_good(graph: Graph, reply: str) -> None:
+def test_an_empty_unsupported_or_growing_reflection_is_refused(graph: Graph, reply: str) -> None:
     paths = week(graph)
     calls = []
 
@@ -777,14 +779,14 @@ def test_an_empty_unfounded_or_growing_reflection_is_refused_for_good(graph: Gra
     assert len([q for q in calls if "Week 2 of" in q.user]) == 4
 
 
-def test_a_reflection_cut_short_is_asked_for_again_and_kept_only_if_none_is_whole(graph: Graph) -> None:
+def test_a_cut_reflection_is_kept_only_if_no_retry_is_complete(graph: Graph) -> None:
     week(graph)
     asked = asked_in_turn(graph, (6, 7), cut=1)
     assert len(asked) == 2 and "was cut short" in asked[1]
     assert graph.vault.text(WEEK).count("moved ") >= 7
 
 
-def test_of_a_model_that_cannot_be_brief_the_first_claims_are_kept(graph: Graph) -> None:
+def test_the_first_claims_of_an_overlong_reflection_are_kept(graph: Graph) -> None:
     week(graph)
     claims = [(f"Ines carried box {n} " + "up the stairs " * 8, ["e1"]) for n in range(5)]
     cycle = night(graph, LookingBack(*claims))
@@ -793,7 +795,7 @@ def test_of_a_model_that_cannot_be_brief_the_first_claims_are_kept(graph: Graph)
     assert "box 0" in text and "box 1" in text and "box 4" not in text
 
 
-def test_claims_link_what_they_rest_on_and_those_that_rest_on_nothing_are_dropped(graph: Graph) -> None:
+def test_claims_of_a_reflection_link_their_notes_and_unsupported_ones_are_dropped(graph: Graph) -> None:
     one, two, *_ = week(graph)
     ask = LookingBack(
         ("Ines moved to Lisbon (e1, e2).", ["e1", "e2", "e77"]),
@@ -813,7 +815,7 @@ def test_claims_link_what_they_rest_on_and_those_that_rest_on_nothing_are_droppe
 
 
 @pytest.mark.parametrize(("others", "weakest"), [("user", "assistant"), ("tool", "tool")])
-def test_a_reflection_is_as_weak_as_the_weakest_it_rests_on(graph: Graph, others: str, weakest: str) -> None:
+def test_a_reflection_has_the_confidence_of_its_weakest_note(graph: Graph, others: str, weakest: str) -> None:
     paths = week(graph, origin=others)
     put(graph, note(paths[3], HAPPENED[3], MONDAY + 3 * DAY, origin=weakest))
     night(graph, LookingBack(("Ines moved.", ["e1", "e2"]), ("She met neighbours.", ["e4"])))
@@ -821,7 +823,7 @@ def test_a_reflection_is_as_weak_as_the_weakest_it_rests_on(graph: Graph, others
 
 
 @pytest.mark.parametrize("model", [True, False])
-def test_a_week_is_told_without_what_a_page_said_in_it(graph: Graph, model: bool) -> None:
+def test_the_page_of_a_week_leaves_out_what_web_pages_said(graph: Graph, model: bool) -> None:
     """The model tells whatever it is shown, as the user's."""
     week(graph)
     page = "nodes/fact/page"
@@ -841,7 +843,7 @@ def test_a_week_is_told_without_what_a_page_said_in_it(graph: Graph, model: bool
     assert graph.vault.read(page).reflected_in == ()
 
 
-def test_a_week_without_an_episode_is_looked_back_on_if_something_happened(graph: Graph) -> None:
+def test_a_week_without_an_episode_gets_a_reflection_if_something_happened(graph: Graph) -> None:
     facts = [note(f"nodes/decision/d{n}", f"{text}.", MONDAY) for n, text in enumerate(HAPPENED)]
     wishes = [note(f"nodes/preference/p{n}", f"{text}.", MONDAY + 7 * DAY) for n, text in enumerate(HAPPENED)]
     put(graph, *facts, *wishes)
@@ -850,7 +852,7 @@ def test_a_week_without_an_episode_is_looked_back_on_if_something_happened(graph
     assert graph.vault.bytes("reflections/2026-W03") is None
 
 
-def test_what_took_a_year_is_not_looked_back_on_as_of_its_first_week(graph: Graph) -> None:
+def test_an_event_of_a_year_is_not_told_in_its_first_week(graph: Graph) -> None:
     put(
         graph,
         *[
@@ -862,7 +864,7 @@ def test_what_took_a_year_is_not_looked_back_on_as_of_its_first_week(graph: Grap
     assert graph.vault.bytes("reflections/2026-W01") is None
 
 
-def test_a_week_that_is_not_over_waits(graph: Graph) -> None:
+def test_a_week_that_is_not_over_gets_no_reflection_yet(graph: Graph) -> None:
     week(graph)
     sunday = dt.datetime(2026, 1, 11, 23, tzinfo=dt.UTC)
     model = LookingBack(("Ines moved.", ["e1"]))
@@ -899,7 +901,7 @@ def test_a_reflection_that_a_person_touched_or_deleted_is_left_so(graph: Graph) 
     assert not [line for line in cycle.summary if "W0" in line]
 
 
-def test_a_month_is_made_of_its_weeks_and_of_episodes_that_had_no_week(graph: Graph) -> None:
+def test_a_month_is_made_from_its_weeks_and_from_episodes_without_a_week(graph: Graph) -> None:
     for n in range(3):
         week(graph, MONDAY + 7 * n * DAY)
     put(graph, note("nodes/episode/lone", "Ines saw an eagle over the river.", MONDAY + 22 * DAY))
@@ -913,7 +915,7 @@ def test_a_month_is_made_of_its_weeks_and_of_episodes_that_had_no_week(graph: Gr
     assert graph.vault.read(WEEK).reflected_in == ("reflections/2026-01",)
 
 
-def test_what_does_not_fit_the_models_window_is_looked_back_on_in_parts(graph: Graph) -> None:
+def test_a_period_too_long_for_the_models_window_is_reflected_in_parts(graph: Graph) -> None:
     paths = week(graph)
     nodes = [graph.vault.read(p) for p in paths] * 5
     model = Scripted()
@@ -951,7 +953,7 @@ def offline_week(graph: Graph, start: dt.date = MONDAY) -> list[Node]:
     return nodes
 
 
-def test_a_week_without_a_model_is_a_page_of_its_notes_by_thread_in_their_own_words(graph: Graph) -> None:
+def test_a_week_without_a_model_lists_its_notes_by_thread(graph: Graph) -> None:
     nodes = offline_week(graph)
     cycle = night(graph)
     page = graph.vault.read(WEEK)
@@ -972,7 +974,7 @@ def test_a_week_without_a_model_is_a_page_of_its_notes_by_thread_in_their_own_wo
     assert night(graph, now=NOW + DAY).receipt is None and snapshot(graph) == files
 
 
-def test_a_page_by_rule_links_every_note_that_it_has_no_room_to_quote(graph: Graph) -> None:
+def test_a_page_written_by_rule_links_the_notes_that_it_does_not_quote(graph: Graph) -> None:
     lines = [f"{text}, on day {n} of it." for n, text in enumerate(HAPPENED * 2)]
     put(
         graph,
@@ -995,7 +997,7 @@ def test_a_month_without_a_model_names_each_of_its_weeks(graph: Graph) -> None:
     assert graph.vault.read(WEEK).reflected_in == ("reflections/2026-01",)
 
 
-def test_a_night_with_a_model_writes_anew_what_rules_wrote_unless_a_person_did(graph: Graph) -> None:
+def test_a_night_with_a_model_rewrites_pages_of_rules_but_not_a_persons(graph: Graph) -> None:
     offline_week(graph)
     offline_week(graph, MONDAY + 7 * DAY)
     night(graph)
@@ -1013,7 +1015,7 @@ def test_a_night_with_a_model_writes_anew_what_rules_wrote_unless_a_person_did(g
 # --- what only a person may do, and what is tried again
 
 
-def test_what_only_a_person_may_do_is_put_to_them_on_the_log_page(graph: Graph) -> None:
+def test_the_log_page_proposes_what_only_a_person_may_decide(graph: Graph) -> None:
     sea_and_air(graph, one={"pinned": True})
     cycle = night(graph, saying({"op": "supersede", "node": "the air", "other": "the sea"}))
     assert active(graph, SEA) and cycle.counts["superseded"] == 0
@@ -1022,7 +1024,7 @@ def test_what_only_a_person_may_do_is_put_to_them_on_the_log_page(graph: Graph) 
     assert night(graph, saying(), NOW + DAY).receipt is None
 
 
-def test_a_night_with_nothing_but_proposals_writes_them_down_once(graph: Graph) -> None:
+def test_a_night_with_only_proposals_writes_them_once(graph: Graph) -> None:
     night(graph)
     put(graph, *KEYS[:1])
     night(graph, now=NOW + DAY)

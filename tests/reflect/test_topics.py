@@ -31,7 +31,7 @@ lists = st.lists(
 
 @settings(deadline=None, max_examples=60)
 @given(lists, st.randoms())
-def test_a_split_is_the_same_in_any_order_and_puts_each_note_on_one_shelf(
+def test_a_split_into_topics_does_not_depend_on_order_and_places_each_note_once(
     given_items: list[TopicItem], random: object
 ) -> None:
     found = split_topics(given_items, taken={"home", "red"})
@@ -65,6 +65,6 @@ def test_notes_with_nothing_in_common_stay_on_their_map() -> None:
         ("Gardens need the sun.", "A garden needs the sun.", True),
     ],
 )
-def test_alike_is_a_matter_of_words_numbers_and_no(a: str, b: str, same: bool) -> None:
+def test_likeness_depends_on_words_numbers_and_negation(a: str, b: str, same: bool) -> None:
     assert (statement_likeness(a, b) >= 0.75) is same
     assert statement_likeness(a, b) == statement_likeness(b, a)

@@ -53,7 +53,7 @@ def loops(graph: Graph, **more: Any) -> None:
 # --- what is asked
 
 
-def test_two_notes_left_alone_are_not_shown_together_again_until_one_reads_otherwise(graph: Graph) -> None:
+def test_two_notes_that_were_left_alone_are_asked_about_again_only_after_one_changed(graph: Graph) -> None:
     def pair(second: str) -> list[Any]:
         return [
             note("nodes/fact/sea", "Ines swims in the sea at Faro.", MONDAY),
@@ -99,7 +99,7 @@ def test_two_notes_that_the_observer_linked_and_so_told_apart_are_not_asked_abou
     assert night(graph, Listening()).calls == 0
 
 
-def test_of_a_reply_without_a_group_the_others_count_and_that_one_is_asked_once_more(graph: Graph) -> None:
+def test_a_group_missing_from_a_reply_is_asked_once_more(graph: Graph) -> None:
     put(
         graph,
         *KEYS,
@@ -124,7 +124,7 @@ def test_of_a_reply_without_a_group_the_others_count_and_that_one_is_asked_once_
 # --- loops past their day
 
 
-def test_a_loop_that_is_over_leaves_the_open_loops_and_the_log_says_why(graph: Graph) -> None:
+def test_a_finished_loop_leaves_the_open_loops_and_the_log_says_why(graph: Graph) -> None:
     loops(graph)
     night(graph)
     assert "dentist" in map_of(graph, "mocs/moc-open-loops")
@@ -143,7 +143,7 @@ def test_a_loop_that_is_over_leaves_the_open_loops_and_the_log_says_why(graph: G
     assert night(graph, ask, NOW + 2 * DAY).calls == 0  # what is kept open is not asked about again
 
 
-def test_a_kept_loop_is_asked_about_again_once_something_was_said_on_it(graph: Graph) -> None:
+def test_a_loop_that_stays_open_is_asked_about_again_after_news(graph: Graph) -> None:
     loops(graph)
     night(graph, Listening())
     told = note("nodes/fact/tax-office", "The tax office has the tax papers of Ines.", MONDAY + 100 * DAY)
@@ -154,7 +154,7 @@ def test_a_kept_loop_is_asked_about_again_once_something_was_said_on_it(graph: G
     assert "going by [[nodes/fact/tax-office|Tax office]]" in history(graph, TAXES)
 
 
-def test_a_loop_of_yesterday_waits_for_what_people_tell_of_it(graph: Graph) -> None:
+def test_a_loop_of_yesterday_is_not_closed_yet(graph: Graph) -> None:
     put(graph, note(BOAT, "Ines will sell the boat.", MONDAY, loop="open", event="2026-04-18"))
     model = Listening()
     assert night(graph, model).calls == 0
@@ -163,7 +163,7 @@ def test_a_loop_of_yesterday_waits_for_what_people_tell_of_it(graph: Graph) -> N
 
 
 @pytest.mark.parametrize("by_hand", [True, False])
-def test_a_loop_that_a_person_wrote_in_or_pinned_is_put_to_them(graph: Graph, by_hand: bool) -> None:
+def test_a_loop_that_a_person_edited_or_pinned_is_proposed_to_them(graph: Graph, by_hand: bool) -> None:
     loops(graph, **({} if by_hand else {"pinned": True}))
     if by_hand:
         edit(graph, DENTIST, "Bring the X-rays.")
@@ -173,7 +173,7 @@ def test_a_loop_that_a_person_wrote_in_or_pinned_is_put_to_them(graph: Graph, by
     assert cycle.proposed == [f"[[{DENTIST}|Dentist]] was due on 2026-01-12, and seems to be over."]
 
 
-def test_a_loop_whose_day_is_to_come_is_not_closed_whatever_the_model_says(graph: Graph) -> None:
+def test_a_loop_with_a_future_day_is_not_closed(graph: Graph) -> None:
     loops(graph)
     put(graph, note(BOAT, "Ines will hand in her boat papers.", MONDAY, loop="open", event="2026-08-01"))
     cycle = night(graph, saying({"op": "close", "node": "boat papers", "why": "over"}))
@@ -215,14 +215,14 @@ def test_a_title_that_names_nothing_is_replaced_and_its_old_name_leads_there(gra
 
 
 @pytest.mark.parametrize("title", ["", "Note 2", "note-2", "Studio", "kiln " * 20])
-def test_a_title_that_is_none_or_another_notes_is_refused(graph: Graph, title: str) -> None:
+def test_an_empty_title_or_one_of_another_note_is_refused(graph: Graph, title: str) -> None:
     thing(graph)
     before = graph.vault.bytes(THING)
     cycle = night(graph, saying({"op": "retitle", "node": "The kiln", "title": title}))
     assert cycle.refused and graph.vault.bytes(THING) == before
 
 
-def test_a_note_that_a_person_wrote_in_keeps_its_title_and_is_not_asked_about(graph: Graph) -> None:
+def test_an_edited_note_keeps_its_title_and_is_not_asked_about(graph: Graph) -> None:
     thing(graph)
     saved = edit(graph, THING, "I had it mended.")
     model = Listening()
@@ -234,7 +234,7 @@ def test_a_note_that_a_person_wrote_in_keeps_its_title_and_is_not_asked_about(gr
     assert graph.vault.bytes(THING) == saved
 
 
-def test_a_night_that_is_asked_to_look_again_says_what_it_leaves_because_a_person_undid_it(
+def test_a_second_look_names_the_changes_that_a_person_had_undone(
     graph: Graph,
 ) -> None:
     thing(graph)
@@ -261,7 +261,7 @@ def disagreeing(graph: Graph, **more: Any) -> None:
     )
 
 
-def test_two_statements_that_disagree_point_at_each_other_and_are_put_to_the_person(graph: Graph) -> None:
+def test_two_contradicting_statements_are_linked_and_proposed_to_the_person(graph: Graph) -> None:
     disagreeing(graph)
     cycle = night(
         graph, saying({"op": "contradict", "node": "in Lisbon", "other": "in Porto", "why": "two towns"})
@@ -277,7 +277,7 @@ def test_two_statements_that_disagree_point_at_each_other_and_are_put_to_the_per
     )
 
 
-def test_a_contradiction_is_left_alone_until_one_of_its_notes_reads_otherwise(graph: Graph) -> None:
+def test_a_contradiction_is_asked_about_again_only_after_one_of_its_notes_changed(graph: Graph) -> None:
     disagreeing(graph)
     night(graph, saying({"op": "contradict", "node": "in Lisbon", "other": "in Porto", "why": "two towns"}))
     model = Listening()
@@ -299,7 +299,7 @@ def test_a_contradiction_is_left_alone_until_one_of_its_notes_reads_otherwise(gr
     assert active(graph, WIFE) and not active(graph, SISTER)
 
 
-def test_a_note_leads_to_what_it_is_about_and_not_twice(graph: Graph) -> None:
+def test_a_note_links_its_subject_once(graph: Graph) -> None:
     flat, lease = "nodes/project/flat", "nodes/fact/lease"
     put(
         graph,
@@ -316,7 +316,7 @@ def test_a_note_leads_to_what_it_is_about_and_not_twice(graph: Graph) -> None:
     assert again.counts["linked"] == 0 and graph.vault.read(lease).links.count(flat) == 1
 
 
-def test_what_the_assistant_says_ends_no_plan_that_it_is_merged_into(graph: Graph) -> None:
+def test_an_assistants_note_does_not_end_the_plan_that_it_is_merged_into(graph: Graph) -> None:
     more: dict[str, Any] = {"loop": "done", "event": "2026-09-09", "origin": "assistant"}
     put(
         graph,

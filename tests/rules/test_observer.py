@@ -105,7 +105,7 @@ def test_a_note_is_what_the_person_said_word_for_word(said, type, title, descrip
 
 
 @pytest.mark.parametrize("said", [row[0] for row in QUOTED])
-def test_what_was_noted_is_not_noted_again(said):
+def test_a_repeated_statement_makes_no_second_note(said):
     noted = [
         note(e["type"], e["title"], e["description"], e["loop"], e["event"], e["standing"])
         for e in edits(said)
@@ -125,16 +125,16 @@ def test_what_was_noted_is_not_noted_again(said):
         "Retiens : réponds toujours en français.",
     ],
 )
-def test_what_is_to_be_remembered_as_a_rule_is_a_standing_wish(said):
+def test_a_rule_that_the_user_asks_to_remember_is_a_standing_wish(said):
     assert [(e["type"], e["standing"]) for e in edits(said)] == [("preference", True)]
 
 
 @pytest.mark.parametrize("said", ["Remember: the code is always 4711.", "Remember to call Ann."])
-def test_what_is_to_be_remembered_otherwise_is_no_standing_wish(said):
+def test_a_fact_that_the_user_asks_to_remember_is_no_standing_wish(said):
     assert not any(e["standing"] for e in edits(said))
 
 
-def test_of_a_sentence_that_goes_on_the_clause_that_earns_the_note_is_quoted():
+def test_only_the_relevant_clause_of_a_long_sentence_is_quoted():
     edit = only(
         "I'm trying to finish the essay, and I moved to Oslo on 3 February, but I'm not sure where to begin."
     )
@@ -143,14 +143,14 @@ def test_of_a_sentence_that_goes_on_the_clause_that_earns_the_note_is_quoted():
     assert edit["description"] == "I have an interview on Friday (2026-03-06)"
 
 
-def test_what_a_person_says_behind_a_question_that_has_no_mark_is_quoted():
+def test_a_statement_after_a_question_without_a_question_mark_is_quoted():
     edit = only(
         "I don't get gradients, can someone explain them to me, I'm Jamie, a psychologist from Turkey"
     )
     assert edit["description"] == "I'm Jamie, a psychologist from Turkey"
 
 
-def test_a_note_leads_to_what_its_message_said_before_and_to_no_other_message():
+def test_a_note_links_only_earlier_notes_of_its_own_message():
     sister, dentist, canoe = edits(
         "My sister Eva lives in Porto. I have a dentist appointment on Friday at 10.",
         "I decided to buy the green canoe.",
@@ -219,7 +219,7 @@ def test_questions_greetings_requests_and_noise_leave_no_note(said):
         "I'm working on the login form.",
     ],
 )
-def test_what_one_would_not_open_a_notebook_for_leaves_no_note(said):
+def test_a_trivial_statement_leaves_no_note(said):
     assert edits(said) == []
 
 
@@ -268,7 +268,7 @@ ANOTHERS = [
 
 
 @pytest.mark.parametrize("said", ANOTHERS)
-def test_what_another_said_is_not_the_users(said):
+def test_statements_of_other_people_are_not_the_users(said):
     assert edits(said) == []
 
 
@@ -285,19 +285,19 @@ def test_what_another_said_is_not_the_users(said):
         "1. I live in Oslo.\n2. My dog Rex is old.",
     ],
 )
-def test_what_stands_beside_it_is(said):
+def test_the_users_own_statement_beside_anothers_is_noted(said):
     assert any(e["description"] == "I live in Oslo." for e in edits(said))
 
 
 @pytest.mark.parametrize("taken_back", ["I was just kidding", "Scratch that."])
-def test_what_is_taken_back_is_not_kept(taken_back):
+def test_a_statement_that_the_user_takes_back_is_not_noted(taken_back):
     assert edits("I'm moving to Spain on 1 May.", taken_back) == []
 
 
 # --- who says it
 
 
-def test_a_groups_note_names_who_says_it():
+def test_a_note_of_a_group_names_its_speaker():
     tea, dog = edits(
         ("user", "Hey Mel! I prefer tea to coffee.", "Caroline"),
         ("assistant", "My dog Rex is old.", "Melanie"),
@@ -313,7 +313,7 @@ def test_in_a_group_nobody_gives_a_standing_wish():
     assert edits(("user", "Always answer in German.", "Ann"), ("user", "ok", "Tom")) == []
 
 
-def test_one_persons_news_do_not_change_anothers_note():
+def test_one_persons_news_does_not_change_another_persons_note():
     both = edits(
         ("user", "I live in Trondheim.", "Ann"), ("user", "No, I live in Tromsø, not Trondheim.", "Tom")
     )
@@ -336,14 +336,14 @@ def test_one_persons_news_do_not_change_anothers_note():
          "The sketches are due on March 23 (2026-03-23).", "Sketches are due"),
     ],
 )  # fmt: skip
-def test_a_correction_that_says_so_puts_the_note_right(said, correction, description, title):
+def test_an_explicit_correction_corrects_the_note(said, correction, description, title):
     edit = only(said, correction)
     assert (edit["description"], edit["title"]) == (description, title)
     assert edit["body"] == f"Corrected on 2026-03-04: “{correction}”"
     assert edit["sources"] == ["m1", "m2"]
 
 
-def test_a_correction_puts_a_known_note_right_that_says_the_wrong_value():
+def test_a_correction_finds_the_note_with_the_wrong_value():
     known = [note("identity", "My sister", "My sister Eva lives in Trondheim."), COFFEE]
     edit = only("Sorry, she lives in Tromsø, not Trondheim.", known=known)
     assert (edit["op"], edit["node"], edit["description"]) == (
@@ -353,7 +353,7 @@ def test_a_correction_puts_a_known_note_right_that_says_the_wrong_value():
     )
 
 
-def test_a_standing_wish_takes_the_place_of_the_one_that_it_turns_round():
+def test_a_standing_wish_replaces_the_one_that_it_reverses():
     known = note("preference", "Detailed answers", "I like detailed answers.", standing=True)
     edit = only("Keep it short from now on.", known=[known])
     assert (edit["op"], edit["node"]) == ("supersede", "n1")
@@ -363,7 +363,7 @@ def test_a_standing_wish_takes_the_place_of_the_one_that_it_turns_round():
     assert edit["op"] == "supersede"
 
 
-def test_a_wish_of_another_kind_takes_the_place_of_none():
+def test_a_wish_on_another_subject_replaces_none():
     known = note("preference", "Detailed answers", "I like detailed answers.", standing=True)
     assert only("From now on answer in German.", known=[known])["op"] == "create"
 
@@ -378,17 +378,17 @@ def test_a_wish_of_another_kind_takes_the_place_of_none():
         "No, the other one, not this.",
     ],
 )
-def test_nothing_else_changes_a_note(said):
+def test_no_other_statement_changes_a_note(said):
     assert all(e["op"] == "create" for e in edits(said, known=[COFFEE, DENTIST]))
 
 
-def test_a_wish_with_a_condition_takes_the_place_of_none():
+def test_a_wish_with_a_condition_replaces_none():
     old = note("preference", "Tags", "Always give HTML5 tag details when I ask about markup.", standing=True)
     edit = only("Always provide detailed error messages when I ask about debugging.", known=[old])
     assert edit["op"] == "create"
 
 
-def test_a_day_beside_a_word_for_a_correction_corrects_and_is_no_note():
+def test_a_corrected_day_corrects_the_note_and_makes_no_new_one():
     edit = only("I'm going to Hamburg on Wednesday.", "Thursday, sorry!")
     assert "Thursday" in edit["description"] and edit["event"]
 
@@ -400,21 +400,21 @@ def test_a_day_beside_a_word_for_a_correction_corrects_and_is_no_note():
         ("I'll take the photos on Monday... no, Monday is a holiday and Tuesday is full.", "Take the photos"),
     ],
 )  # fmt: skip
-def test_a_title_ends_where_a_clause_ends_and_with_no_small_word(said, title):
+def test_a_title_ends_at_the_end_of_a_clause_and_not_with_a_small_word(said, title):
     assert only(said)["title"] == title
 
 
-def test_a_sentence_that_points_back_is_quoted_with_the_one_before_it():
+def test_a_sentence_that_refers_back_is_quoted_with_the_one_before_it():
     told = only("The gateway is finished. I decided to deploy it on port 5001.")
     assert told["description"] == "The gateway is finished. I decided to deploy it on port 5001."
     assert told["title"] == "Decided to deploy it on port 5001"
 
 
-def test_a_repeat_adds_its_source():
+def test_a_repetition_adds_its_source_to_the_note():
     assert only("I love sushi.", "As I said, I love sushi.")["sources"] == ["m1", "m2"]
 
 
-def test_of_sentences_that_correct_nothing_at_most_1_changes_a_note():
+def test_at_most_one_sentence_that_corrects_nothing_changes_a_note():
     changed = 0
     for row in map(json.loads, (CORPORA / "corrections.jsonl").read_text("utf-8").splitlines()):
         if row["kind"] != "correction":
@@ -428,7 +428,7 @@ def test_of_sentences_that_correct_nothing_at_most_1_changes_a_note():
 # --- now
 
 
-def test_now_is_the_request_that_is_still_open():
+def test_now_shows_the_request_that_is_still_open():
     assert now_hints([message(0, "My dog is Rex. Can you find me a vet?")]) == {
         "task": "The user asked: “Can you find me a vet?”",
         "state": "not answered yet",
@@ -436,7 +436,7 @@ def test_now_is_the_request_that_is_still_open():
     }
 
 
-def test_now_says_what_the_assistant_waits_for():
+def test_now_shows_what_the_assistant_waits_for():
     there = [message(0, "Find me a vet"), message(1, "Sure. In which city?", "assistant")]
     assert now_hints(there)["next"] == "wait for the answer to: “Sure. In which city?”"
 
@@ -450,7 +450,7 @@ def test_thanks_close_the_task():
     assert now_hints(there) == {"task": "", "state": "", "next": ""}
 
 
-def test_a_tools_words_never_stand_in_now():
+def test_now_never_shows_a_tools_words():
     there = [
         message(0, "Read this page"),
         message(1, "", "assistant", calls=(Call("1", "web_fetch", "{}"),)),
@@ -460,7 +460,7 @@ def test_a_tools_words_never_stand_in_now():
     assert "money" not in str(now_hints(there))
 
 
-def test_people_among_themselves_have_no_task():
+def test_people_talking_to_each_other_set_no_task():
     assert reply(("user", "Can you come on Friday?", "Jon"), ("user", "Sure!", "Gina"))["now"] == {}
 
 
@@ -472,7 +472,7 @@ def derived(text, said, type="fact", known=()):
     return derive_edit({"type": type, "text": text}, "m7", message(0, said), notes=notes, zone=UTC)
 
 
-def test_a_small_models_fact_becomes_the_sentence_that_says_it():
+def test_a_small_models_fact_is_replaced_by_the_users_own_sentence():
     edit = derived(
         "The user has a dentist appointment tomorrow.",
         "Hi! I have a dentist appointment tomorrow. Ok?",
@@ -487,14 +487,14 @@ def test_a_small_models_fact_becomes_the_sentence_that_says_it():
     )
 
 
-def test_what_the_message_does_not_say_is_refused():
+def test_a_fact_that_the_message_does_not_say_is_refused():
     assert derived("The user lives in Berlin with two cats.", "What time is it?", "identity") == {}
     assert derived("The user hates tea.", "> I hate tea", "preference") == {}
     assert derive_edit({"type": None, "text": None}, "m1", message(0, "hi"), notes={}, zone=UTC) == {}
 
 
 @pytest.mark.parametrize(("name", "most"), [("observe", 1700), ("observe-turnwise", 400)])
-def test_a_prompt_stays_short(name, most):
+def test_the_prompts_for_models_stay_short(name, most):
     assert (
         count_tokens((Path(omg.__file__).parent / f"prompts/{name}.md").read_text(encoding="utf-8")) <= most
     )
@@ -552,7 +552,7 @@ def test_any_talk_gives_a_reply_that_the_parser_takes_whole(said):
 
 
 @given(texts, texts)
-def test_no_fact_of_a_small_model_breaks_it(text, said):
+def test_any_fact_of_a_small_model_is_read_without_an_error(text, said):
     edit = derived(text, said, known=[COFFEE, DENTIST])
     assert edit == {} or (edit["sources"] == ["m7"] and edit["description"])
 
@@ -560,7 +560,7 @@ def test_no_fact_of_a_small_model_breaks_it(text, said):
 @given(talk | st.text(max_size=80))
 @example("My sister Augustina moved to Lisbon in August.")
 @example("Junella and May met in May.")
-def test_text_outside_a_found_day_stays_as_it_is(text):
+def test_inserting_days_changes_no_other_text(text):
     days = named_days(text, TODAY)
     written = with_days(text, days)
     left, at = "", 0
@@ -592,7 +592,7 @@ def event(text, said):
     return event_of(text, named_days(text, said), said)
 
 
-def test_of_60_dated_sentences_that_another_wrote_at_least_57_name_the_right_day():
+def test_at_least_57_of_60_sentences_by_another_author_get_the_right_day():
     wrong = []
     rows = [json.loads(line) for line in (CORPORA / "dated.jsonl").read_text(encoding="utf-8").splitlines()]
     for row in rows:
@@ -620,5 +620,5 @@ def test_of_60_dated_sentences_that_another_wrote_at_least_57_name_the_right_day
         ("2024-08-01", "I've got a direct flight to Toronto on August 20.", "2024-08-20"),
     ],
 )
-def test_a_plan_lies_ahead_a_report_behind_and_a_named_weekday_fits(said_on, text, day):
+def test_plans_get_a_future_day_reports_a_past_one_and_weekdays_fit(said_on, text, day):
     assert event(text, dt.date.fromisoformat(said_on)) == day

@@ -95,7 +95,7 @@ def pieces(text, size=8):
         "{}\r\n",
     ],
 )
-def test_a_key_is_gone_whole_and_nothing_else_is(prefix, alphabet, length, suffix, around):
+def test_a_key_is_removed_whole_and_nothing_else(prefix, alphabet, length, suffix, around):
     key = secret(prefix, alphabet, length, suffix)
     clean, count = redact(around.format(key))
     assert unnamed(clean) == around.format(GONE)
@@ -188,7 +188,7 @@ def test_redacting_twice_changes_nothing(text):
         ("-----BEGIN PRIVATE KEY-----\\nMIIEvQIBADANBgkqhkiG9w0B\\nAQEF", "[redacted: private key]"),
     ],
 )
-def test_a_value_is_known_by_its_label(text, expected):
+def test_a_secret_is_recognised_by_its_label(text, expected):
     assert unnamed(redact(text)[0]) == unnamed(expected)
 
 
@@ -202,7 +202,7 @@ MASKS = {
 
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("prefix, alphabet, length, suffix", FORMS, ids=[f[0][:12] for f in FORMS])
-def test_a_key_that_looks_like_one_is_one(prefix, alphabet, length, suffix, mask):
+def test_a_key_is_recognised_by_its_form(prefix, alphabet, length, suffix, mask):
     key = MASKS[mask](secret(prefix, alphabet, length, suffix))
     clean, count = redact(f"Sieh an\u200b: {key} – hübsch 🧑\u200d🍳")
     assert (unnamed(clean), count) == (f"Sieh an\u200b: {GONE} – hübsch 🧑\u200d🍳", 1)
@@ -238,7 +238,7 @@ PASSWORT:\u00a0{}
 
 
 @pytest.mark.parametrize("said", SAID)
-def test_a_password_that_is_written_as_no_word_is_goes_whatever_it_is_called(said):
+def test_a_random_looking_password_is_removed_under_any_label(said):
     for password in ("Tulpe-8XpJw01", "Turnip-Cellar-2040", "maus!Kq4tO69"):
         text = said.format(password)
         clean, count = redact(text)
@@ -275,7 +275,7 @@ def test_a_password_that_is_written_as_no_word_is_goes_whatever_it_is_called(sai
         ("NO93 8601 1117 947", "[redacted: IBAN]"),
     ],
 )
-def test_what_stands_for_money_or_a_way_in_is_taken_out(text, expected):
+def test_card_account_and_access_numbers_are_removed(text, expected):
     assert unnamed(redact(text)[0]) == unnamed(expected)
 
 
@@ -284,7 +284,7 @@ def test_ordinary_text_stays_as_it_is(text):
     assert redact(text) == (text, 0)
 
 
-def test_it_keeps_up_with_the_spool():
+def test_redaction_reads_three_megabytes_a_second():
     text = "The quick brown fox jumps over the lazy dog, says its key opens no door.\n" * 30_000
     redact("warm up")
     best = min(timed(text) for _ in range(3))

@@ -27,19 +27,19 @@ LEFT = {"secrets": 3, "secrets_more": 13, "secrets_third": 24, "secrets_fifth": 
 
 
 @pytest.mark.parametrize("corpus", LEFT)
-def test_of_five_made_up_secrets_at_most_one_is_kept(corpus):
+def test_at_most_one_of_five_invented_secrets_is_kept(corpus):
     told = tellings(CORPORA / f"{corpus}.jsonl")
     left = [t.kind for t in told if survivors(t)]
     assert len(left) <= LEFT[corpus] <= len(told) / 5, left
 
 
-def test_of_6000_lines_of_code_and_numbers_at_most_two_lose_anything():
+def test_at_most_two_of_6000_harmless_lines_lose_anything():
     lines = [line for corpus in CORPORA.glob("clean*.txt") for line in clean_lines(corpus)]
     hit = [line for line in lines if redact(line)[1]]
     assert len(lines) > 6_000 and len(hit) <= 2, hit
 
 
-def test_lines_lose_nothing_by_what_stands_above_and_below_them():
+def test_neighbouring_lines_cause_no_false_redaction():
     text = "\n".join(line for corpus in sorted(CORPORA.glob("clean*.txt")) for line in clean_lines(corpus))
     assert redact(text)[1] <= 2
 
@@ -53,15 +53,15 @@ def test_lines_lose_nothing_by_what_stands_above_and_below_them():
         "Call (0660) 5551234 for the door code, which is {}",
     ],
 )
-def test_a_phone_number_beside_a_code_stays_and_only_the_code_goes(text):
+def test_only_the_code_beside_a_phone_number_is_removed(text):
     assert redact(text.format(4482)) == (text.format("[redacted: code]"), 1)
 
 
-def test_two_codes_in_one_sentence_both_go():
+def test_two_codes_in_one_sentence_are_both_removed():
     assert redact("4711 is the PIN, and the door code is 4482.")[1] == 2
 
 
-def test_threads_find_what_one_finds():
+def test_redaction_in_many_threads_gives_the_same_result():
     texts = [
         f"the key is sk-proj-{'Ab3dEf9hIj2kLm5nOp8q' * 3}{n}, my password is Tulpe-8XpJw{n}1"
         for n in range(40)
@@ -92,7 +92,7 @@ def test_threads_find_what_one_finds():
         ("7z x a.7z -pSonne-UuHId28 -o/tmp/out", "Sonne-UuHId28"),
     ],
 )
-def test_a_secret_goes_however_it_is_told(text, secret):
+def test_a_secret_is_removed_in_every_phrasing(text, secret):
     clean, found = redact(text)
     assert found and secret not in clean
     assert redact(clean) == (clean, 0)
@@ -120,19 +120,19 @@ SEED = "ripple scissors kick mammal hire column oak again sun offer wealth tomor
         *[(line, "kirsche4711x") for line in ("密码是{}", "Mijn wachtwoord is {}", "мой пароль {}", "Das Kennwort lautet {}")],
     ],
 )  # fmt: skip
-def test_a_secret_goes_by_its_format_or_a_label_of_another_language(text, secret):
+def test_a_secret_is_recognised_by_its_format_or_by_a_label_in_another_language(text, secret):
     clean, found = redact(text.format(secret))
     assert found and secret not in clean
     assert redact(clean) == (clean, 0)
 
 
 @pytest.mark.parametrize("word", ["{n}. {word}\n", "{word}, ", "{n} {word} "])
-def test_the_words_of_a_wallet_go_as_a_list_too(word):
+def test_wallet_words_are_removed_from_a_list_too(word):
     text = "".join(word.format(n=n, word=w) for n, w in enumerate(SEED.split(), 1))
     assert redact(text)[0].strip(" ,\n1.") == "[redacted: recovery phrase]"
 
 
-def test_words_of_a_list_said_again_and_again_are_no_wallet():
+def test_repeated_words_are_not_taken_for_wallet_words():
     text = " ".join(["chair", "lamp", "boat", "garden"] * 6)
     assert redact(text) == (text, 0)
 
@@ -163,7 +163,7 @@ def test_words_of_a_list_said_again_and_again_are_no_wallet():
         "mot de passe : voir Bitwarden",
     ],
 )
-def test_what_only_looks_like_these_stays(text):
+def test_text_that_only_resembles_a_secret_stays(text):
     assert redact(text) == (text, 0)
 
 
@@ -171,7 +171,7 @@ DRAWN = "xY7kQ2mZ9pL4vB8nR3wT6sJ1dF5gH0c"
 
 
 @pytest.mark.parametrize("said", ["{}", "the thing is {}, keep it", "FOO={} ./run", 'x = f("{}")', "1. {}"])
-def test_a_word_that_was_drawn_goes_without_a_name(said):
+def test_a_random_token_is_removed_without_a_label(said):
     assert redact(said.format(DRAWN)) == (said.format("[redacted: token]"), 1)
 
 
@@ -182,14 +182,14 @@ def test_a_word_that_was_drawn_goes_without_a_name(said):
         *("fingerprint {}", '"voiceId": "{}"', "{}.example.org", "{}(x)", "spotify:track:{}"),
     ],
 )
-def test_a_word_that_its_line_calls_public_stays(said):
+def test_a_token_that_its_line_calls_public_stays(said):
     assert redact(said.format(DRAWN)) == (said.format(DRAWN), 0)
 
 
 @pytest.mark.parametrize(
     "name", ["Wav2Vec2BaseModelOutput", "BetaMemoryTool20250818Params", "a" * 30, "3f" * 20]
 )
-def test_a_name_that_was_written_and_a_checksum_stay(name):
+def test_an_identifier_and_a_checksum_stay(name):
     assert redact(f"see {name} there") == (f"see {name} there", 0)
 
 
@@ -217,12 +217,12 @@ def shown(command, text):
         "echo $DB_PASSWORD",
     ],
 )
-def test_what_a_command_is_asked_to_show_is_not_kept_of_its_result(command):
+def test_the_output_of_a_command_that_shows_a_password_is_not_kept(command):
     assert shown(command, "kuchenblech\n") == "[redacted: password]"
     assert shown(command, "Error: there is no such thing.") == "Error: there is no such thing."
 
 
-def test_what_other_commands_answer_is_kept():
+def test_the_output_of_other_commands_is_kept():
     for command in ("ls", "cat token.py", "pass ls", "git rev-parse HEAD", "echo $HOME", "cat notes.txt"):
         assert shown(command, "kuchenblech\n") == "kuchenblech", command
 
@@ -236,7 +236,7 @@ def test_what_other_commands_answer_is_kept():
         ("What's the alarm code?", "2580#", "code"),
     ],
 )
-def test_an_answer_that_is_nothing_but_the_password_asked_for_is_not_kept(question, answer, kind):
+def test_an_answer_that_is_only_the_requested_password_is_not_kept(question, answer, kind):
     asked, said = {"role": "assistant", "content": question}, {"role": "user", "content": answer}
     assert kept(asked, said) == [question, f"[redacted: {kind}]"]
 
@@ -258,7 +258,7 @@ def test_an_answer_to_another_question_is_kept(question, answer):
     ]
 
 
-def test_in_a_long_text_a_secret_goes_as_it_does_by_itself():
+def test_a_secret_in_a_long_text_is_removed_as_in_a_short_one():
     talk = "We had tea in the garden, and nobody spoke of anything else until four.\n" * 40
     told = [
         t
@@ -274,7 +274,7 @@ def test_in_a_long_text_a_secret_goes_as_it_does_by_itself():
     assert len(told) > 50 and len(left) <= 1, left
 
 
-def test_no_line_of_ten_conversations_loses_anything():
+def test_ordinary_conversations_lose_no_line():
     said = locomo()
     if not said:
         pytest.skip("the data set is not beside the repository")
@@ -294,7 +294,7 @@ def test_no_line_of_ten_conversations_loses_anything():
         ({"action": "unlock", "pin": 4096}, "4096"),
     ],
 )
-def test_a_secret_in_a_calls_arguments_goes_and_the_arguments_stay_json(arguments, secret):
+def test_arguments_of_a_call_lose_their_secret_and_stay_json(arguments, secret):
     clean, found = redact_arguments(json.dumps(arguments))
     assert found and secret not in clean
     assert json.loads(clean).keys() == arguments.keys()
@@ -305,7 +305,7 @@ def test_arguments_without_a_secret_stay_byte_for_byte():
     assert redact_arguments(arguments) == (arguments, 0)
 
 
-def test_the_doctor_takes_out_what_an_older_version_kept(tmp_path):
+def test_the_doctor_removes_secrets_that_an_older_version_kept(tmp_path):
     home = Memory(Config(home=tmp_path / "home"), clock=lambda: datetime(2026, 3, 4, tzinfo=UTC), embed=None)
     graph = home.graph(home.registry.identity_of("agent:main:main"))
     call = Call("c1", "exec", json.dumps({"command": f"export X={KEY}"}))

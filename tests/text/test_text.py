@@ -31,12 +31,12 @@ from omg.text.words import (
     "unseen",
     ["\u00ad", "\u034f", "\u061c", "\u115f", "\u200b", "\u202e", "\u2066", "\u3164", "\ufeff", "\U000e0041"],
 )
-def test_a_character_that_nobody_sees_is_taken_out(unseen: str) -> None:
+def test_invisible_characters_are_removed(unseen: str) -> None:
     assert visible(f"pass{unseen}word{unseen}") == without_unseen(f"pass{unseen}word{unseen}") == "password"
 
 
 @pytest.mark.parametrize("text", ["می‌خواهم", "👩‍👩‍👧", "❤️‍🔥", "葛\U000e0100城", "क्‍ष"])
-def test_joiners_and_variants_stay_where_a_word_or_picture_needs_them(text: str) -> None:
+def test_joiners_and_variation_selectors_stay_where_a_word_or_emoji_needs_them(text: str) -> None:
     assert visible(text) == text and without_unseen(text) != text
 
 
@@ -53,7 +53,7 @@ def test_a_link_reads_as_its_label_or_else_as_the_name_it_leads_to() -> None:
     assert link_label("nodes/fact/tcp|TCP/IP") == "TCP/IP"
 
 
-def test_links_behind_a_claim_go_and_those_in_it_stay_as_labels() -> None:
+def test_links_after_a_claim_are_removed_and_links_inside_it_become_labels() -> None:
     said = "[[nodes/project/site|The site]] went live. ([[nodes/fact/a|A]], [[nodes/fact/b|B]])"
     assert without_citations(said) == "The site went live."
 
@@ -76,7 +76,7 @@ def test_the_same_words_have_the_same_stems_however_they_are_written(one: str, o
     assert told_words(one) == told_words(other) and told_words(one)
 
 
-def test_days_are_told_apart_by_stems_and_left_out_of_what_is_told() -> None:
+def test_stems_distinguish_days_and_content_words_leave_them_out() -> None:
     monday, tuesday = "Meets Anna on Monday, 2026-03-02", "Meets Anna on Tuesday, 2026-03-03"
     assert told_words(monday) == told_words(tuesday) and stems_of(monday) != stems_of(tuesday)
 
@@ -93,7 +93,7 @@ def test_days_are_told_apart_by_stems_and_left_out_of_what_is_told() -> None:
         ("A note on knots", False),
     ],
 )
-def test_what_is_not_so_is_known_in_several_languages(text: str, is_not: bool) -> None:
+def test_negation_is_recognised_in_several_languages(text: str, is_not: bool) -> None:
     assert denies(text) is is_not
 
 
@@ -109,17 +109,17 @@ def test_what_is_not_so_is_known_in_several_languages(text: str, is_not: bool) -
         "1. Buy milk\n|2) Go. |Then come\n\n|no mark at all",
     ],
 )
-def test_sentences_end_where_a_reader_says(text: str) -> None:
+def test_sentences_end_where_a_reader_ends_them(text: str) -> None:
     assert sentence_parts(text.replace("|", "")) == text.split("|")
 
 
 @given(st.text(st.sampled_from('a B.!?…。」\n -*1)’"ß'), max_size=60), st.integers(1, 9))
-def test_the_parts_of_a_text_join_to_it(text: str, most: int) -> None:
+def test_the_parts_of_a_text_join_to_the_whole_text(text: str, most: int) -> None:
     assert "".join(sentence_parts(text)) == "".join(text[s] for s in text_pieces(text, most)) == text
     assert all(s.stop - s.start <= most for s in text_pieces(text, most))
 
 
-def test_the_place_of_a_sentence_has_no_mark_of_a_list_and_no_spaces() -> None:
+def test_the_span_of_a_sentence_leaves_out_list_marks_and_spaces() -> None:
     text = "- [x] Done it. Fine\n\n  2) Go \n• Stay"
     assert [text[span] for span in sentence_spans(text)] == ["Done it.", "Fine", "Go", "Stay"]
 
@@ -128,7 +128,7 @@ def test_the_place_of_a_sentence_has_no_mark_of_a_list_and_no_spaces() -> None:
     "run", [" ", "\n", "!", "! ", "…", ". ", "1. ", "A. ", "a.\t", "。", ".)", "\u200b", "[[", "]]|"]
 )
 @pytest.mark.parametrize(("before", "after"), [("", ""), ("a", "b. c"), ("a.", "b"), ("[[a", "]] x")])
-def test_a_long_run_of_marks_costs_no_more_than_its_length(run: str, before: str, after: str) -> None:
+def test_a_long_run_of_punctuation_takes_linear_time(run: str, before: str, after: str) -> None:
     text = before + run * 100_000 + after
     start = time.process_time()
     for read in (split_sentences, visible, without_unseen, with_labels, without_citations):

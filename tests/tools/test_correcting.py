@@ -71,7 +71,9 @@ def rewrite(agent: Agent, path: str, text: str, *, ours: bool = False) -> None:
     "old",
     ["{path}", "[[{path}]]", "dentist on 2026-03-05", DENTIST, "the dentist appointment at 10:30 on 5 March"],
 )
-def test_what_the_user_moves_is_moved_with_its_day_and_what_it_said_stays(agent: Agent, old: str) -> None:
+def test_a_plan_that_the_user_moves_gets_its_new_day_and_keeps_its_former_text(
+    agent: Agent, old: str
+) -> None:
     path = remember(agent, DENTIST, type="episode", title="Dentist appointment", when="2026-03-05")
     new = "I see the dentist on 2026-03-12 at 09:00."
     done = correct(agent, f"{new[:-1]}! Please correct that.", old.format(path=path), new)
@@ -126,7 +128,7 @@ def test_a_sentence_with_a_link_in_it_is_corrected_in_the_text_as_well(agent: Ag
         "Correct your note: “{}”",
     ],
 )
-def test_what_the_user_writes_behind_a_request_to_correct_is_their_own(agent: Agent, said: str) -> None:
+def test_the_users_words_after_a_request_to_correct_are_their_own(agent: Agent, said: str) -> None:
     path = remember(agent, "My favourite colour is green.")
     new = "My favourite colour is teal."
     assert correct(agent, said.format(new), path, new)["text"].startswith("Corrected [[")
@@ -144,9 +146,7 @@ def test_a_longer_sentence_that_begins_the_same_stays_as_it_is(agent: Agent) -> 
 
 
 @pytest.mark.parametrize("old", ["I prefer aisle seats on trains.", "{path}"])
-def test_what_a_person_corrected_in_the_text_alone_is_corrected_again_wherever_it_is_shown(
-    agent: Agent, old: str
-) -> None:
+def test_a_sentence_corrected_by_hand_in_the_text_can_be_corrected_again(agent: Agent, old: str) -> None:
     path = remember(agent, "I prefer window seats on trains.")
     head, _, text = text_of(agent, path).rpartition("window")
     rewrite(agent, path, f"{head}aisle{text}")
@@ -157,7 +157,7 @@ def test_what_a_person_corrected_in_the_text_alone_is_corrected_again_wherever_i
     assert "aisle" in line
 
 
-def test_what_a_person_wrote_by_hand_is_kept_and_all_but_the_sentence_stays_as_it_is(agent: Agent) -> None:
+def test_a_correction_changes_only_its_sentence_in_a_note_edited_by_hand(agent: Agent) -> None:
     path = remember(agent, "Anna keeps the gate code.")
     text = (
         text_of(agent, path)
@@ -240,7 +240,7 @@ def test_a_corrected_note_keeps_its_title_unless_the_title_names_what_was_correc
     assert (kept.path == path) is (title == named)
 
 
-def test_what_else_the_note_says_with_the_old_words_is_named_and_left(agent: Agent) -> None:
+def test_other_sentences_with_the_old_words_are_named_and_kept(agent: Agent) -> None:
     path = remember(agent, DENTIST, type="episode", title="Dentist appointment", when="2026-03-05")
     more = " Take the tram on 5 March. It is in the Rua Augusta.\n"
     rewrite(agent, path, text_of(agent, path).rstrip() + more, ours=True)
@@ -250,7 +250,7 @@ def test_what_else_the_note_says_with_the_old_words_is_named_and_left(agent: Age
     assert "tram on 5 March" in note(agent, path).body
 
 
-def test_where_nothing_or_several_notes_fit_nothing_is_changed_and_they_are_named(agent: Agent) -> None:
+def test_a_correction_that_fits_no_note_or_several_changes_none(agent: Agent) -> None:
     paths = [remember(agent, f"{who} trains on Tuesday evenings.") for who in ("Ada", "Bo")]
     graph = agent.home.find(ALICE)
     before = [graph.vault.text(p) for p in paths]
@@ -304,7 +304,7 @@ GYM, GYM_LATER = "The gym closes at 15:00 on Sundays.", "The gym closes at 15:30
         ("The gym closes at 15:30 on Sundays now.", GYM, GYM_LATER),
     ],
 )
-def test_a_sentence_is_corrected_of_which_the_user_said_only_what_changes(
+def test_a_sentence_is_corrected_if_the_user_said_only_the_changed_part(
     agent: Agent, said: str, was: str, new: str
 ) -> None:
     path = remember(agent, was)
@@ -383,7 +383,7 @@ NOT_JUST_THAT = [
 
 
 @pytest.mark.parametrize("said, was, new", NOT_JUST_THAT)
-def test_what_the_user_did_not_say_of_a_change_stays_a_proposal(
+def test_the_part_of_a_change_that_the_user_did_not_say_stays_a_proposal(
     agent: Agent, said: str, was: str, new: str
 ) -> None:
     path = remember(agent, was)
@@ -413,7 +413,7 @@ def test_what_the_user_did_not_say_of_a_change_stays_a_proposal(
     ],
 )
 @pytest.mark.parametrize("by", ["path", "sentence"])
-def test_a_value_given_as_a_correction_replaces_the_only_one_of_its_kind(
+def test_a_corrected_value_replaces_the_only_value_of_its_kind(
     agent: Agent, was: str, value: str, new: str, by: str
 ) -> None:
     path = remember(agent, was)
@@ -432,7 +432,7 @@ def test_a_day_that_only_the_assistant_gives_changes_nothing(agent: Agent) -> No
     assert note(agent, done["details"]["path"]).origin == "assistant"
 
 
-def test_a_correction_that_is_made_leaves_no_proposal_of_the_same_behind(agent: Agent) -> None:
+def test_making_a_correction_removes_its_proposal(agent: Agent) -> None:
     path = remember(agent, FRIDAY)
     four = "The dentist appointment is on Friday at 16:00."
     proposed = correct(agent, "they called about the dentist", path, LATER, days=0)["details"]["path"]
@@ -444,7 +444,7 @@ def test_a_correction_that_is_made_leaves_no_proposal_of_the_same_behind(agent: 
     assert note(agent, other).status == "active"  # nobody said that
 
 
-def test_a_correction_that_is_proposed_of_a_note_ends_with_it(agent: Agent) -> None:
+def test_a_proposed_correction_ends_with_its_note(agent: Agent) -> None:
     path = remember(agent, FRIDAY)
     proposed = correct(agent, "what now", path, LATER, days=0)["details"]["path"]
     heir = remember(agent, "The dentist has no time for me.")
@@ -457,7 +457,7 @@ def test_a_correction_that_is_proposed_of_a_note_ends_with_it(agent: Agent) -> N
 @pytest.mark.parametrize(
     "said", ["Remember that the parcel arrives on 26 February.", "The parcel arrives next Thursday."]
 )
-def test_what_the_user_asks_to_remember_is_theirs_however_its_day_is_written(agent: Agent, said: str) -> None:
+def test_a_request_to_remember_is_the_users_word_in_every_form_of_its_day(agent: Agent, said: str) -> None:
     made = note(agent, remember(agent, "The parcel arrives on 2026-02-26.", said=said))
     assert (made.origin, made.description) == ("user", "The parcel arrives on 2026-02-26.")
     other = note(agent, remember(agent, "The parcel arrives on 2026-02-27.", said=said))
@@ -477,7 +477,7 @@ def test_what_the_user_asks_to_remember_is_theirs_however_its_day_is_written(age
         ("Der Zahnarzt ist am Dienstag.", "Der Zahnarzt ist am Freitag."),
     ],
 )
-def test_what_the_user_turns_round_drops_or_counts_anew_is_followed(
+def test_a_reversal_a_cancellation_and_a_new_number_correct_the_note(
     agent: Agent, was: str, said: str
 ) -> None:
     path = remember(agent, was, title="A matter")
@@ -485,7 +485,7 @@ def test_what_the_user_turns_round_drops_or_counts_anew_is_followed(
     assert note(agent, path).description == said
 
 
-def test_what_a_tool_said_is_corrected_by_a_note_of_the_users_own(agent: Agent) -> None:
+def test_correcting_a_tools_note_makes_a_note_of_the_user(agent: Agent) -> None:
     path = remember(agent, "The museum opens at 11 on Mondays.", said="Summarize that page for me.")
     assert note(agent, path).origin == "assistant"
     done = correct(
@@ -536,7 +536,7 @@ def test_nobody_corrects_anothers_note(agent: Agent) -> None:
     assert "Ghent" not in told
 
 
-def test_what_is_not_noted_yet_needs_no_correction_and_no_other_note_is_named(agent: Agent) -> None:
+def test_a_statement_that_is_not_noted_yet_needs_no_correction(agent: Agent) -> None:
     path = remember(agent, "Ada lives in Ghent.")
     agent.heard(ALICE, "My dentist appointment is on Thursday 3 December at 10:30.", observe=False)
     agent.home.take_in()
@@ -550,7 +550,7 @@ def test_what_is_not_noted_yet_needs_no_correction_and_no_other_note_is_named(ag
     assert path not in told
 
 
-def test_the_observer_is_told_of_a_correction_whether_it_was_made(agent: Agent) -> None:
+def test_the_observer_is_told_whether_a_correction_was_made(agent: Agent) -> None:
     path = remember(agent, "Ada lives in Ghent.")
     said = {"Ada lives in Bruges.": MEMORY_WRITTEN, "Ada lives in Bruges!": MEMORY_UNCHANGED}
     for text, mark in said.items():  # the second time it says so already
@@ -570,7 +570,7 @@ def test_the_observer_is_told_of_a_correction_whether_it_was_made(agent: Agent) 
         ("Ada owes Bo 50 and Cy 60.", "Ada owes Bo 70.", "Ada owes Bo 50 and Cy 70."),
     ],
 )
-def test_a_harmless_sentence_of_the_users_makes_no_other_note_untrue(
+def test_a_harmless_sentence_of_the_user_corrects_no_other_note(
     agent: Agent, was: str, said: str, new: str
 ) -> None:
     path = remember(agent, was)
@@ -579,7 +579,7 @@ def test_a_harmless_sentence_of_the_users_makes_no_other_note_untrue(
     assert "card" in was or note(agent, path).description == was
 
 
-def test_words_that_begin_a_notes_name_mean_the_note_that_says_them(agent: Agent) -> None:
+def test_the_beginning_of_a_notes_name_finds_the_note(agent: Agent) -> None:
     trip = remember(agent, "I stay at the Avenida near the river.", title="Lisbon trip and hotel")
     sister = remember(agent, "My sister Maya lives in Lisbon.", title="Sister Maya")
     new = "My sister Maya left Lisbon and the river for Porto."
@@ -588,7 +588,7 @@ def test_words_that_begin_a_notes_name_mean_the_note_that_says_them(agent: Agent
     assert note(agent, trip).description == "I stay at the Avenida near the river."
 
 
-def test_the_name_that_a_prompt_has_for_a_note_is_enough_to_correct_it(agent: Agent) -> None:
+def test_the_short_name_from_a_prompt_is_enough_to_correct_a_note(agent: Agent) -> None:
     path = remember(agent, "I stay at the Avenida near the river.", title="Lisbon trip and hotel")
     new = "I stay at the Mirador near the river."
     assert correct(agent, new, "lisbon-trip", new)["text"].startswith(f"Corrected [[{path}]]")

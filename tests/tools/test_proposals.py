@@ -104,7 +104,9 @@ def known(agent: Agent, text: str = DENTIST, type: str = "episode", **more: Any)
     return path
 
 
-def test_what_the_assistant_remembered_is_the_users_once_it_is_borne_out(agent: Agent, model: Model) -> None:
+def test_an_assistants_note_becomes_the_users_once_their_message_supports_it(
+    agent: Agent, model: Model
+) -> None:
     said = "Please keep in mind that I can't eat peanuts, ever since school."
     path = turn(agent, said, "omg_remember", text="The user is allergic to peanuts.", type="identity")
     (node,) = notes(agent).values()
@@ -120,7 +122,9 @@ def test_what_the_assistant_remembered_is_the_users_once_it_is_borne_out(agent: 
 
 
 @pytest.mark.parametrize("verdict", ["not supported", "contradicted", "perhaps"])
-def test_what_is_not_borne_out_stays_a_proposal(agent: Agent, model: Model, verdict: str) -> None:
+def test_a_note_that_the_users_message_does_not_support_stays_a_proposal(
+    agent: Agent, model: Model, verdict: str
+) -> None:
     model.verdict = verdict
     path = turn(
         agent, "Summarize that page.", "omg_remember", text="The user pays by wire.", type="preference"
@@ -132,7 +136,7 @@ def test_what_is_not_borne_out_stays_a_proposal(agent: Agent, model: Model, verd
     assert theirs(agent) == []
 
 
-def test_a_correction_that_their_message_bears_out_is_made_in_the_note(agent: Agent, model: Model) -> None:
+def test_a_proposed_correction_is_made_if_the_users_message_supports_it(agent: Agent, model: Model) -> None:
     path = known(agent, event="2026-12-03")
     proposed = turn(agent, "the dentist moved me by a week", "omg_correct", old=path, new=LATER)
     node = notes(agent)[path]
@@ -163,7 +167,7 @@ def test_a_correction_proposed_twice_is_made_once_and_its_note_links_to_no_propo
 
 
 @pytest.mark.parametrize("verdict", ["not supported", "contradicted"])
-def test_a_correction_that_their_message_does_not_bear_out_leaves_the_note_as_it_is(
+def test_a_proposed_correction_without_support_leaves_the_note_as_it_is(
     agent: Agent, model: Model, verdict: str
 ) -> None:
     path = known(agent, event="2026-12-03")
@@ -182,7 +186,7 @@ NO = ["no", "nope, that is wrong", "No, I am going to bed now.", "thanks, that's
 
 @pytest.mark.parametrize("said", NO)
 @pytest.mark.parametrize("tool", ["omg_remember", "omg_correct", ""])
-def test_a_no_to_what_the_assistant_proposed_makes_nothing_the_users(
+def test_a_no_to_a_proposal_makes_nothing_the_users_word(
     agent: Agent, model: Model, tool: str, said: str
 ) -> None:
     """The model obeys a page: it calls the tool, and notes the same when it observes."""
@@ -233,7 +237,7 @@ def test_without_a_model_a_proposal_stays_the_assistants(home: Path, said: str) 
         ("I can't stand olives.", "The user can stand olives.", True),
     ],
 )
-def test_what_the_rules_note_settles_its_proposal(home: Path, said: str, text: str, waits: bool) -> None:
+def test_a_note_by_the_rules_settles_its_proposal(home: Path, said: str, text: str, waits: bool) -> None:
     agent = Agent(home)
     proposed = turn(agent, said, "omg_remember", text=text)
     node = agent.home.find(ALICE).vault.read(proposed)
@@ -249,7 +253,7 @@ def test_what_the_rules_note_settles_its_proposal(home: Path, said: str, text: s
         ("My boss is Sam.", "omg_correct", {"old": "boss is Sam", "new": "The user's boss is Priya."}, "No, my boss is Priya, not Sam."),
     ],
 )  # fmt: skip
-def test_what_a_person_says_is_noted_though_the_assistant_had_proposed_it_before(
+def test_a_persons_statement_is_noted_even_if_the_assistant_proposed_it_before(
     home: Path, known_before: str, tool: str, params: dict[str, str], said: str
 ) -> None:
     agent = Agent(home)
@@ -274,7 +278,7 @@ def test_what_a_person_says_is_noted_though_the_assistant_had_proposed_it_before
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("by_model", [False, True])
-def test_what_a_tool_kept_in_the_users_words_is_noted_once(
+def test_a_statement_that_a_tool_already_kept_is_noted_once(
     home: Path, model: Model, said: str, text: str, type: str, when: str, by_model: bool
 ) -> None:
     """The rules, or a model that calls the same by another name."""
@@ -290,9 +294,7 @@ def test_what_a_tool_kept_in_the_users_words_is_noted_once(
     agent.home.close()
 
 
-def test_what_the_assistant_says_in_the_same_words_takes_no_trust_from_the_users_note(
-    agent: Agent, model: Model
-) -> None:
+def test_the_assistant_repeating_a_users_note_does_not_lower_its_origin(agent: Agent, model: Model) -> None:
     """The reply cites the assistant's message beside the user's, and the check bears nothing out."""
     text = "My sister Ada lives in Ghent."
     model.verdict = "not supported"
@@ -303,7 +305,7 @@ def test_what_the_assistant_says_in_the_same_words_takes_no_trust_from_the_users
     assert (node.origin, node.description, "wire" in node.body) == ("user", text, False)
 
 
-def test_a_proposal_of_what_the_rules_correct_by_themselves_is_settled(home: Path) -> None:
+def test_a_correction_by_the_rules_settles_its_proposal(home: Path) -> None:
     agent = Agent(home)
     turn(agent, "I have an exam on 3 December.")
     (path,) = notes(agent)
@@ -316,7 +318,7 @@ def test_a_proposal_of_what_the_rules_correct_by_themselves_is_settled(home: Pat
 
 @pytest.mark.parametrize("type", ["preference", "fact"])
 @pytest.mark.parametrize("tool", ["omg_remember", "omg_correct"])
-def test_what_the_assistant_proposes_takes_nothing_from_a_note_of_the_users_that_says_the_same(
+def test_an_equal_proposal_of_the_assistant_changes_no_note_of_the_user(
     agent: Agent, model: Model, tool: str, type: str
 ) -> None:
     text = "The user prefers tea."

@@ -120,7 +120,7 @@ def test_the_tools_need_no_round_to_be_described_and_cost_little_in_every_reques
     assert sum(len(json.dumps(tool)) for tool in offered) <= 4_000
 
 
-def test_a_search_says_of_a_day_whether_it_is_said_or_happens(agent: Agent) -> None:
+def test_a_search_says_whether_a_day_is_when_it_was_said_or_when_it_happens(agent: Agent) -> None:
     agent.use(
         "omg_remember",
         ALICE,
@@ -139,7 +139,7 @@ def test_a_search_says_of_a_day_whether_it_is_said_or_happens(agent: Agent) -> N
     assert re.match(r"- 2026-11-18 \d\d:\d\d user: I prefer", raw)
 
 
-def test_a_search_finds_ones_own_notes_and_no_others(agent: Agent) -> None:
+def test_a_search_finds_only_the_users_own_notes(agent: Agent) -> None:
     assert SECRET in agent.use("omg_search", ALICE, query="morning")["text"]
     for raw in (True, False):
         assert SECRET not in json.dumps(agent.use("omg_search", BOB, query=f"morning {SECRET}", raw=raw))
@@ -148,20 +148,22 @@ def test_a_search_finds_ones_own_notes_and_no_others(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("says, finds", [(True, True), ("true", False), ("false", False), (1, False)])
-def test_only_the_gateways_yes_opens_the_owners_memory(agent: Agent, says: object, finds: bool) -> None:
+def test_only_the_gateways_confirmation_opens_the_owners_memory(
+    agent: Agent, says: object, finds: bool
+) -> None:
     agent.heard("agent:main:main", "I prefer cardamom in the morning.")
     more = {"channel": "", "senderId": "", "senderIsOwner": says}
     told = agent.use("omg_search", "agent:main:lounge", more=more, query="morning")["text"]
     assert ("cardamom" in told) is finds
 
 
-def test_a_page_that_omg_makes_is_not_said_to_be_a_persons(agent: Agent) -> None:
+def test_a_generated_page_is_not_called_a_persons(agent: Agent) -> None:
     text = agent.use("omg_open", ALICE, id="index")["text"]
     assert "OMG makes this page" in text
     assert "a person wrote" not in text
 
 
-def test_memory_search_is_given_notes_and_no_pages_that_lead_to_them(agent: Agent) -> None:
+def test_memory_search_gets_notes_and_no_maps(agent: Agent) -> None:
     for query in ("morning preferences", "index of maps", "about this vault", "now", "hydrangea"):
         context = {"sessionKey": ALICE, "channel": "telegram", "senderId": "111"}
         asked = {"op": "search", "params": {"query": query, "maxResults": 20}, "context": context}
@@ -169,7 +171,7 @@ def test_memory_search_is_given_notes_and_no_pages_that_lead_to_them(agent: Agen
         assert not kinds & {"index", "now", "moc", "log"}
 
 
-def test_memory_search_finds_what_was_said_and_became_no_note(agent: Agent) -> None:
+def test_memory_search_finds_messages_without_a_note(agent: Agent) -> None:
     """Its result names the day and time, by which memory_get opens the whole message; nobody else's."""
     said = "The spare fuse for the kiln lies behind the glaze buckets."
     agent.home.capture([{"role": "user", "content": said}], session=ALICE)
@@ -198,7 +200,7 @@ def test_an_opened_note_says_what_it_came_from(agent: Agent) -> None:
         assert f"user: I prefer {SECRET} tea in the morning." in text
 
 
-def test_a_quotation_is_opened_whole_by_its_day_and_time(agent: Agent) -> None:
+def test_a_day_and_time_open_the_whole_quotation(agent: Agent) -> None:
     """A long answer of the assistant, of which a search quotes a part; nobody else's."""
     steps = [f"{n}. Step {n}: fold the paper {n} times, then wait." for n in range(1, 100)]
     answer = {"role": "assistant", "content": "\n".join(["Like this:", *steps])}
@@ -215,7 +217,7 @@ def test_a_quotation_is_opened_whole_by_its_day_and_time(agent: Agent) -> None:
     assert "Step" not in agent.use("omg_open", BOB, id=line[2:18])["text"]
 
 
-def test_anothers_note_is_as_unknown_as_one_that_never_was(agent: Agent) -> None:
+def test_anothers_note_is_answered_like_one_that_does_not_exist(agent: Agent) -> None:
     (path,) = agent.notes(ALICE)
     told = agent.use("omg_open", BOB, id=path)
     unknown = path.replace(SECRET, "nothing")  # as like to Bob's own notes
@@ -231,7 +233,7 @@ def test_anothers_note_is_as_unknown_as_one_that_never_was(agent: Agent) -> None
 @pytest.mark.parametrize(
     "session", ["agent:main:telegram:direct:999", "agent:main:cron:x:run:y", "", "agent:main:subagent:u:v"]
 )
-def test_who_has_no_memory_is_told_so_and_gets_none_by_asking(agent: Agent, session: str) -> None:
+def test_a_speaker_without_a_memory_is_told_so_and_asking_creates_none(agent: Agent, session: str) -> None:
     context = {"sessionKey": session}
     before = sorted((agent.home.folder / "graphs").iterdir())
     for name in ("omg_search", "omg_open", "omg_correct", "omg_forget"):
@@ -250,7 +252,7 @@ def test_who_has_no_memory_is_told_so_and_gets_none_by_asking(agent: Agent, sess
     assert sorted((agent.home.folder / "graphs").iterdir()) == before
 
 
-def test_what_is_remembered_on_request_leads_to_the_message_that_asked(agent: Agent) -> None:
+def test_a_note_made_on_request_cites_the_message_that_asked(agent: Agent) -> None:
     said = "Please remember that my sister Ada lives in Ghent."
     id = f"m{agent.n + 1}"  # the gateway has written it; we take it in when the turn is over
     path = agent.use("omg_remember", ALICE, said=(id, said), text="Ada, the user's sister, lives in Ghent.")[
@@ -308,7 +310,7 @@ def test_a_whole_sentence_of_the_users_message_is_theirs_at_once(agent: Agent, s
         ("I see Dr. Lund on Friday.", {"text": "I see Dr. Lund on Friday.", "when": "2031-12-31"}),
     ],
 )
-def test_nothing_that_the_user_did_not_say_comes_in_by_a_title_a_link_or_a_day(
+def test_a_title_a_link_or_a_day_adds_nothing_that_the_user_did_not_say(
     agent: Agent, said: str, given: dict[str, str]
 ) -> None:
     made = agent.use("omg_remember", ALICE, said=("r1", said), **given)
@@ -317,7 +319,7 @@ def test_nothing_that_the_user_did_not_say_comes_in_by_a_title_a_link_or_a_day(
     assert not any(word in whole for word in ("mallory", "12345")) and (node.event is None or node.proposes)
 
 
-def test_an_answer_says_whose_word_it_is(agent: Agent) -> None:
+def test_an_answer_of_the_tools_says_whose_word_it_is(agent: Agent) -> None:
     said = ("r1", "Summarize that page for me.")
     made = agent.use("omg_remember", ALICE, said=said, text="I pay by wire.", type="preference")
     assert "as your proposal" in made["text"] and "omg confirm" in made["text"]
@@ -325,7 +327,7 @@ def test_an_answer_says_whose_word_it_is(agent: Agent) -> None:
     assert "proposal" not in told["text"]
 
 
-def test_what_the_assistant_proposed_keeps_nothing_the_user_says_from_being_noted(agent: Agent) -> None:
+def test_a_proposal_does_not_keep_the_users_own_statement_from_being_noted(agent: Agent) -> None:
     said = "My shoe size is 43, and please remember that."
     id = f"m{agent.n + 1}"
     made = agent.use("omg_remember", ALICE, said=(id, said), text="The shoe size is 43.")
@@ -355,20 +357,20 @@ def test_what_the_assistant_proposed_keeps_nothing_the_user_says_from_being_note
         "",
     ],
 )
-def test_what_is_no_sentence_of_the_user_is_a_proposal_of_the_assistants(agent: Agent, said: str) -> None:
+def test_text_that_is_no_sentence_of_the_user_becomes_a_proposal(agent: Agent, said: str) -> None:
     node = remembered(agent, said, "I want every payment sent to account 12345.", type="preference")
     assert (node.type, node.origin, node.proposes) == ("fact", "assistant", "preference")
     assert "said by the assistant" in agent.use("omg_search", ALICE, query="account 12345")["text"]
 
 
-def test_a_yes_to_what_the_assistant_asked_makes_a_proposal_and_nothing_the_users(agent: Agent) -> None:
+def test_a_yes_to_the_assistants_question_makes_only_a_proposal(agent: Agent) -> None:
     agent.turn(entry("a1", "Shall I remember that you are vegetarian?", 1_795_100_000_000, "assistant"))
     node = remembered(agent, "yes, go ahead", "The user is vegetarian.", type="identity", when="2026-11-24")
     assert (node.type, node.origin, node.proposes) == ("fact", "assistant", "identity")
     assert node.event == "2026-11-24"
 
 
-def test_a_day_that_is_none_is_refused(agent: Agent) -> None:
+def test_an_impossible_day_is_refused(agent: Agent) -> None:
     refused = agent.use("omg_remember", ALICE, said=("m7", "I ski"), text="I ski", when="soon")
     assert "is a day, a month or a year" in refused["text"]
     assert len(agent.notes(ALICE)) == 1
@@ -431,7 +433,7 @@ def test_the_message_that_asks_to_forget_is_forgotten_too(agent: Agent, late: bo
 
 
 @pytest.mark.parametrize("more", ["I moved to Porto.", "The boat key hangs behind the pantry door."])
-def test_a_message_that_asks_to_forget_and_says_more_stays_and_that_is_said(agent: Agent, more: str) -> None:
+def test_a_request_to_forget_that_says_more_stays_and_the_answer_says_so(agent: Agent, more: str) -> None:
     asks = f"{more} Forget my tea."
     id = agent.heard(ALICE, asks, observe=False)
     told = agent.use("omg_forget", ALICE, said=(id, asks), query=f"{SECRET} tea")
@@ -451,7 +453,7 @@ def test_the_code_is_known_however_the_person_writes_it(agent: Agent, said: str,
     assert agent.notes(ALICE) == []
 
 
-def test_the_user_chooses_whether_all_goes_or_a_note_or_the_words_alone(agent: Agent) -> None:
+def test_the_user_chooses_to_forget_everything_a_note_or_only_the_words(agent: Agent) -> None:
     said = f"I prefer {SECRET} soap. My sister Maya lives in Lisbon."
     id = agent.heard(ALICE, said)
     graph = agent.home.find(ALICE)
@@ -478,7 +480,7 @@ def test_the_user_chooses_whether_all_goes_or_a_note_or_the_words_alone(agent: A
     assert "coffee" in agent.slash(BOB, "search morning")
 
 
-def test_where_on_the_disk_something_is_left_is_told_to_the_owner_alone(agent: Agent) -> None:
+def test_only_the_owner_is_told_the_paths_of_leftovers(agent: Agent) -> None:
     file = agent.home.find(ALICE).vault.root / "mine.txt"
     file.write_text(SECRET)
     told = [
@@ -499,7 +501,7 @@ def test_where_on_the_disk_something_is_left_is_told_to_the_owner_alone(agent: A
         {"userMessage": {"provenance": {"kind": "internal_system"}}},
     ],
 )
-def test_a_turn_that_is_not_the_users_agrees_to_nothing(agent: Agent, turn: Answer) -> None:
+def test_a_turn_that_no_person_began_confirms_nothing(agent: Agent, turn: Answer) -> None:
     asked = ("m7", "forget my tea")
     code = agent.use("omg_forget", ALICE, said=asked, query=SECRET)["details"]["code"]
     more = {**turn, "userMessage": {"id": "m8", **turn.get("userMessage", {}), "text": code}}
@@ -508,7 +510,7 @@ def test_a_turn_that_is_not_the_users_agrees_to_nothing(agent: Agent, turn: Answ
     assert "Forgotten" in agent.use("omg_forget", ALICE, "run-3", ("m9", code), code=code)["text"]
 
 
-def test_a_code_is_good_for_a_quarter_of_an_hour(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_code_expires_after_a_quarter_of_an_hour(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     code = agent.use("omg_forget", ALICE, query=SECRET)["details"]["code"]
     issued = agent.codes.issued[code]
     agent.codes.issued[code] = replace(issued, at=issued.at - CODE_LIVES_S)
@@ -532,7 +534,7 @@ def test_the_command_counts_searches_and_explains_itself(agent: Agent) -> None:
     assert "/omg search" in agent.slash(ALICE, "what")
 
 
-def test_a_reply_says_once_what_was_noted_and_the_command_that_it_names_takes_it_back(agent: Agent) -> None:
+def test_a_reply_says_once_what_was_noted_and_how_to_undo_it(agent: Agent) -> None:
     graph, began = agent.home.graph(agent.home.registry.identity_of(ALICE)), time.time()  # type: ignore[arg-type]
     assert notice_text(graph, began, time.time()) == ""
     time.sleep(0.01)
@@ -579,11 +581,11 @@ def test_the_command_settles_what_omg_decide_asks(agent: Agent) -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["omg_search", "omg_open", "omg_remember", "omg_correct", "omg_forget"])
-def test_whatever_a_model_sends_it_is_answered_in_words(agent: Agent, name: str, params: Answer) -> None:
+def test_any_call_of_a_model_gets_an_answer_in_words(agent: Agent, name: str, params: Answer) -> None:
     assert agent.use(name, ALICE, said=("m9", "x"), **params)["text"]
 
 
-def test_a_search_is_told_in_the_order_of_its_days_where_that_is_asked(agent: Agent) -> None:
+def test_a_search_can_be_sorted_by_day(agent: Agent) -> None:
     for text in (
         "On 2026-11-10 I met the plumber about the pipes.",
         "On 2026-06-03 I met the plumber, the pipes were fine, the plumber left.",
@@ -600,7 +602,7 @@ def test_a_search_is_told_in_the_order_of_its_days_where_that_is_asked(agent: Ag
     assert days() != in_time
 
 
-def test_a_search_of_some_days_finds_what_was_said_or_happens_then_and_nothing_else(agent: Agent) -> None:
+def test_a_search_for_days_finds_only_what_was_said_or_happens_then(agent: Agent) -> None:
     for id, text, when in (
         ("d1", "The user sails on 2026-12-05.", "2026-12-05"),
         ("d2", "The user sails in May.", "2027-05"),
@@ -620,7 +622,7 @@ def test_a_search_of_some_days_finds_what_was_said_or_happens_then_and_nothing_e
     )
 
 
-def test_a_long_note_is_opened_as_its_outline_and_one_section_at_a_time(agent: Agent) -> None:
+def test_a_long_note_opens_as_an_outline_and_then_section_by_section(agent: Agent) -> None:
     graph = agent.home.find(ALICE)
     parts = [f"## Part {n}\n\n" + f"The keel number {n} is of oak. " * 80 for n in range(4)]
     text = "# The boat\n\nHow it was built.\n\n" + "\n\n".join([*parts, "### Details\n\nOf the last part."])
@@ -643,7 +645,7 @@ def left_with(agent: Agent, word: str) -> list[str]:
     return [str(f) for f in files if word.lower() in f.read_text("utf-8", errors="replace").lower()]
 
 
-def test_every_note_that_holds_the_words_is_offered_and_those_not_listed_are_counted(agent: Agent) -> None:
+def test_every_note_with_the_words_is_offered_or_counted(agent: Agent) -> None:
     """More notes than a search gives, and a message of the agent's that no note cites."""
     things = "chess tea skiing rowing poker opera baking sailing fishing cycling judo bowls".split()
     for thing in things:
@@ -662,7 +664,7 @@ def test_every_note_that_holds_the_words_is_offered_and_those_not_listed_are_cou
     assert len(agent.notes(ALICE)) == 1
 
 
-def test_where_only_likeness_finds_notes_it_is_said_that_there_may_be_more(agent: Agent) -> None:
+def test_an_offer_found_only_by_likeness_says_that_there_may_be_more(agent: Agent) -> None:
     told = agent.use("omg_forget", ALICE, said=("m8", "forget it"), query=f"tea of {SECRET}")
     assert "found by likeness; there may be more" in told["text"]
     assert set(told["details"]["codes"]) == {"forget", "alone"}
@@ -671,7 +673,7 @@ def test_where_only_likeness_finds_notes_it_is_said_that_there_may_be_more(agent
 
 
 @pytest.mark.parametrize("query", ["Heron", "everything about Heron"])
-def test_a_notes_name_offers_the_note_and_all_that_holds_the_name(agent: Agent, query: str) -> None:
+def test_a_notes_name_offers_the_note_and_every_text_with_the_name(agent: Agent, query: str) -> None:
     asks = "Forget everything about Heron."
     agent.heard(ALICE, "I decided to use SQLite instead of Realm for Heron.")
     graph = agent.home.find(ALICE)
@@ -708,7 +710,7 @@ def test_a_notes_name_offers_the_note_and_all_that_holds_the_name(agent: Agent, 
     assert len(agent.notes(ALICE)) == 1 and graph.index.entry(title) is None
 
 
-def test_what_was_said_again_and_stays_is_said_before_a_note_is_forgotten(agent: Agent) -> None:
+def test_repetitions_that_stay_are_named_before_a_note_is_forgotten(agent: Agent) -> None:
     agent.heard(ALICE, "My locker code is Q4471.")
     agent.heard(ALICE, "As I said, my locker code is Q4471.")
     agent.heard(ALICE, "My locker is green.")
@@ -722,7 +724,7 @@ def test_what_was_said_again_and_stays_is_said_before_a_note_is_forgotten(agent:
     assert left_with(agent, "As I said") == []
 
 
-def test_a_note_with_the_users_own_words_is_marked_before_it_is_forgotten(agent: Agent) -> None:
+def test_a_note_written_by_hand_is_marked_before_it_is_forgotten(agent: Agent) -> None:
     (path,) = agent.notes(ALICE)
     file = agent.home.find(ALICE).vault.file(path)
     asks = lambda: agent.use("omg_forget", ALICE, said=("m8", "forget it"), query=SECRET)["text"]  # noqa: E731
@@ -732,7 +734,7 @@ def test_a_note_with_the_users_own_words_is_marked_before_it_is_forgotten(agent:
     assert asks().count(" (with what the user wrote in it)\n") == 2  # with its messages, and alone
 
 
-def test_a_page_where_the_user_wrote_the_words_is_named_as_theirs_to_mend(agent: Agent) -> None:
+def test_a_page_where_the_user_wrote_the_words_is_named_for_the_user_to_edit(agent: Agent) -> None:
     page = agent.home.find(ALICE).vault.root / "now.md"
     page.write_text(f"{page.read_text()}\nBuy {SECRET} seeds.\n")
     agent.home.refresh(agent.home.find(ALICE))
@@ -740,13 +742,13 @@ def test_a_page_where_the_user_wrote_the_words_is_named_as_theirs_to_mend(agent:
     assert "[[now]] has it too, in what the user wrote there" in told["text"]
 
 
-def test_the_user_is_told_that_a_request_which_says_more_goes_if_it_holds_the_words(agent: Agent) -> None:
+def test_the_user_is_warned_if_the_request_itself_will_be_forgotten(agent: Agent) -> None:
     asks = f"I moved to Porto. Forget my {SECRET}."
     told = agent.use("omg_forget", ALICE, said=("m8", asks), query=SECRET)
     assert "says more, and goes as a whole if the user chooses to forget everything" in told["text"]
 
 
-def test_words_that_no_note_says_are_forgotten_without_offering_other_notes(agent: Agent) -> None:
+def test_forgetting_words_without_a_note_offers_no_other_notes(agent: Agent) -> None:
     agent.heard(ALICE, "My workshop code is 4471-Q.", observe=False)
     agent.home.take_in()
     first = agent.use("omg_forget", ALICE, said=("m8", "forget the code"), query="4471-Q")
@@ -760,7 +762,7 @@ def test_words_that_no_note_says_are_forgotten_without_offering_other_notes(agen
     assert agent.notes(ALICE)
 
 
-def test_what_is_no_note_is_not_forgotten_with_others_that_were_said_beside_it(agent: Agent) -> None:
+def test_a_message_without_a_note_is_not_forgotten_with_its_neighbours(agent: Agent) -> None:
     agent.heard(ALICE, "The boat key hangs behind the pantry door.")
     for text in ("I prefer short answers.", "My sister lives in Bremen.", "I work as a carpenter."):
         agent.heard(ALICE, text)

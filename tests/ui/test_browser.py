@@ -119,7 +119,7 @@ def test_each_button_does_what_it_says_and_undo_takes_it_back(
     assert "Undone" in text_of(browser)
 
 
-def test_from_what_is_wrong_to_gone_takes_three_taps_and_from_an_answer_to_its_reason_two(
+def test_a_wrong_belief_is_gone_in_three_taps_and_a_reason_found_in_two(
     page: Page, chromium: Browser, omg: Memory
 ) -> None:
     taps = iter(("The user likes tea.", "Not me, or not so"))
@@ -130,7 +130,9 @@ def test_from_what_is_wrong_to_gone_takes_three_taps_and_from_an_answer_to_its_r
     assert "allergic to peanuts" in text_of(chromium) and "stands in every prompt" in text_of(chromium)
 
 
-def test_a_doubt_is_settled_in_its_place_with_one_tap(page: Page, chromium: Browser, omg: Memory) -> None:
+def test_a_question_to_decide_is_settled_in_place_with_one_tap(
+    page: Page, chromium: Browser, omg: Memory
+) -> None:
     chromium.open(address(page, "decide"))
     assert text_of(chromium).count("cannot both be so") == 1
     chromium.js(
@@ -169,7 +171,7 @@ def test_a_pair_and_a_proposal_are_decided_each_way(page: Page, chromium: Browse
     assert tea.origin in ("user", "human")
 
 
-def test_words_are_found_forgotten_and_taken_out_by_keyboard(
+def test_words_are_found_forgotten_and_redacted_by_keyboard(
     page: Page, chromium: Browser, omg: Memory
 ) -> None:
     graph, browser = omg.find(), chromium
@@ -206,7 +208,7 @@ def test_words_are_found_forgotten_and_taken_out_by_keyboard(
     assert not any("ferry" in text for text in described(graph))
 
 
-def test_the_search_answers_as_one_types_and_keeps_the_cursor(page: Page, chromium: Browser) -> None:
+def test_the_search_answers_while_one_types_and_keeps_the_cursor(page: Page, chromium: Browser) -> None:
     chromium.js("document.querySelector('#q').focus()")
     chromium.type("peanuts")
     chromium.until("document.querySelector('#found').innerText.includes('for “peanuts”')")
@@ -247,7 +249,7 @@ def every_address(page: Page, omg: Memory) -> list[str]:
     return [*views, *own, address(page, "", "?q=Jule"), address(page, "given", "?q=peanuts")]
 
 
-def test_no_view_is_wider_than_a_phone(page: Page, chromium: Browser, omg: Memory) -> None:
+def test_every_view_fits_a_phone(page: Page, chromium: Browser, omg: Memory) -> None:
     chromium.size(360)
     for url in every_address(page, omg):
         chromium.open(url)
@@ -269,7 +271,7 @@ def test_axe_finds_nothing_serious(page: Page, chromium: Browser, omg: Memory, d
         assert found == [], url
 
 
-def test_the_browser_waits_for_no_view(page: Page, chromium: Browser, omg: Memory) -> None:
+def test_the_browser_shows_every_view_quickly(page: Page, chromium: Browser, omg: Memory) -> None:
     for url in every_address(page, omg):
         began = time.monotonic()
         chromium.open(url)

@@ -59,7 +59,7 @@ def described(graph: Graph, path: str) -> str:
 # --- who may ask
 
 
-def test_the_link_opens_the_page_once_and_for_one_browser(omg: Memory) -> None:
+def test_the_link_opens_the_page_once_in_one_browser(omg: Memory) -> None:
     with served(omg) as page:
         assert "Run `omg ui` again" in page.get() and page.status == 403  # no cookie
         page.enter()
@@ -71,7 +71,7 @@ def test_the_link_opens_the_page_once_and_for_one_browser(omg: Memory) -> None:
         assert page.get("static/page.css") and page.status == 404
 
 
-def test_a_wrong_key_opens_nothing_and_leaves_the_link_good(omg: Memory) -> None:
+def test_a_wrong_key_opens_nothing_and_the_link_still_works(omg: Memory) -> None:
     with served(omg) as page:
         page.request("GET", f"{page.session.base}/enter?key=guessed")
         assert page.status == 403
@@ -87,7 +87,7 @@ def test_the_cookie_goes_to_this_page_alone(omg: Memory) -> None:
         assert "HttpOnly" in cookie and "SameSite=strict" in cookie
 
 
-def test_a_site_whose_name_leads_to_loopback_is_told_nothing(page: Page) -> None:
+def test_a_site_whose_name_resolves_to_loopback_is_refused(page: Page) -> None:
     page.request("GET", f"{page.session.base}/", host=f"evil.example:{page.port}")
     assert page.status == 403 and "Leipzig" not in page.text
 
@@ -103,7 +103,7 @@ def test_a_site_whose_name_leads_to_loopback_is_told_nothing(page: Page) -> None
         ("right", {"sec-fetch-site": "same-site"}),
     ],
 )
-def test_nothing_is_changed_without_the_pages_token_from_the_page_itself(
+def test_a_change_needs_the_pages_token_and_the_pages_origin(
     page: Page, graph: Graph, token: str, headers: dict[str, str]
 ) -> None:
     path = path_of(graph, "Leipzig")
@@ -147,9 +147,7 @@ def test_the_command_prints_a_link_that_works_and_ends_with_its_process(omg: Mem
     assert not (omg.folder / "page.html").exists()
 
 
-def test_the_tab_shows_the_owners_memory_alone_to_be_read_and_runs_its_own_script(
-    page: Page, omg: Memory
-) -> None:
+def test_the_tab_shows_only_the_owners_memory_and_changes_nothing(page: Page, omg: Memory) -> None:
     omg.capture([{"role": "user", "content": "I live in Porto."}], session="alice")
     omg.observe()
     alice = omg.registry.identity_of("alice")
@@ -204,7 +202,7 @@ def test_correct_says_the_sentence_from_now_on_and_undo_takes_it_back(page: Page
     assert described(graph, path) == "I live in Leipzig."
 
 
-def test_what_is_not_so_is_gone_stays_gone_and_can_be_undone(page: Page, graph: Graph, omg: Memory) -> None:
+def test_a_note_that_is_not_so_stays_gone_and_can_be_undone(page: Page, graph: Graph, omg: Memory) -> None:
     path = path_of(graph, "peanuts")
     shown = page.post("reject", path=path)
     assert graph.vault.bytes(path) is None
@@ -245,23 +243,21 @@ def against(graph: Graph, omg: Memory) -> tuple[str, str]:
     return paths[0], paths[1]
 
 
-def test_of_two_that_contradict_each_other_the_chosen_one_holds(
-    page: Page, graph: Graph, omg: Memory
-) -> None:
+def test_the_chosen_one_of_two_contradicting_notes_holds(page: Page, graph: Graph, omg: Memory) -> None:
     one, other = against(graph, omg)
     page.post("keep", path=one, other=other)
     assert graph.vault.read(other).superseded_by == one
     assert graph.vault.read(one).contradicts == ()
 
 
-def test_of_two_that_contradict_each_other_both_may_hold(page: Page, graph: Graph, omg: Memory) -> None:
+def test_both_of_two_contradicting_notes_may_be_kept(page: Page, graph: Graph, omg: Memory) -> None:
     one, other = against(graph, omg)
     page.post("keep", path=one, other=other, both="1")
     for path in (one, other):
         assert graph.vault.read(path).contradicts == () and graph.vault.read(path).status == "active"
 
 
-def test_a_forgetting_says_first_what_goes_and_then_takes_it(page: Page, graph: Graph) -> None:
+def test_forgetting_first_says_what_goes(page: Page, graph: Graph) -> None:
     path = path_of(graph, "peanuts")
     preview = page.get("forget", path=path)
     assert "My sister Jule is allergic to peanuts." in preview
@@ -273,7 +269,9 @@ def test_a_forgetting_says_first_what_goes_and_then_takes_it(page: Page, graph: 
     ).replace("“peanuts”", "")
 
 
-def test_a_forgetting_reports_what_went_was_looked_through_and_lies_outside(page: Page, graph: Graph) -> None:
+def test_forgetting_reports_what_went_what_was_searched_and_what_lies_outside(
+    page: Page, graph: Graph
+) -> None:
     (graph.vault.root / "shopping.txt").write_text("no peanuts for Jule", encoding="utf-8")
     shown = page.post("forget", words="peanuts", choice="words")
     assert "1 notes" in shown and "3 archived messages" in shown
@@ -281,7 +279,7 @@ def test_a_forgetting_reports_what_went_was_looked_through_and_lies_outside(page
     assert f"{graph.vault.root}/shopping.txt" in outside
 
 
-def test_only_words_can_be_taken_out(page: Page, graph: Graph) -> None:
+def test_the_page_can_redact_words_alone(page: Page, graph: Graph) -> None:
     preview = page.get("forget", words="Leipzig")
     assert "Only the words “Leipzig”" in preview and "Everything that holds" in preview
     page.post("forget", words="Leipzig", choice="redact")
@@ -309,7 +307,7 @@ def test_a_prompt_that_is_typed_in_leaves_no_trace(page: Page, graph: Graph) -> 
     assert not (graph.folder / GIVEN).exists()
 
 
-def test_what_is_forgotten_leaves_the_record_of_what_prompts_were_given(
+def test_forgetting_a_note_removes_it_from_the_record_of_prompts(
     page: Page, omg: Memory, graph: Graph
 ) -> None:
     omg.inject("What is my sister Jule allergic to?")
@@ -337,7 +335,7 @@ def test_the_record_of_prompts_is_bounded(omg: Memory) -> None:
     assert next(given_lately(omg.folder))["at"] == 2999
 
 
-def test_the_days_say_what_was_learnt_and_undo_it(page: Page, graph: Graph) -> None:
+def test_the_view_of_days_shows_what_was_learnt_and_can_undo_it(page: Page, graph: Graph) -> None:
     shown = page.get("days")
     assert "Learnt from what was said" in shown and "3 learnt" in shown and "2026-03-01" in shown
     page.undo(shown)
@@ -345,7 +343,9 @@ def test_the_days_say_what_was_learnt_and_undo_it(page: Page, graph: Graph) -> N
     assert "undone" in page.get("days")
 
 
-def test_only_what_is_unsure_is_asked_and_settled_in_one_tap(page: Page, graph: Graph, omg: Memory) -> None:
+def test_only_unsure_notes_are_asked_about_and_one_tap_settles_each(
+    page: Page, graph: Graph, omg: Memory
+) -> None:
     assert "Nothing waits for you" in page.get("decide")
     one, other = against(graph, omg)
     propose_note(graph, "The user likes tea.", "Tea", None, omg.clock())
@@ -356,9 +356,7 @@ def test_only_what_is_unsure_is_asked_and_settled_in_one_tap(page: Page, graph: 
     assert "Nothing waits for you" in page.get("decide")
 
 
-def test_a_doubt_that_nobody_looked_at_for_a_month_stands_at_the_end(
-    page: Page, graph: Graph, omg: Memory
-) -> None:
+def test_a_question_unanswered_for_a_month_stands_at_the_end(page: Page, graph: Graph, omg: Memory) -> None:
     propose_note(graph, "The user likes tea.", "Tea", None, omg.clock() - timedelta(days=31))
     shown = page.get("decide")
     assert shown.index("Not looked at for 30 days: 1") < shown.index("likes tea")
@@ -371,7 +369,7 @@ def test_health_says_what_waits_and_what_it_cost(page: Page, omg: Memory) -> Non
     assert "1 turn:" in shown and "$0.50" in shown and "<td>1,000</td>" in shown and "<svg" in shown
 
 
-def test_every_view_is_there_and_says_what_it_is(page: Page) -> None:
+def test_every_view_exists_and_has_its_heading(page: Page) -> None:
     for view, (name, _) in VIEWS.items():
         if name:
             assert f'aria-current="page">{name}<' in page.get(view) and page.status == 200

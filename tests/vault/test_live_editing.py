@@ -38,9 +38,7 @@ def maya(omg):
 
 
 @pytest.mark.parametrize("gap", ["\n\n", "\n"])
-def test_a_note_of_ones_own_under_a_heading_is_told_by_its_text_and_news_take_the_place_of_one_sentence(
-    omg, gap
-):
+def test_a_hand_written_note_under_a_heading_is_told_by_its_text_and_news_replaces_one_sentence(omg, gap):
     graph = omg.find()
     text = f"# Boat{gap}The boat is in Lisbon. It needs paint.\n"
     file = graph.vault.file("nodes/fact/boat")
@@ -58,15 +56,13 @@ def test_a_note_of_ones_own_under_a_heading_is_told_by_its_text_and_news_take_th
     assert file.read_text().endswith(f"---\n\n{text}")
 
 
-def test_a_note_of_ones_own_in_a_file_of_another_name_is_told_with_its_heading(omg):
+def test_a_hand_written_note_with_another_file_name_is_told_with_its_heading(omg):
     omg.find().vault.file("untitled").write_text("# Shopping\n- milk\n- eggs\n")
     omg.refresh(omg.find())
     assert "- untitled — Shopping: milk" in omg.inject("What have I to buy?").system
 
 
-def test_a_note_that_its_owner_made_read_only_stays_as_it_is_and_what_was_said_of_it_does_not_get_lost(
-    omg, maya
-):
+def test_a_read_only_note_stays_as_it_is_and_news_about_it_is_kept(omg, maya):
     graph, path, file = maya
     pages = [graph.vault.file(p) for p in (path, "index", "now", "mocs/moc-identity")]
     for file in pages:
@@ -96,7 +92,7 @@ def test_a_conflict_copy_is_named_by_the_doctor_and_is_no_note(omg, maya):
     assert any(copy.stem in f.line() for f in check_graph(omg, graph))
 
 
-def test_a_map_follows_what_a_person_writes_corrects_and_deletes_and_brings_back(omg):
+def test_a_map_follows_a_persons_writing_correcting_deleting_and_restoring(omg):
     graph = omg.find()
     file, page = graph.vault.file("nodes/fact/router"), graph.vault.file("mocs/moc-facts")
 
@@ -122,7 +118,7 @@ def test_a_map_follows_what_a_person_writes_corrects_and_deletes_and_brings_back
     assert omg_here("history").stdout.endswith("followed nodes/fact/router to nodes/fact/modem\n")
 
 
-def test_the_text_of_a_note_is_said_to_be_older_where_a_person_changed_its_description_alone(omg):
+def test_a_note_says_that_its_text_is_older_than_a_persons_new_description(omg):
     graph = omg.find()
     with graph.lock():
         plan = Plan(graph, NOW.date())
@@ -146,7 +142,7 @@ def test_the_text_of_a_note_is_said_to_be_older_where_a_person_changed_its_descr
     assert "Her flat has two balconies." in prompt() and older not in prompt()
 
 
-def test_a_renamed_note_is_followed_when_only_its_former_name_is_reported(omg, maya):
+def test_a_renamed_note_is_followed_if_only_its_old_name_was_reported(omg, maya):
     graph, path, file = maya
     file.rename(graph.vault.file("nodes/fact/maya"))
     omg.refresh(graph, [path])
@@ -155,7 +151,7 @@ def test_a_renamed_note_is_followed_when_only_its_former_name_is_reported(omg, m
     assert not graph.tombstones.file.exists()
 
 
-def test_a_corrected_note_counts_from_the_day_it_was_corrected(omg, maya):
+def test_a_corrected_note_is_dated_by_its_correction(omg, maya):
     graph, path, file = maya
     file.write_text(file.read_text().replace("lives in Lisbon", "lives in Porto"))
     omg.refresh(graph)
@@ -173,7 +169,7 @@ def rewrite_yoga_class(omg):
     return graph, file
 
 
-def test_news_after_a_person_rewrote_the_description_is_what_prompts_and_search_tell(omg):
+def test_prompts_and_search_tell_news_from_after_a_persons_edit(omg):
     graph, file = rewrite_yoga_class(omg)
     os.utime(file, (1_771_500_000 + 90, 1_771_500_000 + 90))
     omg.refresh(graph)
@@ -191,7 +187,7 @@ def test_news_after_a_person_rewrote_the_description_is_what_prompts_and_search_
     assert "20:00" in given.system + given.prompt
 
 
-def test_news_from_before_a_person_rewrote_the_description_stands_beside_it_and_later_news_change_what_they_name(
+def test_news_from_before_a_persons_edit_stands_beside_it(
     omg,
 ):
     graph, file = rewrite_yoga_class(omg)
@@ -222,7 +218,7 @@ def edited_by_hand(omg, made, description):
     return graph, path, int(file.stat().st_mtime * 1000)
 
 
-def test_news_after_a_person_changed_the_description_does_not_bring_back_what_they_corrected(omg):
+def test_news_after_a_persons_edit_does_not_bring_back_the_corrected_text(omg):
     tea = Edit("create", "Tea", "Jonas's favourite tea is lapsang.", "preference", origin="user")
     graph, path, saved_ms = edited_by_hand(omg, tea, "Jonas's favourite tea is oolong.")
     source = Source(MAIN, "e9", saved_ms + 60_000, "user")
@@ -235,7 +231,7 @@ def test_news_after_a_person_changed_the_description_does_not_bring_back_what_th
     assert "oolong" in line and "lapsang" not in main
 
 
-def test_now_follows_a_plan_that_a_person_ends_in_its_file_or_at_the_command_line(omg):
+def test_now_drops_a_plan_that_a_person_ends(omg):
     say(omg, 1, "I have to send Karin the report by 2026-03-06.")
     say(omg, 2, "I have to call the plumber by 2026-03-07.")
     graph = omg.find(MAIN)
@@ -250,7 +246,7 @@ def test_now_follows_a_plan_that_a_person_ends_in_its_file_or_at_the_command_lin
     assert plumber not in graph.vault.text("now")
 
 
-def test_news_leave_a_note_written_at_the_command_line_as_it_is_and_take_its_place(omg):
+def test_news_replaces_a_note_written_at_the_command_line_and_leaves_its_file(omg):
     graph = omg.find()
     written = new_note(graph, "fact", "Boat", "My boat is in Lisbon. It needs paint.", NOW).path
     file = graph.vault.file(written)
@@ -265,7 +261,7 @@ def test_news_leave_a_note_written_at_the_command_line_as_it_is_and_take_its_pla
     assert file.read_text().partition("---\n\n")[2] == body
 
 
-def test_the_history_of_a_note_that_news_stand_beside_has_nothing_of_the_news(omg):
+def test_news_beside_a_note_is_not_in_its_history(omg):
     _, file = rewrite_yoga_class(omg)
     say(omg, 2, "No, it is at 19:00, not 18:00.")
     (line,) = split_history(parse_node(file.read_text(), "").body)[1]
@@ -273,7 +269,7 @@ def test_the_history_of_a_note_that_news_stand_beside_has_nothing_of_the_news(om
 
 
 @pytest.mark.parametrize("by_hand", [False, True])
-def test_what_a_note_said_that_was_merged_into_ones_own_reaches_prompts_and_the_agents_search(omg, by_hand):
+def test_text_merged_into_a_hand_written_note_reaches_prompts_and_search(omg, by_hand):
     say(omg, 1, "My sister Maya lives in Lisbon.")
     graph = omg.find(MAIN)
     [gone] = graph.index.citing(["e1"])

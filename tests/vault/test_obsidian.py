@@ -81,7 +81,7 @@ def observe(graph: Graph, *edits: Edit) -> None:
 # --- whose note it is
 
 
-def test_every_note_of_the_demo_stays_ours_when_obsidian_lays_out_its_head_anew(demo_notes: Vault) -> None:
+def test_a_head_reformatted_by_obsidian_makes_no_note_the_persons(demo_notes: Vault) -> None:
     anew = 0
     for path in demo_notes.paths():
         text = demo_notes.text(path)
@@ -105,7 +105,7 @@ def test_every_note_of_the_demo_stays_ours_when_obsidian_lays_out_its_head_anew(
         ({"description": "Ada loves green tea."}, "description"),
     ],
 )
-def test_a_property_that_a_person_edits_is_theirs_and_the_rest_of_the_note_stays_ours(
+def test_an_edited_property_is_the_persons_and_the_rest_of_the_note_is_not(
     graph: Graph, edit: dict[str, object], property: str
 ) -> None:
     data = saved(graph.vault.text(TEA), edit).encode()
@@ -130,7 +130,7 @@ def test_the_observer_goes_on_with_a_note_and_leaves_what_a_person_set(which: Me
         assert graph.vault.ours(data) and {"priority", "tags", "own"} <= graph.vault.theirs(data)
 
 
-def test_what_a_person_set_survives_a_rename_and_a_night(which: Memory, graph: Graph) -> None:
+def test_a_persons_property_survives_a_rename_and_a_night(which: Memory, graph: Graph) -> None:
     save(graph, TEA, saved(graph.vault.text(TEA), {"priority": "high"}))
     which.refresh(graph)
     done = rename_note(graph, TEA, "green-tea", NOW)
@@ -140,7 +140,7 @@ def test_what_a_person_set_survives_a_rename_and_a_night(which: Memory, graph: G
     assert graph.vault.read(done.path).priority == "high"
 
 
-def test_an_edit_in_obsidian_between_plan_and_write_freezes_nothing(graph: Graph) -> None:
+def test_an_edit_in_obsidian_between_plan_and_write_makes_no_note_the_persons(graph: Graph) -> None:
     with graph.lock():
         plan = Plan(graph, DAY)
         plan.apply(said("Ada drinks black tea."))
@@ -152,7 +152,7 @@ def test_an_edit_in_obsidian_between_plan_and_write_freezes_nothing(graph: Graph
     assert graph.vault.ours(data) and graph.vault.theirs(data) == {"priority"}
 
 
-def test_a_head_laid_out_anew_is_no_edit_and_costs_no_prompt_its_cache(which: Memory, graph: Graph) -> None:
+def test_a_reformatted_head_is_no_edit_and_activates_no_slice(which: Memory, graph: Graph) -> None:
     epoch = graph.state().epoch
     save(graph, TEA, saved(graph.vault.text(TEA)))
     assert which.refresh(graph).changed == (TEA,)
@@ -174,7 +174,7 @@ def test_links_from_a_folder_above_lead_to_the_note(which: Memory, graph: Graph,
     assert graph.index.resolve("docs/index") is None  # a page of the workspace, and not our index
 
 
-def test_a_note_renamed_in_obsidian_freezes_none_that_link_to_it(which: Memory, graph: Graph) -> None:
+def test_a_rename_in_obsidian_makes_no_linking_note_the_persons(which: Memory, graph: Graph) -> None:
     graph.vault.file(POT).rename(graph.vault.file("nodes/fact/tea-pot"))
     for new in ("nodes/fact/tea-pot", "memory/omg/nodes/fact/tea-pot", "tea-pot"):
         save(graph, TEA, saved(relinked(graph.vault.text(TEA), POT, new)))
@@ -190,7 +190,7 @@ def test_a_note_renamed_in_obsidian_freezes_none_that_link_to_it(which: Memory, 
     assert "nodes/fact/tea-pot" in node.links and "memory" not in graph.vault.text(TEA)
 
 
-def test_a_link_that_a_person_leads_elsewhere_is_theirs(which: Memory, graph: Graph) -> None:
+def test_a_link_that_a_person_changed_is_theirs(which: Memory, graph: Graph) -> None:
     put(graph, note("nodes/fact/cup", "The cup is white.", DAY))
     which.refresh(graph)
     text = graph.vault.text(TEA).replace(f"[[{POT}|", "[[nodes/fact/cup|")

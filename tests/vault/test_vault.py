@@ -64,7 +64,7 @@ def test_a_persons_edit_is_never_overwritten(vault, was):
     assert dotfiles(vault) == []
 
 
-def test_a_note_that_a_person_deleted_is_stale(vault):
+def test_writing_to_a_note_that_a_person_deleted_is_refused(vault):
     vault.write(CAT, OLD, None)
     vault.file(CAT).unlink()
     with pytest.raises(Stale):
@@ -91,7 +91,7 @@ def test_a_failed_write_leaves_no_trace(vault, monkeypatch, call, was):
     assert vault.ours(OLD) is bool(was) and not vault.ours(NEW)
 
 
-def test_writing_what_is_there_touches_nothing(vault):
+def test_writing_an_unchanged_note_touches_no_file(vault):
     vault.write(CAT, OLD, None)
     before = vault.file(CAT).stat()
     vault.write(CAT, OLD, OLD)
@@ -99,7 +99,7 @@ def test_writing_what_is_there_touches_nothing(vault):
     assert vault.file(CAT).stat().st_ino == before.st_ino
 
 
-def test_a_file_system_without_hard_links_will_do(vault, monkeypatch):
+def test_a_file_system_without_hard_links_is_enough(vault, monkeypatch):
     def unsupported(*args, **kwargs):
         raise PermissionError(1, "Operation not permitted")
 
@@ -112,7 +112,7 @@ def test_a_file_system_without_hard_links_will_do(vault, monkeypatch):
     assert vault.bytes(CAT) == NEW
 
 
-def test_two_names_that_differ_only_in_case_or_composition_are_not_made(vault):
+def test_no_two_file_names_differ_only_in_case_or_composition(vault):
     vault.write("nodes/Café", OLD, None)
     for path in ("nodes/café", "nodes/CAFÉ", "nodes/Cafe\u0301"):
         with pytest.raises(Stale, match="Café"):
@@ -170,7 +170,7 @@ def test_the_root_itself_may_be_a_symbolic_link(vault, tmp_path):
 # --- listing
 
 
-def test_notes_are_listed_and_nothing_else(vault):
+def test_only_notes_are_listed(vault):
     for path in ("index", CAT, "inbox/buy milk", "a.b/c", "été"):
         vault.write(path, OLD, None)
     for name in (
@@ -211,7 +211,7 @@ def test_copies_of_sync_services_are_listed_apart(vault):
     assert sorted(vault.paths()) == sorted(f"nodes/{name}" for name in kept)
 
 
-def test_a_vault_that_is_gone_is_not_an_empty_one(vault):
+def test_a_missing_vault_is_not_taken_for_an_empty_one(vault):
     assert list(vault.paths()) == []  # not begun
     vault.write(CAT, OLD, None)
     vault.root.rename(vault.root.with_name("unmounted"))
@@ -267,7 +267,7 @@ def editor(vault):
     editor.close()
 
 
-def test_a_save_into_the_file_we_replaced_wins(vault, editor):
+def test_an_editors_save_into_a_replaced_file_wins(vault, editor):
     vault.write(CAT, NEW, OLD)
     editor.save(THEIRS)
     assert vault.bytes(CAT) == NEW
@@ -293,7 +293,7 @@ PHONE = b"From the phone.\n"
     ],
     ids=["saved elsewhere", "saved elsewhere and written by us", "deleted"],
 )
-def test_a_late_save_of_a_note_changed_meanwhile_lands_in_the_inbox(vault, editor, late, meanwhile, stays):
+def test_a_late_save_into_a_changed_note_lands_in_the_inbox(vault, editor, late, meanwhile, stays):
     vault.write(CAT, NEW, OLD)
     editor.save(late)
     meanwhile(vault)
@@ -329,7 +329,7 @@ def test_a_late_save_into_a_note_with_a_very_long_name_lands_in_the_inbox(vault)
     assert vault.bytes("inbox/saved-meanwhile") == THEIRS
 
 
-def test_settling_without_late_saves_sweeps_and_says_nothing(vault):
+def test_settling_without_late_saves_removes_held_files_silently(vault):
     for old, new in pairwise([None, OLD, NEW, OLD, NEW]):
         vault.write(CAT, new, old)
     (vault.root / ".omg-00000000.tmp").write_bytes(b"left by a crash")
@@ -339,7 +339,7 @@ def test_settling_without_late_saves_sweeps_and_says_nothing(vault):
     assert names(vault) == [f"{CAT}.md"]
 
 
-def test_what_only_looks_like_a_held_file_stops_nothing(vault, editor):
+def test_a_file_that_resembles_a_held_one_stops_nothing(vault, editor):
     vault.write(CAT, NEW, OLD)
     editor.save(THEIRS)
     strange = vault.root / f".omg-00000000-{'0' * 16}-{'0' * 16}~x"
@@ -351,7 +351,7 @@ def test_what_only_looks_like_a_held_file_stops_nothing(vault, editor):
 # --- whose bytes
 
 
-def test_our_bytes_are_ours_wherever_a_person_moves_them(vault):
+def test_a_note_that_a_person_only_moved_still_counts_as_omgs(vault):
     vault.write(CAT, OLD, None)
     assert vault.ours(OLD) and not vault.ours(THEIRS)
     vault.file(CAT).rename(vault.file("moved"))
@@ -359,7 +359,7 @@ def test_our_bytes_are_ours_wherever_a_person_moves_them(vault):
 
 
 @pytest.mark.parametrize("torn", [b'{"path": "nodes/fa', b'{"path": 1}\n', b"\xff\n", b"[]\n", b"7\n"])
-def test_a_torn_line_costs_only_itself(vault, tmp_path, torn):
+def test_a_torn_line_spoils_no_other(vault, tmp_path, torn):
     vault.write(CAT, OLD, None)
     with (tmp_path / "written.jsonl").open("ab") as f:
         f.write(torn)
@@ -379,7 +379,7 @@ def test_the_list_of_what_we_wrote_does_not_grow_for_ever(vault, tmp_path):
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([None, b"1", b"2", b"3"]))))
-def test_ours_is_what_was_last_remembered_for_each_path(tmp_path_factory, steps):
+def test_the_last_recorded_text_of_a_path_counts_as_omgs(tmp_path_factory, steps):
     folder = tmp_path_factory.mktemp("v")
     vault = Vault(folder / "vault", folder / "written.jsonl")
     vault.root.mkdir()
@@ -398,7 +398,7 @@ def test_ours_is_what_was_last_remembered_for_each_path(tmp_path_factory, steps)
 # --- inbox
 
 
-def test_an_inbox_note_never_overwrites_and_is_put_down_once(vault):
+def test_an_inbox_note_overwrites_nothing_and_is_written_once(vault):
     assert vault.put_inbox("For: the cat!", "one") == "inbox/for-the-cat"
     assert vault.put_inbox("For: the cat!", "two") == "inbox/for-the-cat-2"
     assert vault.put_inbox("For: the cat!", "one") == "inbox/for-the-cat"

@@ -86,7 +86,7 @@ def test_a_turn_is_a_note_at_once_and_no_model_is_asked(home: Path, openai_serve
     assert "unread    1 piece" in status
 
 
-def test_without_a_gateway_only_the_night_waits() -> None:
+def test_without_a_gateway_only_the_nightly_reading_waits() -> None:
     asked = {"offline": False, "effort": "low", "observer": "gateway", "daemon": {}}
     told = observer_text(asked)
     assert "the rules note what is said at once, and only the night's reading waits" in told
@@ -114,7 +114,7 @@ def test_the_night_reads_all_turns_in_one_question_and_updates_the_notes_of_the_
     assert not any(left_out in asked.user for left_out in ("tool words", "price", "these days"))
 
 
-def test_what_a_person_undid_by_day_the_night_does_not_bring_back(
+def test_the_night_does_not_bring_back_what_a_person_undid_by_day(
     home: Path, openai_server: OpenAIServer
 ) -> None:
     def noted_anew(request: Request) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def test_what_a_person_undid_by_day_the_night_does_not_bring_back(
         assert notes(memory) == {}
 
 
-def test_a_night_killed_between_batches_repeats_none_and_skips_none(
+def test_a_night_killed_between_batches_repeats_and_skips_no_batch(
     home: Path, openai_server: OpenAIServer
 ) -> None:
     with home_of(home, openai_server) as memory:
@@ -162,7 +162,7 @@ def test_a_night_killed_between_batches_repeats_none_and_skips_none(
     assert len(openai_server.history) == 3 and sorted(read) == sorted([*TURNS.values(), *killed])
 
 
-def test_the_days_cap_holds_for_what_the_night_reads(home: Path, openai_server: OpenAIServer) -> None:
+def test_the_nightly_reading_keeps_to_the_days_cap(home: Path, openai_server: OpenAIServer) -> None:
     with home_of(home, openai_server) as memory:
         say(memory, "coffee")
     with home_of(home, openai_server, NIGHT, daily_budget_tokens=0) as memory:
@@ -191,7 +191,7 @@ def test_each_message_is_read_once_by_a_model_whichever_effort_is_on(
     ] * 3
 
 
-def test_what_is_forgotten_is_not_read_at_night(home: Path, openai_server: OpenAIServer) -> None:
+def test_forgotten_turns_are_not_read_at_night(home: Path, openai_server: OpenAIServer) -> None:
     with home_of(home, openai_server) as memory:
         say(memory, "coffee", "car", "flat")
         graph = memory.find()

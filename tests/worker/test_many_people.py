@@ -115,7 +115,7 @@ def waiting(memory: Memory) -> list[str]:
     return [p.read_text() for p in memory.folder.glob("graphs/*/pending/*.json")]
 
 
-def test_no_more_graphs_at_once_than_parallel_each_in_order(
+def test_at_most_parallel_graphs_are_observed_at_once_each_in_order(
     make: Callable[..., Memory], model: Model
 ) -> None:
     memory = make(parallel=4, max_tokens_per_batch=15)
@@ -138,7 +138,7 @@ def test_no_more_graphs_at_once_than_parallel_each_in_order(
     assert max(e["waiting"] for e in starts) >= 4 and max(e["waited_ms"] for e in starts) >= 0
 
 
-def test_a_call_that_hangs_holds_up_its_own_graph_alone(make: Callable[..., Memory], model: Model) -> None:
+def test_a_hanging_call_holds_up_only_its_own_graph(make: Callable[..., Memory], model: Model) -> None:
     memory = make(parallel=3, timeout_s=6)
     model.hangs = {"p000", "p001"}
     for n in range(10):
@@ -152,7 +152,7 @@ def test_a_call_that_hangs_holds_up_its_own_graph_alone(make: Callable[..., Memo
     assert len(waiting(memory)) == 2
 
 
-def test_an_examination_that_hangs_holds_up_who_asks_for_that_model_alone_and_is_asked_once(
+def test_a_hanging_examination_holds_up_only_users_of_its_model(
     home: Path,
 ) -> None:
     began, goes_on, asked = threading.Event(), threading.Event(), list[str]()
@@ -185,7 +185,7 @@ def test_an_examination_that_hangs_holds_up_who_asks_for_that_model_alone_and_is
     assert is_able(home, "other", hangs, NOW) and is_able(home, "known", hangs, NOW)
 
 
-def test_what_is_said_today_waits_for_no_import_of_years(make: Callable[..., Memory], model: Model) -> None:
+def test_todays_turns_do_not_wait_for_a_large_import(make: Callable[..., Memory], model: Model) -> None:
     """Neither for somebody else's, nor for their own; and each conversation of the import stays in its order."""
     memory = make(parallel=1, max_tokens_per_batch=15)
     years = NOW - timedelta(days=900)
@@ -216,7 +216,7 @@ def test_an_import_leaves_a_quarter_of_the_cap_for_today(make: Callable[..., Mem
     assert waiting(memory) and all("p000 w" in turn for turn in waiting(memory))
 
 
-def test_a_child_that_is_killed_in_the_middle_of_eight_calls_loses_nothing(
+def test_killing_the_model_process_during_eight_calls_loses_nothing(
     make: Callable[..., Memory], model: Model, child: Child
 ) -> None:
     memory = make(parallel=8)
@@ -264,7 +264,7 @@ def test_two_processes_never_observe_one_graph_at_a_time(make: Callable[..., Mem
     assert model.asked == ["p000 lamp"] and other.work() == []
 
 
-def test_a_rebuild_goes_between_two_batches_of_an_import(make: Callable[..., Memory], model: Model) -> None:
+def test_a_rebuild_runs_between_two_batches_of_an_import(make: Callable[..., Memory], model: Model) -> None:
     memory = make(max_tokens_per_batch=15)
     say(memory, 0, *(f"w{n:02}" for n in range(6)), at=NOW - timedelta(days=900))
     graph = memory.find(person(0))

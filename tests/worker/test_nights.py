@@ -126,14 +126,14 @@ def test_a_dry_run_prints_what_would_be_done_and_does_not_do_it(two_graphs: Path
     opened.close()
 
 
-def test_what_is_not_a_day_or_a_graph_is_said_so(two_graphs: Path) -> None:
+def test_an_invalid_day_and_an_unknown_graph_are_named(two_graphs: Path) -> None:
     result = CliRunner().invoke(app, ["reflect", "--since", "yesterday-ish"])
     assert result.exception is not None and "--since" in str(result.exception)
     result = CliRunner().invoke(app, ["reflect", "--identity", "agent:nobody"])
     assert "agent:nobody" in str(result.exception)
 
 
-def test_a_cycle_that_fails_in_the_background_waits_for_the_night(two_graphs: Path) -> None:
+def test_a_failed_background_reflection_is_left_to_the_night(two_graphs: Path) -> None:
     opened = home_at(two_graphs, observation_tokens=1000)
     graph = graph_of(opened)
     graph.update(lambda state: setattr(state, "changed_tokens", 1000))
@@ -144,7 +144,7 @@ def test_a_cycle_that_fails_in_the_background_waits_for_the_night(two_graphs: Pa
     opened.close()
 
 
-def test_a_graph_that_another_night_is_at_is_left_to_it_and_keeps_its_count(two_graphs: Path) -> None:
+def test_a_graph_in_another_night_is_left_alone(two_graphs: Path) -> None:
     opened = home_at(two_graphs, observation_tokens=1000)
     graph = graph_of(opened)
     graph.update(lambda state: setattr(state, "changed_tokens", 1000))

@@ -84,7 +84,7 @@ def killed_while_it_reads(memory: Memory, reader: DropReader, file: Path) -> Non
     assert not taking.is_alive()
 
 
-def test_what_is_read_in_another_process_is_what_is_read_here(tmp_path: Path, reader: DropReader) -> None:
+def test_reading_in_another_process_gives_the_same_turns(tmp_path: Path, reader: DropReader) -> None:
     call = {"type": "toolCall", "id": "c1", "name": "write", "arguments": {"path": "memory/omg/inbox/a.md"}}
     file = spooled(
         tmp_path,
@@ -116,7 +116,7 @@ def test_a_drop_whose_reader_is_killed_stays_in_the_spool_and_is_taken_once(
     assert memory.take_in() == 0
 
 
-def test_a_drop_that_ends_its_reader_twice_is_set_aside_and_the_doctor_names_it(
+def test_a_drop_that_crashes_its_reader_twice_is_set_aside_and_named_by_the_doctor(
     memory: Memory, reader: DropReader
 ) -> None:
     file = spooled(memory.folder / "spool", said(LONG))
@@ -131,14 +131,14 @@ def test_a_drop_that_ends_its_reader_twice_is_set_aside_and_the_doctor_names_it(
     assert [f for f in check_home(memory) if f.level == "warn" and "1 drop could not be read" in f.what]
 
 
-def test_a_long_drop_of_no_use_is_set_aside_without_its_secrets(memory: Memory) -> None:
+def test_an_unreadable_long_drop_is_set_aside_without_its_secrets(memory: Memory) -> None:
     file = spooled(memory.folder / "spool", said(LONG), sessionKey=" ")
     memory.take_in()
     kept = (memory.folder / "spool" / "bad" / file.name).read_text()
     assert "I moved to Oslo" in kept and "a1B2a1B2" not in kept
 
 
-def test_a_drop_is_left_where_it_is_when_omg_stops(tmp_path: Path) -> None:
+def test_a_drop_stays_in_the_spool_when_omg_stops(tmp_path: Path) -> None:
     stopping = DropReader(apart=True)
     file = spooled(tmp_path, said(LONG))
     stopping.close()
@@ -147,7 +147,9 @@ def test_a_drop_is_left_where_it_is_when_omg_stops(tmp_path: Path) -> None:
     assert not isinstance(raised.value, BadDrop) and file.exists()
 
 
-def test_without_a_process_a_long_drop_is_read_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_drop_is_read_in_this_process_if_no_other_can_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("omg.worker.reader.READING_CHILD", ("false",))
     with contextlib.closing(DropReader(apart=True)) as fresh:
         turn, _ = fresh.read(spooled(tmp_path, said(LONG)), ())

@@ -134,7 +134,7 @@ def happened(omg, name):
 # --- steps
 
 
-def test_nothing_is_asked_below_the_step_and_one_batch_above_it(omg, model):
+def test_no_model_is_asked_below_the_step_and_one_batch_is_asked_above_it(omg, model):
     graph = say(omg, words(150))
     assert omg.work() == []
     assert model.asked == []
@@ -160,7 +160,7 @@ def test_the_step_is_halved_near_the_threshold(omg, model, clock):
     assert omg.worker.due(graph) == "step"
 
 
-def test_without_steps_neither_a_rest_observes_nor_half_the_threshold_reflects(make, clock):
+def test_without_steps_a_pause_observes_nothing_and_half_the_threshold_reflects_nothing(make, clock):
     omg = make(buffer_tokens=False)
     graph = say(omg, words(20))
     clock.pass_(days=3)
@@ -217,7 +217,7 @@ def test_a_full_batch_ends_where_people_paused(omg, clock):
 # --- rest, cuts
 
 
-def test_little_waits_for_more_or_for_an_hour_of_rest(make, model, clock):
+def test_a_short_turn_waits_for_more_or_for_an_hour_of_silence(make, model, clock):
     omg = make(message_tokens=10_000, buffer_tokens=5_000)
     graph = say(omg, words(300))
     for _ in range(3):
@@ -232,7 +232,7 @@ def test_little_waits_for_more_or_for_an_hour_of_rest(make, model, clock):
     assert graph.state().quiet_ms == int(clock.now.timestamp() * 1000)
 
 
-def test_a_plan_for_a_day_soon_is_a_note_within_the_hour_while_talk_goes_on(make, model, clock):
+def test_a_plan_for_a_near_day_is_noted_within_the_hour(make, model, clock):
     omg = make(message_tokens=10_000, buffer_tokens=5_000)
     graph = say(omg, "I meet Ana on Friday at the mill.")
     for _ in range(3):
@@ -247,12 +247,12 @@ def test_a_plan_for_a_day_soon_is_a_note_within_the_hour_while_talk_goes_on(make
     assert omg.work() == []
 
 
-def test_a_span_that_ends_in_months_is_no_day_soon(make):
+def test_a_span_that_ends_in_months_is_no_near_day(make):
     graph = say(make(), "I want to halve the costs within 6 months.")
     assert not graph.state().near_day_ms
 
 
-def test_rules_wait_for_a_short_rest(make, clock):
+def test_the_rules_wait_for_a_short_pause(make, clock):
     omg = make(model="offline")
     graph = say(omg, words(20))
     clock.pass_(seconds=239)
@@ -261,7 +261,7 @@ def test_rules_wait_for_a_short_rest(make, clock):
     assert omg.worker.due(graph) == "quiet"
 
 
-def test_the_night_observes_what_waits_and_says_so(make, model, clock):
+def test_the_night_observes_waiting_turns_and_says_so(make, model, clock):
     omg = make(quiet_after=False)
     graph = say(omg, words(20))
     clock.pass_(hours=9)
@@ -272,7 +272,7 @@ def test_the_night_observes_what_waits_and_says_so(make, model, clock):
     assert "1 message that waited" in night["summary"][0]
 
 
-def test_a_night_that_finds_no_model_leaves_what_waits(make, model, clock):
+def test_a_night_without_a_model_leaves_waiting_turns(make, model, clock):
     omg = make(quiet_after=False)
     graph = say(omg, words(20))
     model.error = ModelUnavailable("gateway: nobody is there")
@@ -280,7 +280,7 @@ def test_a_night_that_finds_no_model_leaves_what_waits(make, model, clock):
     assert len(graph.pending()) == 1 and "nobody is there" in " ".join(night["skipped"])
 
 
-def test_a_rest_that_is_switched_off_starts_nothing(make, clock):
+def test_a_pause_that_is_switched_off_starts_nothing(make, clock):
     omg = make(quiet_after=False)
     graph = say(omg, words(20))
     clock.pass_(days=3)
@@ -288,7 +288,7 @@ def test_a_rest_that_is_switched_off_starts_nothing(make, clock):
 
 
 @pytest.mark.parametrize("cut", ["compaction", "reset"])
-def test_a_cut_is_observed_at_once_by_whatever_process_comes_next(make, cut):
+def test_the_next_process_observes_a_cut_conversation_at_once(make, cut):
     graph = say(make(), words(20), reason=cut)
     assert make().worker.due(graph) == "urgent"
     make().work()
@@ -304,7 +304,7 @@ def test_a_cut_with_nothing_pending_makes_nothing_urgent_later(omg):
     assert graph.state().sessions[MAIN].cut == "compaction"
 
 
-def test_what_comes_in_while_the_model_thinks_is_pending_and_still_urgent(omg, model, clock):
+def test_turns_that_arrive_during_a_call_stay_pending_and_urgent(omg, model, clock):
     graph = say(omg, words(20), reason="compaction")
     clock.pass_(seconds=1)
 
@@ -319,7 +319,7 @@ def test_what_comes_in_while_the_model_thinks_is_pending_and_still_urgent(omg, m
     assert omg.worker.due(graph) == "urgent"
 
 
-def test_what_is_forgotten_while_the_model_thinks_is_not_written(omg, model, clock):
+def test_a_message_forgotten_during_a_call_is_not_noted(omg, model, clock):
     graph = say(omg, words(20, "secret"), words(20, "chair"))
 
     def meanwhile():
@@ -355,7 +355,7 @@ def test_a_conversation_that_no_model_can_answer_does_not_hold_up_the_others(omg
     assert graph.pending() == []
 
 
-def test_a_poisoned_turn_is_parted_from_the_turns_around_it(omg, model, clock):
+def test_a_turn_that_breaks_the_model_is_separated_from_its_neighbours(omg, model, clock):
     for what in ("lamp", "poison", "boat"):
         say(omg, words(20, what))
         clock.pass_(seconds=1)
@@ -408,7 +408,7 @@ def test_status_says_what_waits_and_why(omg, model, clock):
 # --- activation
 
 
-def test_the_slice_stands_still_while_notes_are_written_and_takes_them_in_at_the_threshold(omg, clock):
+def test_the_slice_stays_the_same_until_new_notes_reach_the_threshold(omg, clock):
     say(omg, words(250))
     omg.work()
     first = given(omg)
@@ -450,7 +450,7 @@ def test_hints_survive_an_activation_and_expire(omg, clock):
 # --- events
 
 
-def test_events_tell_what_was_done_what_it_cost_and_nothing_that_was_said(omg, model):
+def test_events_tell_actions_and_costs_but_nothing_that_was_said(omg, model):
     say(omg, words(250, "hippogriff"))
     omg.work()
     (start,), (end,) = happened(omg, "observation_start"), happened(omg, "observation_end")
@@ -469,7 +469,7 @@ def test_events_tell_what_was_done_what_it_cost_and_nothing_that_was_said(omg, m
     assert "green" not in text
 
 
-def test_events_are_followed_from_now_on_though_the_file_begins_anew(omg, monkeypatch):
+def test_following_events_survives_a_new_events_file(omg, monkeypatch):
     say(omg, words(20))
     stream = follow_events(omg.folder)
     (omg.folder / "events.jsonl").write_text("")

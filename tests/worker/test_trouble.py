@@ -116,7 +116,9 @@ def no_vault(world: World) -> None:
 
 
 @pytest.mark.parametrize("break_", [symlinked, unreadable, no_receipts, no_state, no_index, no_vault])
-def test_one_graphs_trouble_is_told_and_stops_no_other(world: World, break_: Callable[[World], None]) -> None:
+def test_one_graphs_error_is_reported_and_stops_no_other(
+    world: World, break_: Callable[[World], None]
+) -> None:
     world.both()
     pending = [p.name for p in world.graph().pending()]
     break_(world)
@@ -157,7 +159,7 @@ def test_a_drop_of_any_name_is_remembered(world: World, name: str) -> None:
     assert len(world.graph().index.messages([f"e{n}" for n in range(9)])) == 2
 
 
-def test_what_is_no_drop_is_set_aside_and_stops_nothing(world: World) -> None:
+def test_a_file_that_is_no_drop_is_set_aside_and_stops_nothing(world: World) -> None:
     spool = world.home.folder / "spool"
     (spool / "5.json").mkdir()
     (spool / "nowhere.json").symlink_to(spool / "gone")
@@ -294,7 +296,7 @@ def test_a_cut_turn_is_set_aside_and_the_others_are_observed(world: World) -> No
     assert first.name in told(world)
 
 
-def test_what_is_served_shows_nothing_that_is_not_written_yet(world: World) -> None:
+def test_a_slice_shows_nothing_that_is_not_written_yet(world: World) -> None:
     state = world.graph().state()
     before = {key: own.last_ms for key, own in state.sessions.items()}
     world.both()
@@ -306,7 +308,9 @@ def test_what_is_served_shows_nothing_that_is_not_written_yet(world: World) -> N
     assert before.keys() <= held.sessions.keys()
 
 
-def test_two_that_begin_the_events_anew_lose_none(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_processes_that_start_a_new_events_file_lose_no_event(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     from omg.worker.events import event_of, read_events, write_event
@@ -337,7 +341,7 @@ TIMES = [
 
 
 @pytest.mark.parametrize("at", TIMES)
-def test_a_message_of_no_possible_time_is_remembered_and_delays_nobody(world: World, at: str) -> None:
+def test_a_message_with_an_impossible_time_is_remembered_and_delays_nobody(world: World, at: str) -> None:
     file = world.say(OWNER, "I bought a second lamp.")
     file.write_text(re.sub(r'"timestamp": \d+', f'"timestamp": {at}', file.read_text()))
     world.home.work()
