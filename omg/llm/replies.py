@@ -367,30 +367,51 @@ def one_of(value: Any, *words: str) -> str:
     return word
 
 
+# Strings stay. Python's words, strings in single quotes, comments and commas before a bracket are what models write
+# beside JSON.
+SLIP = re.compile(
+    r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|\b(?:None|True|False)\b|//[^\n]*|,\s{0,99}(?:\.\.\.|…)?(?=\s{0,99}[}\]])',
+    re.S,
+)
+WORDS = {"None": "null", "True": "true", "False": "false"}
+
+
+def nearly_json(text: str) -> str:
+    """*text* from its first brace on, with the slips of models mended."""
+
+    def mended(found: re.Match[str]) -> str:
+        part = found[0]
+        if part[0] == "'":
+            return json.dumps(part[1:-1].replace("\\'", "'"))
+        return part if part[0] == '"' else WORDS.get(part, "")
+
+    return SLIP.sub(mended, text[max(0, text.find("{")) :])
+
+
 def found_in(text: str, key: str, mark: str) -> dict[str, Any]:
+    """The object with *key*; else its complete items, with "broken": how many objects could not be read."""
     decoder = json.JSONDecoder(strict=False)
-    named, bare, at = text.find(f'"{key}"'), BARE_LIST.match(text), 0
-    items: list[Any] = []  # of a list that is broken
-    while (at := text.find("{", at)) >= 0:
-        try:
-            value, end = decoder.raw_decode(text, at)
-        except ValueError:
-            at += 1
-            continue
-        if key in value:
-            return dict(value)
-        if mark in value and at > named:
-            items.append(value)
-        at = end
-    if bare:
-        with suppress(ValueError):
-            return {key: decoder.raw_decode(text, bare.end() - 1)[0]}
-    if items and named >= 0:
-        return {key: items}
-    broken = (
-        "broke off before its first item was whole" if named >= 0 else f"holds no JSON object with `{key}`"
-    )
-    raise BadReply(f"the reply {broken}; it was not used")
+    for form in (text, nearly_json(text)):
+        named, bare, at = form.find(f'"{key}"'), BARE_LIST.match(form), 0
+        items, broken = list[Any](), 0
+        while (at := form.find("{", at)) >= 0:
+            value, end = dict[str, Any](), at
+            try:
+                value, end = decoder.raw_decode(form, at)
+            except ValueError:
+                broken += 0 <= named < at
+            if key in value:
+                return dict(value)
+            item = mark in value and at > named
+            items += [value] * item
+            at = end if item else at + 1
+        if bare:
+            with suppress(ValueError):
+                return {key: decoder.raw_decode(form, bare.end() - 1)[0]}
+    if items:
+        return {key: items, "broken": broken}
+    what = "broke off before its first item was whole" if named >= 0 else f"holds no JSON object with `{key}`"
+    raise BadReply(f"the reply {what}; it was not used")
 
 
 def why_useless(reply: ModelReply) -> str | None:

@@ -17,8 +17,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, mo
 
 from ..check import Claim, Evidence, Verdict
 from ..dates.days import day_of_ms, span_text
-from ..dates.rules import month_span
-from ..errors import BadReply
+from ..dates.rules import month_span, resolve_dates
+from ..errors import BadReply, how_many
 from ..inbox import PREFIX, is_by_hand
 from ..index.store import Entry
 from ..llm.replies import TEXTS, ModelReply, cut_out, object_schema
@@ -116,30 +116,48 @@ class ParsedReply:
 FORMS: Mapping[str, Mapping[str, str]] = {
     "op": {
         **dict.fromkeys(("add", "new", "insert", "note", "record"), "create"),
-        **dict.fromkeys(("edit", "modify", "change", "amend", "append", "revise"), "update"),
-        **dict.fromkeys(("replace", "supersedes", "supercede"), "supersede"),
+        **dict.fromkeys(
+            ("edit", "modify", "change", "amend", "append", "revise", "upsert", "merge"), "update"
+        ),
+        **dict.fromkeys(("replace", "supercede"), "supersede"),
     },
     "type": dict.fromkeys(("trait", "person"), "identity") | {"event": "episode", "plan": "episode"},
     "priority": {"normal": "medium", "urgent": "high", "critical": "high", "minor": "low"},
-    "loop": {"closed": "done", "complete": "done", "completed": "done"},
+    "loop": {
+        **dict.fromkeys(("closed", "complete", "completed", "resolved", "finished"), "done"),
+        **dict.fromkeys(("true", "yes", "pending", "todo"), "open"),
+    },
     "standing": dict.fromkeys(("true", "yes", "1"), "yes") | dict.fromkeys(("false", "no", "0"), "no"),
 }
-KEYS = {"sources": ("source", "messages", "cites"), "description": ("text", "content"), "node": ("note",)}
-HANDLE = re.compile(r"[\s\[(#]*([mn]?)(?:sg|essage|ote)?[\s_.-]*(\d{1,5})[\s\])]*", re.I)
+KEYS = {
+    "op": ("action", "operation"),
+    "node": ("note", "node_id", "note_id", "target"),
+    "description": ("text", "content", "desc", "summary"),
+    "sources": ("source", "messages", "cites", "source_ids", "evidence"),
+}
+BEHIND_WORD = re.compile(r"[^a-z].*", re.S)  # of "update note", "fact (work)"
+NOTHING = ("null", "none", "n/a")
+# A handle, and what a model writes beside it: "[m1]", "M1", "message 1", "m1 09:46", "n1: its title", "n1 [fact]".
+HANDLE = re.compile(
+    r"[\s\[(#\"'`]*([mn]?)(?:sg|essage|ote|ode)?[\s_.#-]*(\d{1,5})[\s\])\"'`]*(?:(?<=[\s\])])\d?\d:\d\d|[:\[(].*)?",
+    re.I,
+)
+RANGE = re.compile(r"\b(m?)(\d{1,5})\s?(?:-|–|\.\.+|…|to)\s?m?(\d{1,5})\b", re.I)
+DAY_PARTS = re.compile(r"\b(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})\b")
+MOST_IN_RANGE = 50  # messages
 
 
 def meant(name: str, words: Sequence[str]) -> BeforeValidator:
     """
-    Turn a value of the field *name* into the one of *words* that it means, in any case and number; None for any other
-    value.
+    Turn a value of the field *name* into the one of *words* that it means, in any case and number, with other words behind
+    it; None for any other value.
     """
+    forms = FORMS.get(name, {})
 
     def mend(value: Any) -> str | None:
         word = str(value).strip().strip("`\"'").lower()
-        word = FORMS.get(name, {}).get(word, word)
-        return next(
-            (form for form in (word, word.removesuffix("s"), word.removesuffix("d")) if form in words), None
-        )
+        tried = [w.removesuffix(end) for w in (word, BEHIND_WORD.sub("", word)) for end in ("", "s", "d")]
+        return next((form for w in tried if (form := forms.get(w, w)) in words), None)
 
     return BeforeValidator(mend)
 
@@ -150,27 +168,41 @@ def handle(value: Any, letter: str) -> str:
     return f"{found[1].lower() or letter}{int(found[2])}" if found else str(value).strip()
 
 
-def each(value: Any, separator: str) -> list[str]:
-    """The items of a list, of a text with *separator* between them, or of a single value."""
-    if isinstance(value, str):
-        value = re.split(separator, value)
-    items = value if isinstance(value, list) else [] if value is None or isinstance(value, dict) else [value]
-    items = [v.get("id", "") if isinstance(v, dict) else v for v in items]
-    return [str(v).strip() for v in items if isinstance(v, str | int) and str(v).strip()]
+def each(value: Any, separator: str = "\0") -> list[str]:
+    """The texts in a list, in the values of an object, or in a text with *separator* between them."""
+    if isinstance(value, dict):
+        value = [v for v in value.values() if isinstance(v, str)] or [*value.values()]
+    if isinstance(value, list):
+        return [text for item in value for text in each(item, separator)]
+    texts = re.split(separator, value) if isinstance(value, str) else [str(value)] * isinstance(value, int)
+    return [text.strip() for text in texts if text.strip() and text.strip().lower() not in NOTHING]
 
 
 def handles(letter: str) -> BeforeValidator:
-    return BeforeValidator(lambda value: [handle(v, letter) for v in each(value, r"[,;\s]+")])
+    def named(found: re.Match[str]) -> str:
+        first, last = int(found[2]), int(found[3])
+        return " ".join(f"{letter}{n}" for n in range(first, min(last, first + MOST_IN_RANGE) + 1))
+
+    def mend(value: Any) -> list[str]:
+        texts = (RANGE.sub(named, text) for text in each(value))
+        parts = (part for text in texts for part in re.split(r"[,;]|\s(?:and\s|&|(?=[mn]\d))", text))
+        return [handle(part, letter) for part in parts if part.strip()]
+
+    return BeforeValidator(mend)
+
+
+def as_line(value: Any) -> str:
+    return " ".join(each(value))
 
 
 def mended_event(value: Any) -> str | None:
-    text = str(value).strip().lower()
-    return CLEAR if text == CLEAR else whole_days(text)
+    text = "..".join(each(value, r"\s+(?:to|until|[-–])\s+|(?<=\d)–(?=\d)|(?<=\b\d{4})-(?=\d{4}\b)")).lower()
+    return DAY_PARTS.sub(lambda m: f"{m[1]}-{int(m[2]):02}-{int(m[3]):02}", text) or None
 
 
-Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else str(value).strip())]
-# A link may also be the title of another new note, which has spaces.
-Links = Annotated[list[str], BeforeValidator(lambda value: [handle(v, "n") for v in each(value, r"[,;]\s*")])]
+Text = Annotated[str, BeforeValidator(as_line)]
+# A note may also be named by its title, which has spaces.
+Names = Annotated[list[str], BeforeValidator(lambda value: each(value, r"[,;]\s*"))]
 
 
 class ReplyItem(BaseModel):
@@ -187,28 +219,35 @@ class ReplyItem(BaseModel):
         """*item* with the keys that it writes by another name; without an `op` it changes the note that it names, or is new."""
         if not isinstance(item, dict):
             return item
+        if len(item) == 1:  # {"create": {…}}
+            ((op, inner),) = item.items()
+            item = {"op": op, **inner} if isinstance(inner, dict) else item
+        item = {str(key).lower(): value for key, value in item.items() if value is not None}
         named = {key: item[other] for key, others in KEYS.items() for other in others if item.get(other)}
-        made = {**named, **{key: value for key, value in item.items() if value is not None}}
-        return {"op": "update" if made.get("node") else "create", **made}
+        return {"op": "update" if (named | item).get("node") else "create", **named, **item}
 
     op: Annotated[Literal["create", "update", "supersede"], meant("op", ("create", "update", "supersede"))]
-    node: Annotated[str | None, BeforeValidator(lambda value: handle(value, "n") if value else None)] = None
+    node: Text = ""
     type: Annotated[str | None, meant("type", TYPES)] = None
     title: Text = ""
     description: Text = ""
-    body: Annotated[
-        str,
-        BeforeValidator(lambda v: "\n".join(each(v, "\0")) if isinstance(v, list) else str(v or "").strip()),
-    ] = ""
-    drop: Annotated[list[str], BeforeValidator(lambda value: each(value, "\0"))] = []
+    body: Annotated[str, BeforeValidator(lambda value: "\n".join(each(value)))] = ""
+    drop: Annotated[list[str], BeforeValidator(each)] = []
     priority: Annotated[str | None, meant("priority", PRIORITIES)] = None
     event: Annotated[str | None, BeforeValidator(mended_event)] = None
     loop: Annotated[str | None, meant("loop", ("open", "done", CLEAR))] = None
     standing: Annotated[Literal["yes", "no"] | None, meant("standing", ("yes", "no"))] = None
-    tags: Annotated[list[str], BeforeValidator(lambda value: each(value, r"[,;\s]+"))] = []
-    links: Links = []
-    contradicts: Annotated[list[str], handles("n")] = []
+    tags: Annotated[list[str], BeforeValidator(lambda value: each(value, r"[,;]\s*"))] = []
+    links: Names = []
+    contradicts: Names = []
     sources: Annotated[list[str], handles("m")]
+
+    @model_validator(mode="after")
+    def described(self) -> ReplyItem:
+        """A new note without a line of its own begins with its body."""
+        if self.op != "update" and not self.description:
+            self.description, self.body = self.body, ""
+        return self
 
 
 def parse_answer(
@@ -235,7 +274,11 @@ def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: boo
         notes={e.path: e.description for e in shown.notes.values()}, said=assistant_said(shown)
     )
     counted = NotesOfPages(dict(shown.noted))
+    if broken := raw.get("broken"):
+        parsed.dropped.append(f"{how_many(broken, 'edit')} that could not be read as JSON")
     items = raw.get("edits")
+    if isinstance(items, str):
+        items = cut_out(items)["edits"]
     if isinstance(items, dict):  # one edit, or edits by number
         items = [items] if "title" in items or "op" in items else [*items.values()]
     if not isinstance(items, list):
@@ -246,7 +289,7 @@ def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: boo
     for n, value in enumerate(items, 1):
         try:
             item = ReplyItem.model_validate(value)
-            place = None if named_note(item, shown) else places.get(name_of_edit(item.node or ""))
+            place = None if named_note(item, shown) else places.get(name_of_edit(item.node))
             edit, cited = to_edit(item, shown, None if place is None else parsed.edits[place])
         except (ValidationError, ValueError) as e:
             reason = e.errors()[0]["msg"] if isinstance(e, ValidationError) else str(e)
@@ -385,12 +428,18 @@ def name_of_edit(name: str) -> str:
     return name if name.startswith("new:") else slugify(name)
 
 
+def note_named(name: str, shown: ShownToObserver) -> Entry | None:
+    """The shown note that *name* means: its title, its path, its file's name or its handle."""
+    name = name.strip("[]\"'` ").partition("|")[0].casefold()
+    named = (
+        e for e in shown.notes.values() if name in (e.title.casefold(), e.path, e.path.rpartition("/")[2])
+    )
+    return next(named, None) or shown.notes.get(handle(name, "n"))
+
+
 def named_note(item: ReplyItem, shown: ShownToObserver) -> Entry | None:
-    """The shown note that *item* changes: by its handle, or by its title."""
-    if item.op == "create" or not item.node:
-        return None
-    by_title = (e for e in shown.notes.values() if item.node.casefold() == e.title.casefold())
-    return shown.notes.get(item.node) or next(by_title, None)
+    """The shown note that *item* changes."""
+    return note_named(item.node, shown) if item.op != "create" and item.node else None
 
 
 def to_edit(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> tuple[Edit, list[Message]]:
@@ -405,7 +454,12 @@ def to_edit(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> tupl
         raise ValueError(why)
     description, rest = short_line(visible(" ".join(item.description.split())))
     body = f"{rest}\n{'' if item.body == CLEAR else visible(item.body)}".strip()
+    day = day_of_ms(max(m.timestamp for m in heard), shown.zone)
+    item = item.model_copy(update={"event": event_meant(item.event, day)})
     kind = item.type or (target.type if target else about.type if about else "fact")
+    links = (note.path for link in item.links if (note := shown.notes.get(handle(link, "n"))))
+    named = (note.path for name in item.contradicts if (note := note_named(name, shown)))
+    contradicts = tuple(dict.fromkeys(named))
     kept = target if item.op == "update" else None  # what is not given stays as it has it
     edit = Edit(
         op=item.op,
@@ -417,14 +471,14 @@ def to_edit(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> tupl
         event=None if item.event == CLEAR else item.event,
         loop=None if item.loop == CLEAR else item.loop,
         tags=tuple(tag for tag in map(safe_tag, item.tags) if tag and tag != CLEAR)[:5],
-        links=named_paths([*item.links, *item.contradicts], shown),
-        contradicts=named_paths(item.contradicts, shown),
+        links=tuple(dict.fromkeys((*links, *contradicts))),
+        contradicts=contradicts,
         sources=tuple(Source(session, m.id, m.timestamp, source_kind(m)) for session, m in cited),
         target=target.path if target and item.op != "create" else None,
         sets=fields_set(item, target),
         drop=tuple(item.drop),
         standing=item.standing == "yes" and kind == "preference",
-        day=day_of_ms(max(m.timestamp for m in heard), shown.zone),
+        day=day,
     )
     return replace(edit, origin=origin_of(edit, heard, set(filter(is_by_hand, heard)))), heard
 
@@ -450,10 +504,6 @@ def short_line(text: str) -> tuple[str, str]:
         line = f"{line} {sentence}".strip()
     line = line or cut_text(text, LONGEST_DESCRIPTION)
     return line, text[len(line) :].strip() if text.startswith(line) else text
-
-
-def named_paths(handles: Sequence[str], shown: ShownToObserver) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(shown.notes[h].path for h in handles if h in shown.notes))
 
 
 def target_of(
@@ -495,6 +545,14 @@ def about_edit(edit: Edit, place: int, other: Edit) -> Edit:
         return edit
     unset = {name: getattr(other, name) for name in ("title", "type", "priority") if name not in edit.sets}
     return replace(edit, about=place, **(unset if edit.op == "update" else {}))
+
+
+def event_meant(text: str | None, said: date) -> str | None:
+    """*text* as days, CLEAR, or None where it names no day. Words are counted from the day on which they were *said*."""
+    if not text or text == CLEAR:
+        return text
+    found = resolve_dates(text, said)
+    return whole_days(text) or (span_text(found[0].start, found[-1].end) if found else None)
 
 
 def whole_days(text: str) -> str | None:

@@ -67,6 +67,102 @@ def test_an_endlessly_nested_reply_is_a_bad_reply(start):
         cut_out(start + start[-1].replace(":", '{"a":') * 100_000)
 
 
+@pytest.mark.parametrize(
+    "slip",
+    [
+        lambda text: text.replace('"', "'"),
+        lambda text: text.replace("}]", ',"standing":False,"event":None}]'),
+        lambda text: text.replace("]}", ",]}"),
+        lambda text: text.replace("}]", "},]"),
+        lambda text: text.replace("}]", "}, ...]"),
+        lambda text: text.replace("[{", "[\n// lists\n{"),
+        lambda text: text.replace('"edits"', '"notes"'),
+        lambda text: text.replace('"edits"', '"Edits"'),
+        lambda text: "\n".join([text[10:-1].strip("[]"), '{"op": "create"}']),
+        lambda text: json.dumps({"edits": text[10:-1]}),
+        lambda text: f'{{"result": {text}}}',
+    ],
+)
+def test_what_is_nearly_json_is_read(slip):
+    (made,) = parsed(slip(json.dumps({"edits": [edit()]}).replace("short ", "short, //")), SHOWN).edits
+    assert made.description == "Prefers short, //checklists."
+
+
+def test_an_item_that_is_no_json_is_counted_and_the_others_are_kept():
+    text = json.dumps({"edits": [edit(), edit()]}).replace('"title"', 'title"', 1)
+    understood = parsed(text, SHOWN)
+    assert len(understood.edits) == 1
+    assert understood.dropped[0] == "1 edit that could not be read as JSON"
+
+
+SPAN = {"event": "2026-03-05..2026-03-07"}
+
+
+@pytest.mark.parametrize(
+    ("slip", "means"),
+    [
+        ({"sources": "m1-m2"}, {"sources": 2}),
+        ({"sources": ["m1..m3"]}, {"sources": 3}),
+        ({"sources": "m1 and m2"}, {"sources": 2}),
+        ({"sources": ["m1 m2"]}, {"sources": 2}),
+        ({"sources": ["m1 09:46"]}, {"sources": 1}),
+        ({"sources": [{"message": "m1"}, ["#m2"]]}, {"sources": 2}),
+        ({"sources": "'m1'"}, {"sources": 1}),
+        ({"sources": None, "evidence": ["m1"]}, {"sources": 1}),
+        ({"event": "5 March 2026"}, {"event": "2026-03-05"}),
+        ({"event": "March 2026"}, {"event": "2026-03-01..2026-03-31"}),
+        ({"event": "2026/3/5"}, {"event": "2026-03-05"}),
+        ({"event": "2024-2026"}, {"event": "2024-01-01..2026-12-31"}),
+        ({"event": "tomorrow"}, {"event": "2026-02-20"}),
+        ({"event": "some day"}, {"event": None}),
+        *(
+            ({"event": event}, SPAN)
+            for event in (
+                "2026-03-05 to 2026-03-07",
+                "2026-03-05–2026-03-07",
+                ["2026-03-05", "2026-03-07"],
+                {"start": "2026-03-05", "end": "2026-03-07"},
+            )
+        ),
+        ({"loop": True}, {"loop": "open"}),
+        ({"loop": "resolved"}, {"loop": "done"}),
+        ({"loop": "null", "body": "None"}, {"loop": None, "body": ""}),
+        ({"type": "Fact (work)"}, {"type": "fact"}),
+        ({"priority": "HIGH"}, {"priority": "high"}),
+        ({"tags": ["#Work", "Short Lists"]}, {"tags": ("work", "short-lists")}),
+        ({"body": [{"text": "On Mondays."}]}, {"body": "On Mondays."}),
+        ({"drop": [{"sentence": "On Sundays."}]}, {"drop": ("On Sundays.",)}),
+        ({"links": ["[n1]"]}, {"links": (NOTE.path,)}),
+        ({"contradicts": [{"node": "[[n1|Answers]]"}]}, {"contradicts": (NOTE.path,)}),
+        ({"description": None, "summary": "Short lists."}, {"description": "Short lists."}),
+        ({"description": None, "body": "Short lists."}, {"description": "Short lists.", "body": ""}),
+        *(
+            ({"op": op, "node": node}, {"op": "update", "target": NOTE.path})
+            for op in ("update", "UPDATE", "update note", "upsert", "merges")
+            for node in ("[n1]", ["n1"], "n1: Answers", "n1 [preference]", "`answers`", NOTE.path)
+        ),
+        ({"op": None, "target": "n1"}, {"op": "update", "target": NOTE.path}),
+        ({"op": "replaces", "node": "N1"}, {"op": "supersede", "target": NOTE.path}),
+    ],
+)
+def test_a_slip_of_format_is_read_as_what_it_means(slip, means):
+    (made,) = parse_value({"edits": [edit(**slip)]}, SHOWN).edits
+    assert {key: getattr(made, key) for key in means if key != "sources"} == {
+        key: value for key, value in means.items() if key != "sources"
+    }
+    assert len(made.sources) == means.get("sources", 1)
+
+
+def test_an_edit_within_its_own_name_is_read():
+    (made,) = parse_value({"edits": [{"create": edit(op=None)}]}, SHOWN).edits
+    assert made.description == "Prefers short checklists."
+
+
+def test_a_title_with_a_number_is_no_handle():
+    (made,) = parse_value({"edits": [edit(links=["M1 motorway", "3 weeks"])]}, SHOWN).edits
+    assert made.links == ()
+
+
 def test_a_malformed_item_spoils_no_other():
     text = json.dumps(
         {
