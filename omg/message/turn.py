@@ -16,7 +16,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby, pairwise
@@ -78,15 +78,29 @@ def material_in(text: str) -> tuple[Span, ...]:
     found = [""] * len(lines)  # of each line: its kind, "" for spoken
     for mark in (mark_fences, mark_blocks, mark_chat, mark_mail):
         mark(lines, found)
+    spans = marked_spans(lines, found)
+    spans += [Span(*m.span(), "quote") for pattern in (TRIPLE, PICTURE) for m in pattern.finditer(text)]
+    spans += comments(text)
+    return tuple(merged(sorted(spans, key=lambda s: (s.start, s.end))))
+
+
+def fenced_code(text: str) -> list[Span]:
+    """The code between fences in *text*, in order."""
+    lines = text.split("\n")
+    found = [""] * len(lines)
+    mark_fences(lines, found)
+    return marked_spans(lines, found)
+
+
+def marked_spans(lines: Lines, found: Sequence[str]) -> list[Span]:
+    """Where runs of *lines* stand that are of one kind in *found*, in characters of the whole text."""
     spans, at = [], 0
     for kind, run in groupby(zip(found, lines, strict=True), key=itemgetter(0)):
         end = at + sum(len(line) + 1 for _, line in run)
         if kind:
             spans.append(Span(at, end - 1, kind))
         at = end
-    spans += [Span(*m.span(), "quote") for pattern in (TRIPLE, PICTURE) for m in pattern.finditer(text)]
-    spans += comments(text)
-    return tuple(merged(sorted(spans, key=lambda s: (s.start, s.end))))
+    return spans
 
 
 def comments(text: str) -> Iterator[Span]:
@@ -276,13 +290,13 @@ class Message:
     @property
     def spoken(self) -> str:
         """`text` without its material, with an ellipsis where material was cut out of a line."""
-        text = self.with_material(lambda kind, text: "" if "\n" in text else "…")
+        text = self.with_parts(self.material, lambda kind, text: "" if "\n" in text else "…")
         return text if PART.sub("", text).strip("… \n") else ""
 
-    def with_material(self, shown: Callable[[str, str], str]) -> str:
-        """`text` with *shown*, of the kind and the text of each piece of material, in its place."""
+    def with_parts(self, spans: Iterable[Span], shown: Callable[[str, str], str]) -> str:
+        """`text` with *shown*, of the kind and the text of each of *spans*, in its place."""
         parts, at = [], 0
-        for span in self.material:
+        for span in spans:
             parts += [self.text[at : span.start], shown(span.kind, self.text[span.start : span.end])]
             at = span.end
         return "".join([*parts, self.text[at:]]).strip()

@@ -22,7 +22,7 @@ from ..index.search import ALONE
 from ..index.store import Entry
 from ..llm.replies import Ask, ModelQuestion, cut_out, instructions, object_schema
 from ..message.envelope import MEMORY_NOTES, cut_middle
-from ..message.turn import Message
+from ..message.turn import Message, fenced_code
 from ..node.note import GENERATED, TYPES
 from ..plan.corrections import is_proposal
 from ..plan.drafts import Plan
@@ -45,7 +45,7 @@ NEAR_LOOP_DAYS, LOOPS = 10, 12  # open loops due within so many days, and at mos
 # Earlier messages that these may answer, and the hits for all of them. If the graph has at most FEW notes, all are shown:
 # "It's a 2018, I looked in the papers" shares no word with the note on the car.
 ANSWERED, ANSWERED_HITS, FEW = 4, 6, 12
-# Characters of pasted code, of what looks passed on, and of a tool's call, that are shown in place.
+# Characters of code, of what looks passed on, and of a tool's call, that are shown in place.
 EXCERPT_CHARS, PASSED_CHARS, CALL_CHARS = 400, 800, 300
 # Characters of material: the least that is asked about, of one piece, of all; and of what was said around it.
 LEAST_MATERIAL, PIECE_CHARS, MATERIAL_CHARS, TOPIC_CHARS = 200, 1_500, 16_000, 160
@@ -327,12 +327,22 @@ def message_lines(shown: ShownToObserver, text: Callable[[Message], str]) -> lis
 def message_text(m: Message) -> str:
     """
     What person and assistant said. Tool results are only named. What looks passed on is marked; of a long piece, and of
-    pasted code, the beginning is shown.
+    code, the beginning is shown: no note is made of code.
     """
     if m.role == "tool":
         return m.text if m.text in MEMORY_NOTES else f"[{len(m.text):,} characters, not shown]"
     calls = "".join(f"\n    calls {c.name}({cut_middle(c.arguments, CALL_CHARS)})" for c in m.calls)
-    return m.with_material(in_place_of_material) + calls
+    if m.role == "assistant":
+        return m.with_parts(fenced_code(m.text), beginning_of_code) + calls
+    return m.with_parts(m.material, in_place_of_material) + calls
+
+
+def beginning_of_code(kind: str, text: str) -> str:
+    return (
+        text
+        if len(text) <= EXCERPT_CHARS
+        else f"{text[:EXCERPT_CHARS]}\n[… {len(text):,} characters of code]"
+    )
 
 
 def in_place_of_material(kind: str, text: str) -> str:

@@ -10,7 +10,7 @@ from omg.journal import commit_receipt, new_receipt
 from omg.memory import Memory
 from omg.message.turn import Message, Turn
 from omg.node.note import Source
-from omg.observe.question import Observer, TalkSoFar, render_question, shown_notes
+from omg.observe.question import Observer, TalkSoFar, message_text, render_question, shown_notes
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit
 
@@ -178,3 +178,17 @@ def test_the_number_of_shown_loops_due_soon_is_limited(graph):
         ),
     )
     assert asked(graph, "Hello there", previous_observer_tokens=4_500).count("\nn") == 12
+
+
+def test_of_an_assistants_code_the_beginning_is_shown_and_its_prose_whole():
+    code = "```python\n" + "print('kiln')\n" * 100 + "```"
+    prose = "Heat it slowly, " * 60
+    shown = message_text(Message("a0", "assistant", f"Try this:\n{code}\n{prose}", 0))
+    assert shown.startswith("Try this:\n```python\nprint('kiln')")
+    assert "characters of code]" in shown and shown.count("print") < 40
+    assert shown.endswith(prose.strip())
+
+
+def test_short_code_of_an_assistant_is_shown_whole():
+    text = "Run this:\n```\nomg doctor\n```\nThen tell me."
+    assert message_text(Message("a0", "assistant", text, 0)) == text
