@@ -119,7 +119,7 @@ def read_loose_file(
         place_new(file, file.with_suffix(".md"))
     if not name.startswith("inbox/"):
         day = day_named(file.stem)
-        return None, line_messages(file, name, day, graph.zone) if day else ()
+        return None, clean_entries(line_entries(file, name, day, graph.zone)) if day else ()
     node = read_loose(graph, name)
     return node, note_messages(node, said_ms, agents=agents) if node else ()
 
@@ -159,18 +159,12 @@ def unread_files(graph: Graph) -> tuple[list[str], list[str]]:
     return found, undone
 
 
-def put_loose(
-    graph: Graph,
-    messages: Iterable[Message],
-    tell: Callable[[str, list[str]], object] = lambda name, ids: None,
-) -> int:
-    """Make new *messages* pending; return how many. *tell* is called first, with the name of the turn and the ids."""
+def put_loose(graph: Graph, messages: Iterable[Message]) -> int:
+    """Make new *messages* pending; return how many."""
     if fresh := graph.unseen(messages):
         what = hashlib.sha256("".join(m.id for m in fresh).encode()).hexdigest()[:16]
         turn = Turn(INBOX_SESSION, INBOX_SESSION, graph.identity.agent, "inbox", "", "", "", tuple(fresh))
-        name = f"{fresh[0].timestamp:015d}-{what}"
-        tell(name, [m.id for m in fresh])
-        graph.put(name, turn)
+        graph.put(f"{fresh[0].timestamp:015d}-{what}", turn)
     return len(fresh)
 
 
@@ -242,7 +236,7 @@ def note_messages(node: Node, said_ms: int, *, agents: bool) -> tuple[Message, .
         return ()
     # The words come from the web page, so each paragraph is marked as a quotation.
     texts = [*map(quoted, paragraphs(node))] if is_clipped(node) else paragraphs(node)
-    return inbox_messages("assistant" if agents else "user", node.path, texts, said_ms)
+    return clean_entries(inbox_entries("assistant" if agents else "user", node.path, texts, said_ms))
 
 
 def quoted(text: str) -> str:
@@ -277,22 +271,20 @@ def paragraphs(node: Node) -> list[str]:
     return [*found, above] if above else found
 
 
-def line_messages(file: Path, name: str, day: date, zone: tzinfo) -> tuple[Message, ...]:
+def line_entries(file: Path, name: str, day: date, zone: tzinfo) -> Iterator[dict[str, Any]]:
     """The lines of a file of the agent's, said at noon of *day*."""
     lines = [without_list_mark(text.strip()) for text in file.read_text("utf-8").split("\n")]
     noon = datetime.combine(day, time(12), zone).astimezone(UTC)
     said = [text for text in lines if text and not SAYS_NOTHING.match(text)]
-    return inbox_messages("assistant", name, said, round(noon.timestamp() * 1000))
+    return inbox_entries("assistant", name, said, round(noon.timestamp() * 1000))
 
 
-def inbox_messages(role: str, path: str, texts: list[str], said_ms: int) -> tuple[Message, ...]:
-    """The messages of an inbox file, cleaned and without secrets."""
-    entries: list[dict[str, Any]] = []
+def inbox_entries(role: str, path: str, texts: list[str], said_ms: int) -> Iterator[dict[str, Any]]:
+    """The messages of an inbox file as entries of a drop."""
     for n, text in enumerate(texts):
         mark = hashlib.sha256(text.encode()).hexdigest()[:12]
         message = {"role": role, "content": text, "timestamp": said_ms + n, "idempotencyKey": PREFIX + mark}
-        entries.append({"entryId": f"{PREFIX}{path}:{mark}", "message": message})
-    return clean_entries(entries)
+        yield {"entryId": f"{PREFIX}{path}:{mark}", "message": message}
 
 
 def inbox_path(id: str) -> str | None:

@@ -75,7 +75,6 @@ def import_command(
     """
     from ..export import is_own_export
     from ..importers import import_drops, openclaw_drops, read_drops
-    from ..importers.openclaw import import_agents_notes
     from ..importers.taking import known_chats, record_of
     from ..worker.worker import other_model_of_daemon
 
@@ -110,11 +109,6 @@ def import_command(
         waiting, before = messages_waiting(memory), notes_kept(memory)
         with progress_bar("importing", reading.reading.total) as advance:
             result = import_drops(memory.intake, reading, dry_run=dry_run, progress=advance, record=record)
-        if openclaw:
-            day = start and start.date()
-            noted = import_agents_notes(memory.intake, agent, day, dry_run=dry_run, record=record)
-            result |= {key: result[key] + noted[key] for key in ("messages", "new", "skipped")}
-            result["files"] = noted["files"]
         if not dry_run:
             record.end("done")
         observed, left = 0, False
@@ -247,10 +241,6 @@ def import_summary(found: dict[str, Any], verb: str) -> str:
     text += "".join(f"\n{how_many(n, 'new note')} in {vault}" for vault, n in found["notes"].items())
     if found["observed"] and not found["notes"]:
         text += "\nno new notes; `omg history` has what changed"
-    if found.get("files"):
-        text += (
-            f"\nwith the lines of {how_many(found['files'], 'file')} of the agent's own (MEMORY.md, memory/)"
-        )
     if found["left_out"]:
         reasons = sorted(found["why_left_out"].items(), key=lambda pair: -pair[1])
         rest = found["left_out"] - sum(found["why_left_out"].values())

@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import date, datetime
+from dataclasses import replace
+from datetime import datetime, tzinfo
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..config import configured, configured_agents, default_home, own_memory
+from ..dates.days import time_zone
 from ..errors import BadInput, NotFound
 from ..graph.state import parsed_object, read_object
 from ..identity import identity_of_session, says_owner
-from ..inbox import agents_notes, line_messages, put_loose
+from ..inbox import agents_notes, line_entries
 from ..message.drop import SaidMessage, is_own_prompt
 from .drops import (
     Drops,
@@ -35,8 +36,6 @@ from .drops import (
 
 if TYPE_CHECKING:
     from ..config import Config
-    from ..worker.intake import Intake
-    from .taking import ImportRecord
 
 
 def read_openclaw(path: Path, since: int, reading: ReadingProgress) -> Sessions:
@@ -214,52 +213,37 @@ def openclaw_state_drops(state: Path, agent: str | None = None, since: datetime 
 
 
 def openclaw_drops(config: Config, agent: str | None, since: datetime | None) -> Drops:
-    """The same for the OpenClaw whose state folder contains the home, or else for the environment's."""
+    """
+    The same for the OpenClaw whose state folder contains the home, or else for the environment's; and the notes of its
+    agents (MEMORY.md, memory/*.md).
+    """
     state = config.home.parent
     if not (state / "agents").is_dir():
         state = default_home({**os.environ, "OMG_HOME": ""}).parent
-    return openclaw_state_drops(state, agent, since)
-
-
-def import_agents_notes(
-    intake: Intake,
-    agent: str | None,
-    since: date | None,
-    *,
-    dry_run: bool = False,
-    record: ImportRecord | None = None,
-) -> JsonObject:
-    """
-    Take the notes in the workspace of OpenClaw's *agent*, or of all its agents (MEMORY.md, memory/*.md), into the owner's
-    graph; with *dry_run* only count. Returns the number of `files`, of `messages` and of `new` ones, and what was `skipped`.
-    """
-    registry, found = intake.registry, Counter(files=0, messages=0, new=0)
-    skipped: list[str] = []
-    configuration = configured(registry.folder)
+    drops, notes = openclaw_state_drops(state, agent, since), list[tuple[Path, Reader]]()
+    configuration = configured(config.home)
     agents = configured_agents(configuration[0]) if configuration else []
     for name in agents if agent is None else [agent]:
-        who, memory = registry.identity_of(f"agent:{name}:main"), own_memory(registry.folder, name)
-        if who is None:
-            continue  # OMG is switched off for it
-        if memory is None:
-            skipped.append(
+        if memory := own_memory(config.home, name):
+            notes.append((memory, partial(read_agents_notes, agent=name, zone=time_zone(config.time.zone))))
+        elif not config.switched_off(name):
+            drops.reading.skipped.append(
                 f"MEMORY.md and memory/ of {name}: imported only if the agent is configured and only its owner reaches it"
             )
-            continue
-        for file, path, day in agents_notes(memory, registry.zone):
-            if since and day < since:
-                continue
+    return replace(drops, files=(*drops.files, *notes))
+
+
+def read_agents_notes(
+    memory: Path, since: int, reading: ReadingProgress, *, agent: str, zone: tzinfo
+) -> Sessions:
+    """One session: a message for each line of the files of *agent* beside and in *memory*, said on the day of the file."""
+
+    def entries() -> Iterator[JsonObject]:
+        for file, path, day in agents_notes(memory, zone):
             try:
-                said = line_messages(file, path, day, registry.zone)
+                yield from line_entries(file, path, day, zone)
             except (OSError, UnicodeDecodeError) as e:
-                skipped.append(f"{file}: {e.strerror if isinstance(e, OSError) else 'it is not UTF-8'}")
-                continue
-            known = who in registry.identities()
-            if dry_run:
-                new = len(registry.graph(who).unseen(said) if known else said)
-            else:
-                graph = registry.graph(who)
-                tell = partial(record.add, registry.clock(), who.key) if record else lambda name, ids: None
-                new = put_loose(graph, said, tell) if said else 0
-            found.update(files=1, messages=len(said), new=new)
-    return {**found, "skipped": skipped}
+                why = e.strerror if isinstance(e, OSError) else "it is not UTF-8"
+                reading.skipped.append(f"{file}: {why}")
+
+    yield Session(key_of("memory", agent), "memory", agent, "", "OpenClaw's notes"), entries()
