@@ -306,7 +306,7 @@ class Daemon:
             "/llm/done": self.model.done,
             "/status": lambda _: {**home_status(self.memory.worker), "daemon": self.health({})},
             "/work": lambda body: observe_pending(self.memory.worker, body),
-            "/rebuild": self.rebuild,
+            "/rebuild": partial(rebuild_each, self.memory.worker),
             "/reflect": lambda body: reflect_answer(self.memory.worker, body),
             "/page": self.page,
             "/stop": self.stop,
@@ -438,14 +438,6 @@ class Daemon:
         if self.memory.worker.gateway is not None and self.model.is_gone():
             self.memory.worker.gateway = None
             log.info("no gateway asks for questions any more: the agent's own model cannot be asked")
-
-    def rebuild(self, body: dict[str, Any]) -> dict[str, Any]:
-        answer = rebuild_each(self.memory.worker, body)
-        if answer["replaced"]:
-            # the watch is on the old folder
-            self._unfollow(self.memory.find(body.get("identity")).identity.key)
-            self.touched.set()
-        return answer
 
     def came_late(self, question: ModelQuestion, reply: ModelReply) -> None:
         """Enter a late answer of the gateway's model into the ledger: it was paid for although nobody used it."""

@@ -64,7 +64,7 @@ class Change:
 @dataclass(frozen=True, slots=True)
 class Receipt:
     id: str
-    kind: str  # observation, reflection, edit, forget, undo, upgrade
+    kind: str  # observation, reflection, edit, rebuild, forget, undo, upgrade
     at: str  # ISO, UTC
     changes: tuple[Change, ...] = ()
     pending: tuple[str, ...] = ()  # files of pending/ that this batch has observed

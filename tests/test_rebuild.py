@@ -1,11 +1,8 @@
 """The graph made again from its archive: what a person did stays, what was forgotten stays forgotten."""
 
 import shutil
-import tempfile
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from killed import in_child
@@ -13,18 +10,21 @@ from planted import MONDAY, Scripted, edit, graph_of, home_at, note, put
 from spooled import entry, hand_over
 
 from omg import rebuild
-from omg.config import Config, Observation
 from omg.curate import link_notes, new_note, pin_note, rename_note, take_back, undoable
 from omg.errors import NotFound
+from omg.llm.replies import ModelReply
 from omg.memory import Memory
 from omg.observe.question import Observer
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit
-from omg.rebuild import build_anew, finish_swap, move, persons_notes, swap_graphs
+from omg.rebuild import build_anew, persons_notes, take_rebuilt
 from omg.worker.nights import one_night
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MAIN = "agent:main:main"
+SILENT = Observer(
+    lambda question: ModelReply('{"edits": []}', "silent", 0, 0), "silent", 32_000
+)  # notes nothing
 
 
 @pytest.fixture
@@ -49,12 +49,22 @@ def test_rebuilding_with_the_same_observer_gives_the_same_notes(omg):
     before = {p: graph.vault.bytes(p) for p in graph.vault.paths() if p.startswith(("nodes/", "mocs/"))}
     made = built(omg, graph)
     assert (made.before, made.after) == (3, 3)
-    old = swap_graphs(graph, NOW)
+    take_rebuilt(graph, NOW)
     assert {
         p: graph.vault.bytes(p) for p in graph.vault.paths() if p.startswith(("nodes/", "mocs/"))
     } == before
-    assert (old / "vault" / "index.md").exists()
     assert graph.index.messages(["e1"])
+
+
+def test_a_rebuild_with_another_observer_is_one_cycle_that_can_be_undone(omg):
+    graph = omg.find(MAIN)
+    before = {p: graph.vault.bytes(p) for p in graph.vault.paths("nodes/")}
+    build_anew(graph, SILENT, omg.config, NOW)
+    cycle = take_rebuilt(graph, NOW)
+    assert {p: graph.vault.bytes(p) for p in graph.vault.paths("nodes/")} != before
+    assert not (graph.folder / "rebuild").exists()
+    _, refused = take_back(graph, cycle, NOW)
+    assert {p: graph.vault.bytes(p) for p in graph.vault.paths("nodes/")} == before and not refused
 
 
 def test_a_persons_note_edit_and_deletion_outlive_a_rebuild(omg):
@@ -66,7 +76,7 @@ def test_a_persons_note_edit_and_deletion_outlive_a_rebuild(omg):
     graph.vault.file(deleted).unlink()
     omg.refresh(graph)
     built(omg, graph)
-    swap_graphs(graph, NOW)
+    take_rebuilt(graph, NOW)
     assert graph.vault.bytes(mine) is not None
     assert "and mine" in graph.vault.text(touched)
     assert graph.vault.bytes(deleted) is None
@@ -84,7 +94,7 @@ def test_a_read_only_note_counts_as_touched_and_stays_as_it_is_mode_and_all(omg)
     built(omg, graph)
     file.write_text(file.read_text() + "\nand more\n")  # it is brought once more
     before[private] = (file.read_bytes(), 0o600)
-    swap_graphs(graph, NOW)
+    take_rebuilt(graph, NOW)
     assert {path: (graph.vault.bytes(path), graph.vault.mode(path)) for path in before} == before
 
 
@@ -95,9 +105,9 @@ def correct(omg, graph, path, was, now):
     omg.refresh(graph)
 
 
-def rebuild_and_swap(omg, graph):
+def rebuild_all(omg, graph):
     built(omg, graph)
-    swap_graphs(graph, NOW)
+    take_rebuilt(graph, NOW)
     return sorted(p for p in graph.vault.paths() if p.startswith("nodes/"))
 
 
@@ -107,7 +117,7 @@ def test_a_rebuild_does_not_bring_back_what_a_person_corrected_and_renamed(omg):
     correct(omg, graph, before, "Lisbon", "Porto")
     maya = rename_note(graph, before, "maya", NOW).path
     text = graph.vault.text(maya)
-    paths = rebuild_and_swap(omg, graph)
+    paths = rebuild_all(omg, graph)
     assert maya in paths and len(paths) == 3
     assert graph.vault.text(maya) == text
     assert not [e.path for e in graph.index.entries() if "Lisbon" in e.description]
@@ -134,7 +144,7 @@ def test_a_pin_and_a_change_by_a_command_outlive_a_rebuild_and_can_be_undone_aft
     short, sister = path_of(graph, "checklists"), path_of(graph, "Lisbon")
     pin_note(graph, short, NOW)
     link_notes(graph, sister, short, NOW)
-    rebuild_and_swap(omg, graph)
+    rebuild_all(omg, graph)
     assert graph.vault.read(short).pinned and short in graph.vault.read(sister).links
     last = undoable(graph, None)
     assert last.summary == (f"linked {sister} to {short}",)
@@ -144,29 +154,9 @@ def test_a_pin_and_a_change_by_a_command_outlive_a_rebuild_and_can_be_undone_aft
     assert not graph.vault.read(short).pinned
 
 
-def test_a_swap_cut_short_is_finished(omg, monkeypatch):
-    graph = omg.find(MAIN)
-    built(omg, graph)
-    moved, real = [], move
-
-    def once(source, target):
-        if moved:
-            raise KeyboardInterrupt
-        moved.append(source)
-        real(source, target)
-
-    monkeypatch.setattr(rebuild, "move", once)
-    with pytest.raises(KeyboardInterrupt):
-        swap_graphs(graph, NOW)
-    monkeypatch.undo()
-    with graph.lock():
-        finish_swap(graph)
-    assert path_of(graph, "Lisbon") in set(graph.vault.paths())
-
-
 def test_an_empty_rebuild_replaces_nothing(omg):
     with pytest.raises(NotFound, match="omg rebuild"):
-        swap_graphs(omg.find(MAIN), NOW)
+        take_rebuilt(omg.find(MAIN), NOW)
 
 
 def test_the_night_after_a_rebuild_writes_the_weeks_again(home, monkeypatch):
@@ -185,7 +175,7 @@ def test_the_night_after_a_rebuild_writes_the_weeks_again(home, monkeypatch):
 
     assert night()
     build_anew(graph, Observer(), opened.config, NOW)
-    swap_graphs(graph, NOW)
+    take_rebuilt(graph, NOW)
     assert graph.vault.bytes(week) is None and graph.vault.read(f"nodes/episode/{MONDAY}").reflected_in
     assert night()
     graph.vault.file(week).unlink()  # but what a person deleted stays so
@@ -193,57 +183,24 @@ def test_the_night_after_a_rebuild_writes_the_weeks_again(home, monkeypatch):
     opened.close()
 
 
-SHM = Path("/dev/shm")
+def test_a_rebuild_that_is_killed_anywhere_is_whole_at_the_next_start(omg, tmp_path):
+    graph, config, home = omg.find(MAIN), omg.config, omg.folder
+    build_anew(graph, SILENT, config, NOW)
+    omg.close()
+    shutil.copytree(home, tmp_path / "before")
 
-
-@pytest.fixture
-def elsewhere(tmp_path) -> Iterator[Path]:
-    """A folder on another file system, as a workspace that is mounted into a container."""
-    if not SHM.is_dir() or SHM.stat().st_dev == tmp_path.stat().st_dev:
-        pytest.skip("there is one file system only")
-    folder = Path(tempfile.mkdtemp(dir=SHM))
-    yield folder
-    shutil.rmtree(folder)
-
-
-def texts(root: Path) -> dict[str, str]:
-    return {f.relative_to(root).as_posix(): f.read_text() for f in root.rglob("*.md")}
-
-
-def swapping(home: Memory, at: int = 0) -> int:
-    """Swap in a child that dies at its *at*-th change of a file; returns how many it came to."""
-    return in_child(lambda: swap_graphs(home.find(MAIN), NOW), at, also=("rmdir",))[1]
-
-
-def test_a_kill_at_any_point_of_a_swap_across_file_systems_loses_no_note(home, elsewhere, tmp_path):
-    config = Config(home=home, observation=Observation(model="offline"), vaults={MAIN: elsewhere / "omg"})
-    with_graph = Memory(config, clock=lambda: NOW, embed=None)
-    graph = with_graph.find()
-    shutil.rmtree(graph.vault.root / ".obsidian")  # fewer files, fewer cuts
-    mine = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
-    graph.vault.file(mine).write_text(graph.vault.text(mine) + "\nand mine\n")
-    with_graph.refresh(graph)
-    built(with_graph, graph)
-    with_graph.close()
-    old = texts(elsewhere / "omg")
-    shutil.copytree(home, tmp_path / "home-before")
-    shutil.copytree(elsewhere, tmp_path / "vault-before")
-
-    def again() -> Memory:
-        for folder, before in ((home, "home-before"), (elsewhere, "vault-before")):
-            shutil.rmtree(folder)
-            shutil.copytree(tmp_path / before, folder)
-        return Memory(config, clock=lambda: NOW, embed=None)
-
-    changes = swapping(again())
-    new = texts(elsewhere / "omg")
-    assert "and mine" in new[f"{mine}.md"] and changes > 100
-    for at in range(1, changes, changes // 10):
-        swapping(again(), at)
+    def taken(at: int = 0) -> tuple[int, dict[str, str]]:
+        """Take the new notes in a child that dies at its *at*-th change of a file; then open the home again."""
+        shutil.rmtree(home)
+        shutil.copytree(tmp_path / "before", home)
+        changes = in_child(
+            lambda: take_rebuilt(Memory(config, clock=lambda: NOW, embed=None).find(MAIN), NOW), at
+        )[1]
         after = Memory(config, clock=lambda: NOW, embed=None)
-        after.find(MAIN)
+        root = after.find(MAIN).vault.root
         after.close()
-        [replaced] = (home / "graphs").glob("*/replaced/*/vault") if at > 3 else [elsewhere / "omg"]
-        assert texts(replaced) == old, f"cut at {at}"
-        assert texts(elsewhere / "omg").items() >= new.items(), f"cut at {at}"
-        assert not [*elsewhere.glob(".*"), *home.glob("graphs/*/.*.mov*"), *home.glob("graphs/*/swap.json")]
+        return changes, {f.name: f.read_text() for f in (root / "nodes").rglob("*.md")}
+
+    (_, old), (changes, new) = taken(1), taken()
+    assert new != old and changes > 10
+    assert all(taken(at)[1] in (old, new) for at in range(2, changes, changes // 10))

@@ -413,10 +413,12 @@ def rebuild_command(
     """Make the notes again from the archive, for example with a better model. Notes that you wrote or changed stay."""
     with opened_memory() as memory:
         done = rebuilt(memory, identity, swap=yes)
-        old, kept = done["replaced"], how_many(done["kept"], "file")
+        cycle, kept = done["cycle"], how_many(done["kept"], "file")
         text = f"{how_many(done['after'], 'note')} instead of {done['before']}; {kept} of yours kept\n"
         look = f"{done['folder']}\nlook at it, then `omg rebuild --yes`"
-        print_value(done, as_json, text + (f"the old notes are in {old} now" if old else look))
+        print_value(
+            done, as_json, text + (f"`omg undo {cycle}` brings the old notes back" if cycle else look)
+        )
 
 
 def rebuilt(memory: Memory, identity: str | None, *, swap: bool) -> dict[str, Any]:

@@ -26,10 +26,7 @@ def is_bare(graph: Graph, trace: Trace) -> bool:
         return False
     if graph.pending() or any(archived_messages(graph.folder / "archive")):
         return False
-    if any(
-        (graph.folder / name).is_dir() and any((graph.folder / name).iterdir())
-        for name in ("damaged", "replaced")
-    ):
+    if any((graph.folder / "damaged").glob("*")):
         return False
     undone = (c.path for receipt in receipts_of(graph) for c in receipt.changes)
     return not any(path.startswith("nodes/") for path in undone) and not has_persons_files(graph)

@@ -63,8 +63,6 @@ def finish_forgetting(graph: Graph) -> bool:
     if not journal.exists():
         return False
     raw, home = json.loads(journal.read_text(encoding="utf-8")), graph.folder.parents[1]
-    if raw.pop("kind", "forget") == "redact":  # in the form of an earlier version
-        raw |= {"text": raw.pop("words"), "redacts": True}
     values: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in raw.items()}
     what = Selection(**values)
     edit = redacting(what) if what.redacts else forgetting(graph, what)
@@ -86,7 +84,7 @@ def change_everywhere(graph: Graph, edit: Removal) -> None:
     edit.tombstones(graph)
     edit.notes(graph)
     change_folder(graph.folder, edit)
-    for folder, vault in copies_of(graph, edit.trace):
+    for folder, vault in copies_of(graph):
         edit.copy(folder, vault)
     graph.update(edit.state)
     edit.uses(graph)

@@ -2,7 +2,6 @@
 Every place where a graph and its home keep text, and how words are found in it.
 
     <graph>                  pending/, archive/                          every_message
-    <graph>/replaced/<stamp> the graph before `omg rebuild`              copies_of
     <home>/joined/<folder>   another account of the same person, before it was merged into this graph; joined.json names
                              that graph, and the vault if it lies elsewhere
 
@@ -494,32 +493,18 @@ def conversations_of(graph: Graph) -> Conversations:
 # --- copies of a graph
 
 
-def copies_of(graph: Graph, trace: Trace) -> Iterator[tuple[Path, Path]]:
-    """Folder and vault of each copy. A graph that is being rebuilt is removed: it is begun anew."""
-    joined = joined_folders(graph, trace.messages)
+def copies_of(graph: Graph) -> Iterator[tuple[Path, Path]]:
+    """Folder and vault of each graph that was merged into *graph*. Graphs that are being rebuilt are removed."""
+    joined = joined_folders(graph)
     for folder in (graph.folder, *joined):
         shutil.rmtree(folder / "rebuild", ignore_errors=True)
-        for old in sorted((folder / "replaced").glob("*/")):
-            yield old, old / "vault"
     for folder in joined:
         yield folder, Path(str(read_object(folder / JOINED).get("vault") or folder / "vault"))
 
 
-def joined_folders(graph: Graph, messages: Collection[str] = ()) -> list[Path]:
-    """
-    The folders of graphs that were merged into *graph*. A folder that does not record the merge counts if *graph* has
-    one of its messages, or had it (*messages*).
-    """
+def joined_folders(graph: Graph) -> list[Path]:
     folders = sorted((graph.folder.parents[1] / "joined").glob("*/"))
-    return [folder for folder in folders if joined_into(graph, folder, messages)]
-
-
-def joined_into(graph: Graph, folder: Path, messages: Collection[str]) -> bool:
-    if into := read_object(folder / JOINED).get("into"):
-        return bool(into == graph.identity.key)
-    # An earlier version did not record the merge.
-    ids = {m.id for _, m in archived_messages(folder / "archive")}
-    return not ids.isdisjoint(messages) or bool(graph.index.seen(ids))
+    return [folder for folder in folders if read_object(folder / JOINED).get("into") == graph.identity.key]
 
 
 def looked_through(graph: Graph) -> list[tuple[int, str]]:
@@ -528,7 +513,7 @@ def looked_through(graph: Graph) -> list[tuple[int, str]]:
     notes, around = len([*graph.vault.paths()]), sum(1 for _ in files_around(graph, ()))
     archived = graph.index.ask(lambda db: db.execute("select count(*) from message").fetchone()[0])
     receipts = sum(1 for _ in (graph.folder / "receipts").glob("*.json"))
-    copies = len([*(graph.folder / "replaced").glob("*/")]) + len(joined_folders(graph))
+    copies = len(joined_folders(graph))
     logs = len({*home.glob("omg.log*"), *home.glob("events*.jsonl"), *home.glob("writes.jsonl")})
     found = [
         (notes, "notes and pages"),

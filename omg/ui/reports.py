@@ -40,6 +40,7 @@ KINDS = {
     "observation": "Learnt from what was said",
     "reflection": "A night",
     "edit": "By hand",
+    "rebuild": "Made again from the archive",
     "undo": "Undone",
     "forget": "Forgotten",
     "upgrade": "Upgrade: notes of earlier rules",

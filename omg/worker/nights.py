@@ -21,7 +21,7 @@ from ..identity import Identity
 from ..observe.former import archive_former_notes
 from ..observe.question import Observer
 from ..observe.run import read_unread
-from ..rebuild import Rebuilt, build_anew, swap_graphs
+from ..rebuild import Rebuilt, build_anew, take_rebuilt
 from ..reflect.run import Cycle, CycleOptions, counted, is_due, reflect_graph
 from .worker import Worker
 
@@ -217,9 +217,9 @@ def reflect_answer(worker: Worker, body: Mapping[str, Any]) -> dict[str, Any]:
 
 def rebuild_each(worker: Worker, body: Mapping[str, Any]) -> dict[str, Any]:
     """
-    `{identity, swap}` → `{before, after, kept, folder, replaced}`; `replaced` is None without `swap`.
+    `{identity, swap}` → `{before, after, kept, folder, cycle}`; `cycle` is None without `swap`.
 
-    Building holds no lock. During the swap no turn of the graph is observed, so that none is lost in between.
+    Building holds no lock. While the new notes are written, no turn of the graph is observed, so that none is lost.
     """
     key = str(body["identity"]) if body.get("identity") else None
     graph = worker.registry.find(key)
@@ -231,10 +231,10 @@ def rebuild_each(worker: Worker, body: Mapping[str, Any]) -> dict[str, Any]:
         who = worker.observer(graph.identity.agent)
         return build_anew(graph, who, worker.config, worker.clock())
 
-    made, old = build(), None
+    made, cycle = build(), None
     if body.get("swap"):
         with worker.resting(graph):
             made = build()  # turns that were observed meanwhile
-            old = swap_graphs(graph, worker.clock())
-    folder = graph.vault.root if old else made.folder
-    return {**asdict(made), "folder": str(folder), "replaced": old and str(old)}
+            cycle = take_rebuilt(graph, worker.clock())
+    folder = graph.vault.root if cycle else made.folder
+    return {**asdict(made), "folder": str(folder), "cycle": cycle}

@@ -41,7 +41,6 @@ from ..journal import Change, Receipt, commit_receipt, new_receipt, replay_open
 from ..message.turn import Turn
 from ..plan.drafts import Plan
 from ..plan.pages import LISTED, MapPages, maps_of
-from ..rebuild import finish_swap
 from ..vault.vault import FORMS, Vault
 from .events import event_of, write_event
 from .schedule import note_edited
@@ -214,7 +213,6 @@ class Registry:
         return graph
 
     def _settle(self, graph: Graph) -> None:
-        finish_swap(graph)  # first: a crash may have left the vault's folder missing
         graph.vault.settle()
         graph.remove_leftovers()
         graph.mend()

@@ -160,7 +160,7 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "merge": (["studio", "my-sister-maya-lives-in-lisbon"], "has taken over"),
     "forget": (["--matching", "4711", "--yes"], "forgotten:"),
     "reflect": ([], "agent:main:main: "),
-    "rebuild": (["--yes"], "the old notes are in "),
+    "rebuild": (["--yes"], " brings the old notes back"),
 }
 COMMANDS["demo"] = (["--folder", "demo"], "no key, no network")
 ELSEWHERE = {
@@ -199,7 +199,7 @@ def test_no_command_is_left_out() -> None:
 
 
 def test_the_daemon_serves_the_new_notes_after_a_rebuild(installed: Installed) -> None:
-    """Its watch is on the new folder: an edit is found at once, not at the next look at everything."""
+    """An edit is found at once, not at the next look at everything."""
     installed.omg("rebuild", "--yes")
     (note,) = installed.home.glob("graphs/*/vault/nodes/*/my-sister*.md")
     note.write_text(note.read_text().replace("Lisbon", "Porto"))

@@ -30,7 +30,7 @@ from omg.graph.graph import Graph
 from omg.journal import Change, Rebase, Receipt
 from omg.memory import Memory
 from omg.openclaw.graph_checks import check_graph
-from omg.rebuild import build_anew, swap_graphs
+from omg.rebuild import build_anew, take_rebuilt
 from omg.tools.removing import choice_text
 from tests.forget.test_everywhere import ALICE, MAIN, NOW, SECRET, opened, say, traces
 from tests.forget.test_everywhere import home as home
@@ -198,7 +198,7 @@ def test_one_of_four_notes_from_a_message_can_be_forgotten_alone(home: Memory) -
     assert notes(graph) == before
     assert [m.text for m in graph.index.messages([id])] == [FOUR]
     build_anew(graph, home.worker.observer("main"), home.config, NOW)
-    swap_graphs(graph, NOW)
+    take_rebuilt(graph, NOW)
     assert sorted(notes(graph).values()) == sorted(before.values())
 
 
@@ -221,7 +221,7 @@ def test_former_texts_of_a_forgotten_note_are_named_and_forgotten_for_good(home:
     assert command(home, *args, "--yes")[0] == 0
     home.work(force=True)
     build_anew(graph, home.worker.observer("main"), home.config, NOW)
-    swap_graphs(graph, NOW)
+    take_rebuilt(graph, NOW)
     assert not any("gym" in text for text in notes(home.find()).values())
     assert by == "name" or notes(home.find()) == kept  # named, it takes its messages, and what else they said
     assert by == "only" or traces(home, "15:17") == traces(home, "16:43") == []

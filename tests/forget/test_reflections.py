@@ -14,6 +14,7 @@ from openai_server import believing
 from planted import MONDAY, NOW, OWNER, graph_of, home_at, note, put
 
 from omg.curate import forget_selection, select_to_forget
+from omg.forget.places import JOINED
 from omg.forget.selection import select_words
 from omg.graph.graph import Graph
 from omg.llm.replies import Ask, ModelQuestion, ModelReply
@@ -196,10 +197,12 @@ def test_leftovers_of_a_crashed_night_name_nothing_forgotten(home: Memory, graph
     assert traces(home) == []
 
 
-def test_forgetting_also_searches_the_reflections_replaced_by_a_rebuild(home: Memory, graph: Graph) -> None:
+def test_forgetting_also_searches_the_reflections_of_a_merged_graph(home: Memory, graph: Graph) -> None:
     gone, *_ = week(graph)
     night(home)
-    old = graph.folder / "replaced" / "20260301T000000"
+    old = home.folder / "joined" / "other"
+    old.mkdir(parents=True)
+    (old / JOINED).write_text(json.dumps({"into": graph.identity.key}))
     for path in (gone, first_week(graph), "reflections/2026-01"):
         if (data := graph.vault.bytes(path)) is not None:
             # The better model called the note otherwise.
