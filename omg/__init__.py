@@ -61,7 +61,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
                   each time.
                     decide · passages · prompt
       forget/     Forgets notes, messages or words: removes them from every file that OMG keeps.
-                    bare · erase · places · removal · selection
+                    erase · places · removal · selection
       observe/    The Observer: pending turns become notes.
                     former · question · reply · run · twins
       context     Long conversations, for OpenClaw's slot `contextEngine`: observed turns leave the context, their
@@ -75,8 +75,8 @@ Each line is the first sentence of the room's docstring, then come the names of 
       curate      A person's own edits: write, link, merge, rename, undo, export, join accounts.
       importers/  Imports old conversations: reads their files, cuts them into drops, and takes these in through the
                   spool.
-                    archives · chatgpt · chats · claude · drops · exports · gemini · histories · look · memories ·
-                    openclaw · plain · recognise · stores · taking · transcripts · undoing
+                    chatgpt · claude · drops · exports · gemini · histories · look · memories · openclaw · plain ·
+                    recognise · taking · transcripts
       export      Exports everything that is remembered, as a folder or as JSON lines.
       tools/      Answers the agent's tools, the /omg command and memory_search.
                     changing · reading · removing · sentences · settling · today · tools

@@ -126,7 +126,7 @@ def print_imported(
     memory: Memory, told: dict[str, Any], record: ImportRecord, as_json: bool, *, dry_run: bool
 ) -> None:
     """Print what an import brought and what it became. Lines that could not be read go to stderr."""
-    from ..importers.undoing import became, became_text
+    from ..importers.taking import became, became_text
 
     for problem in told["skipped"][:PROBLEMS]:
         warn(f"skipped {problem}")

@@ -302,7 +302,7 @@ def undo_command(
 
 
 def undo_whole_import(id: str, as_json: bool) -> None:
-    from ..importers.undoing import find_import, undo_import
+    from ..importers.taking import find_import, undo_import
 
     with opened_memory(vectors=False) as memory:
         undone = undo_import(memory.registry, find_import(memory.folder, id), memory.clock())

@@ -6,5 +6,4 @@ Forgets notes, messages or words: removes them from every file that OMG keeps.
     removal      Changes every text that OMG keeps: when something is forgotten or redacted, and when the doctor
                  removes secrets.
     erase        Forgets or redacts what a Selection names, step by step.
-    bare         Removes the graph of a session that was forgotten whole, if nothing else is in it.
 """

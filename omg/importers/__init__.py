@@ -6,15 +6,13 @@ reported in `ReadingProgress.skipped`, what nobody said is counted in `left_out`
 adds nothing: messages keep their ids, so a message that a hook captured, and that an export and a live database hold too,
 is taken in once.
 
-    archives       Opens exports: a zip, a zip in a zip, an unpacked folder, or a single JSON file.
     chatgpt        ChatGPT's export: `conversations.json`, or since 2026 `conversations-000.json`, `-001`, …
-    chats          What the readers of exports share: the items of their files, branches, and entries of messages.
     claude         Claude.ai's export: chats, projects and memories, in one zip or in several.
     drops          What a reader yields, and how that becomes drops: the files of the spool that the intake takes in.
-    exports        Reads an export of ChatGPT, Claude.ai or Gemini, packed or not.
+    exports        Opens exports (a zip, a zip in a zip, a folder, a JSON file), and reads their items, branches and
+                   quotations.
     gemini         Gemini's prompts and answers in Google Takeout: My Activity → Gemini Apps, as JSON.
-    histories      Whole histories of coding agents, for `omg import`: the rows of transcripts.py, and the forms of
-                   older versions.
+    histories      Whole histories of coding agents, for `omg import`: files, also of older versions, and databases.
     look           Counts what an import would bring, before anything is written or a model is asked.
     memories       The memory that another assistant keeps as markdown: MEMORY.md, USER.md, memory/*.md, notes of
                    basic-memory.
@@ -23,10 +21,8 @@ is taken in once.
     plain          JSONL of role, content and timestamp, one message a line; and a program's messages, which have the
                    same form.
     recognise      Recognises what a path holds, by its content, and gives it its reader.
-    stores         The databases of OpenCode and Cursor CLI, read-only, also while their client runs.
     taking         Takes drops in through the spool, and a program's messages.
     transcripts    The transcripts of coding agents: Claude Code, Codex, OpenCode, Gemini CLI, Cursor CLI.
-    undoing        Takes back a whole import in one step, and says what it became.
 """
 
 from .openclaw import openclaw_drops

@@ -17,19 +17,8 @@ from pathlib import PurePath
 from typing import Any
 
 from ..graph.state import mapping_in
-from .archives import Member
-from .chats import (
-    Chat,
-    ItemReading,
-    claims,
-    entry_of_message,
-    newest_leaf,
-    path_to,
-    said_text,
-    session_of_chat,
-    text_part,
-)
-from .drops import JsonObject, digest, said_epoch_ms
+from .drops import JsonObject, digest, entry_of_message, said_epoch_ms, text_part
+from .exports import Chat, ItemReading, Member, claims, newest_leaf, path_to, said_text, session_of_chat
 
 SERVICE = "ChatGPT"
 NUMBERED = re.compile(r"conversations-\d+\.json")

@@ -10,20 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .archives import Member
-from .chats import (
+from .drops import JsonObject, entry_of_message, said_epoch_ms, text_part
+from .exports import (
     Chat,
     ItemReading,
+    Member,
     claims,
-    entry_of_message,
     newest_leaf,
     path_to,
     quoted,
     said_text,
     session_of_chat,
-    text_part,
 )
-from .drops import JsonObject, said_epoch_ms
 
 SERVICE = "Claude.ai"
 ROLES = {"human": "user", "assistant": "assistant"}

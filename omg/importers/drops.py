@@ -88,6 +88,15 @@ def key_of(session: str, agent: str = "main", client: str = "import") -> str:
     return f"agent:{agent}:main:thread:{client}-{session.replace('%', '%25').replace(':', '%3A')}"
 
 
+def entry_of_message(id: str, role: str, content: list[JsonObject], at_ms: object) -> JsonObject:
+    message = {"role": role, "content": content, "timestamp": at_ms}
+    return {"entryId": id, "createdAt": at_ms, "message": message}
+
+
+def text_part(text: object) -> JsonObject:
+    return {"type": "text", "text": text}
+
+
 # --- lines of a file
 
 NOT_TEXT = re.compile("[\udc80-\udcff]")

@@ -1,45 +1,281 @@
-"""Reads an export of ChatGPT, Claude.ai or Gemini, packed or not."""
+"""
+Opens exports (a zip, a zip in a zip, a folder, a JSON file), and reads their items, branches and quotations.
+
+What is read stays below the limits here, so that a damaged or hostile archive costs neither memory nor the disk. Files
+that macOS adds (`__MACOSX`, `._*`) do not count.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import codecs
+import hashlib
+import json
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import IO, Any
 
 from ..errors import BadInput
-from . import chatgpt, claude, gemini
-from .archives import Member, members_of, services_in
-from .chats import Chat, ItemReading
-from .drops import ReadingProgress, Sessions, size_of
+from ..inbox import PREFIX
+from ..message.envelope import cut_middle
+from ..text.words import without_list_mark
+from .drops import JsonObject, ReadingProgress, Session, entry_of_message, key_of, text_part
 
-READERS: dict[str, Callable[[list[Member], ItemReading], Iterator[Chat]]] = {
-    chatgpt.SERVICE: chatgpt.read_chats,
-    claude.SERVICE: claude.read_chats,
-    gemini.SERVICE: gemini.read_activity,
-}
+ZIP = b"PK\x03\x04"
+NESTED = 2  # levels of zips in zips
+MOST_MEMBERS = 200_000
+# Text of chats packs to a tenth; the most alike we made to a sixtieth. A bomb is a thousandth.
+MOST_TIMES, ALWAYS_BYTES = 250, 50_000_000
+ITEM_CHARS = 256_000_000  # of one conversation; the longest in reports have a twentieth
+CHUNK = 1 << 20
 
 
-def read_export(path: Path, since: int, reading: ReadingProgress) -> Sessions:
-    """Every chat of the export at *path*. Raises BadInput if it is none, or holds those of two services."""
-    end = reading.done + size_of(path)
-    with members_of(path) as members:
-        services = services_in(members)
-        if len(services) > 1:
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file of an export. *packed*: its bytes on the disk."""
+
+    name: str
+    size: int
+    packed: int
+    at_ms: int  # when it was written
+    open: Callable[[], IO[bytes]]
+
+
+@contextmanager
+def members_of(path: Path) -> Iterator[list[Member]]:
+    """The files of the export at *path*, open as long as the block lasts. Raises BadInput."""
+    with ExitStack() as opened:
+        if path.is_dir():
+            files = [f for f in sorted(path.rglob("*")) if f.is_file() and not f.is_symlink()]
+            yield [of_file(f, f.relative_to(path).as_posix()) for f in files if not is_macos(f.name)]
+        elif not zipfile.is_zipfile(path):
+            yield [of_file(path, path.name)]
+        else:
+            yield list(unzipped(path, str(path), opened))
+
+
+def of_file(file: Path, name: str) -> Member:
+    look = file.stat()
+    return Member(name, look.st_size, look.st_size, round(look.st_mtime * 1000), lambda: file.open("rb"))
+
+
+def is_macos(name: str) -> bool:
+    return name.startswith("__MACOSX/") or name.rpartition("/")[2].startswith("._")
+
+
+def unzipped(source: Path | IO[bytes], where: str, opened: ExitStack, depth: int = 0) -> Iterator[Member]:
+    """The files in the zip *source*, and in zips within it."""
+    try:
+        archive = opened.enter_context(zipfile.ZipFile(source))
+    except (zipfile.BadZipFile, OSError) as e:
+        raise BadInput(f"{where}: a broken zip ({e}); download the export again") from e
+    infos = [i for i in archive.infolist() if not i.is_dir() and not is_macos(i.filename)]
+    if len(infos) > MOST_MEMBERS:
+        raise BadInput(f"{where}: {len(infos):,} files in one zip; unpack it, and import the folder")
+    for info in infos:
+        if info.flag_bits & 1:
+            raise BadInput(f"{where}: {info.filename} is encrypted; unpack it, and import the folder")
+        if info.file_size > max(ALWAYS_BYTES, MOST_TIMES * info.compress_size):
             raise BadInput(
-                f"{path}: holds exports of {' and '.join(sorted(services))}; unpack it, and import each by itself"
+                f"{where}: {info.filename} would grow from {info.compress_size:,} to {info.file_size:,} bytes, as in a zip"
+                " bomb; nothing of it was read. If you trust it, unpack it, and import the folder"
             )
-        if not services:
-            raise BadInput(f"{path}: {why_none(members)}")
-        (service,) = services
-        if designs := sum("design_chats/" in m.name for m in members):
-            reading.left_out["design chats"] += designs
-        yield from READERS[service](services[service], ItemReading(path, reading))
-    reading.done = max(reading.done, end)
+        if info.filename.lower().endswith(".zip"):
+            if depth >= NESTED:
+                raise BadInput(f"{where}: zips in zips, {depth + 1} deep; unpack it, and import the folder")
+            # To the disk: a zip is read from its end.
+            inner = opened.enter_context(tempfile.TemporaryFile())  # noqa: SIM115  # closed by `opened`
+            with archive.open(info) as packed:
+                while piece := packed.read(CHUNK):
+                    inner.write(piece)
+            yield from unzipped(inner, f"{where}: {info.filename}", opened, depth + 1)
+            continue
+        written = datetime(*info.date_time, tzinfo=UTC) if info.date_time[0] > 1980 else datetime.now(UTC)
+        at_ms = round(written.timestamp() * 1000)
+        yield Member(info.filename, info.file_size, info.compress_size, at_ms, partial(archive.open, info))
 
 
-def why_none(members: list[Member]) -> str:
-    names = [m.name for m in members]
-    if any(name.lower().endswith("activity.html") for name in names):
-        return "Takeout's activity as HTML; in takeout.google.com choose My Activity, its format JSON, and export again"
-    if any(name.lower().endswith("chat.html") for name in names):
-        return "has chat.html but no conversations.json; download the whole export again"
-    return "no export of ChatGPT, Claude.ai or Gemini: no file in it holds their chats"
+def items_of(member: Member, read: Callable[[int], object] = lambda n: None) -> Iterator[Any]:
+    """
+    The items of the array in *member*, one at a time, or the one object that it is. *read* is called with the number of
+    bytes read. Raises BadInput where it is not JSON, after the items before that place.
+    """
+    decoder, scan = codecs.getincrementaldecoder("utf-8")("replace"), json.JSONDecoder(strict=False)
+    with member.open() as file:
+        buffer, at, ended, number = "", 0, False, 0
+
+        def more(least: int) -> bool:
+            nonlocal buffer, at, ended
+            if ended:
+                return False
+            try:
+                piece = file.read(max(CHUNK, least))
+            except (zipfile.BadZipFile, EOFError, OSError) as e:
+                raise BadInput(f"{member.name}: damaged after {number} items ({e}); download it again") from e
+            ended = not piece
+            buffer, at = buffer[at:] + decoder.decode(piece, ended), 0
+            read(len(piece))
+            return True
+
+        def next_char() -> str:
+            nonlocal at
+            while True:
+                while at < len(buffer) and buffer[at] in " \t\r\n,\ufeff":
+                    at += 1
+                if at < len(buffer) or not more(CHUNK):
+                    return buffer[at : at + 1]
+
+        array = next_char() == "["
+        at += array
+        while (char := next_char()) and char != "]":
+            while True:
+                try:
+                    item, at = scan.raw_decode(buffer, at)
+                    break
+                except (ValueError, RecursionError) as e:
+                    left = len(buffer) - at
+                    if isinstance(e, RecursionError) or left > ITEM_CHARS or not more(left):
+                        raise BadInput(
+                            f"{member.name}: not JSON after {number} items; it may be cut short: download the export again"
+                        ) from e
+            number += 1
+            yield item
+            if not array:
+                return
+        if array and char != "]":
+            raise BadInput(f"{member.name}: cut short after {number} items; download the export again")
+
+
+def first_item(member: Member) -> dict[str, Any]:
+    """The first item of *member*; empty if it holds no JSON object."""
+    with suppress(BadInput):
+        for item in items_of(member):
+            return item if isinstance(item, dict) else {}
+    return {}
+
+
+def service_of(item: dict[str, Any]) -> str:
+    """Which service an export's JSON *item* is of; "" if of none that we know."""
+    if "mapping" in item and ("current_node" in item or "create_time" in item):
+        return "ChatGPT"
+    if "chat_messages" in item or {"account_uuid", "conversations_memory"} <= item.keys():
+        return "Claude.ai"
+    if {"uuid", "name", "prompt_template"} <= item.keys():
+        return "Claude.ai"
+    products = item.get("products")
+    if "header" in item and "time" in item and isinstance(products, list):
+        named = f"{item['header']} {products}".lower()
+        return "Gemini" if "gemini" in named or "bard" in named else ""
+    return ""
+
+
+def services_in(members: list[Member]) -> dict[str, list[Member]]:
+    """Service → its JSON files among *members*."""
+    found: dict[str, list[Member]] = {}
+    for member in members:
+        if member.name.lower().endswith(".json") and (service := service_of(first_item(member))):
+            found.setdefault(service, []).append(member)
+    return found
+
+
+def is_export(path: Path) -> bool:
+    """Whether the folder or JSON file *path* is an export that is not packed. A folder of a folder's zips is not."""
+    if path.is_file():
+        return bool(service_of(first_item(of_file(path, f"{path.stem}.json"))))
+    files = [*path.glob("*.json"), *path.glob("*/*.json"), *path.glob("*/*/*.json")]
+    return any(service_of(first_item(of_file(f, f.name))) for f in files if not is_macos(f.name))
+
+
+# --- chats
+
+
+MATERIAL_CHARS = 4_000  # of an attachment, as of a tool's result
+
+Chat = tuple[Session, list[JsonObject]]  # a session with its messages as entries
+
+
+@dataclass(frozen=True, slots=True)
+class ItemReading:
+    """Reads the items of an export's members and reports what cannot be read."""
+
+    path: Path
+    reading: ReadingProgress
+
+    def items(self, member: Member) -> Iterator[JsonObject]:
+        """The JSON objects in *member*, until its end or its damage."""
+        before, read = self.reading.done, 0
+
+        def advance(n: int) -> None:
+            nonlocal read
+            read += n
+            self.reading.done = before + member.packed * min(read, member.size) // max(member.size, 1)
+
+        try:
+            for item in items_of(member, advance):
+                if isinstance(item, dict):
+                    yield item
+                else:
+                    self.skip(f"{member.name}: an item that is no JSON object")
+        except BadInput as e:
+            self.skip(str(e))
+
+    def skip(self, why: str) -> None:
+        self.reading.skipped.append(f"{self.path}: {why}")
+
+    def leave_out(self, what: str, count: int = 1) -> None:
+        if count:
+            self.reading.left_out[what] += count
+
+
+def session_of_chat(service: str, id: str) -> Session:
+    label = f"{service.partition('.')[0].lower()}-{id}"
+    return Session(key_of(label), label, "main", "", service)
+
+
+def quoted(name: str, text: str) -> JsonObject:
+    """The text of an attachment, as a quotation: it is not the user's own words."""
+    lines = cut_middle(text.strip(), MATERIAL_CHARS).splitlines()
+    return text_part("\n".join(["", f"[file: {name}]", *(f"> {line}" for line in lines)]))
+
+
+def claims(service: str, lines: Mapping[str, int], what: str = "memory") -> Iterator[Chat]:
+    """
+    The memory of *service* as claims of that assistant: a session with a message for each line. *lines*: text → its
+    time in ms.
+    """
+    entries = []
+    for n, (line, at_ms) in enumerate(lines.items()):
+        if text := without_list_mark(line.strip()):
+            mark = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
+            entry = entry_of_message(
+                f"{PREFIX}{service} {what}:{mark}", "assistant", [text_part(text)], at_ms + n
+            )
+            entry["message"]["idempotencyKey"] = f"{PREFIX}{service}:{mark}"
+            entries.append(entry)
+    if entries:
+        yield session_of_chat(service, what), entries
+
+
+def path_to(leaf: object, parents: Mapping[str, object]) -> list[str]:
+    """The ids from the root to *leaf*; *parents*: id → the id of its parent. A cycle ends it."""
+    found: dict[str, None] = {}
+    while isinstance(leaf, str) and leaf in parents and leaf not in found:
+        found[leaf] = None
+        leaf = parents[leaf]
+    return [*reversed(found)]
+
+
+def newest_leaf(parents: Mapping[str, object], at: Mapping[str, float]) -> str | None:
+    """The latest of the ids that are nobody's parent; the latest of all if every id is a parent, as in a cycle."""
+    above = set(map(str, parents.values()))
+    leaves = [id for id in parents if id not in above] or list(parents)
+    return max(leaves, key=lambda id: at.get(id, 0), default=None)
+
+
+def said_text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

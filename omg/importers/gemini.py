@@ -12,9 +12,8 @@ import html
 import re
 from collections.abc import Iterator
 
-from .archives import Member
-from .chats import Chat, ItemReading, entry_of_message, said_text, session_of_chat, text_part
-from .drops import JsonObject, digest, said_epoch_ms
+from .drops import JsonObject, digest, entry_of_message, said_epoch_ms, text_part
+from .exports import Chat, ItemReading, Member, said_text, session_of_chat
 
 SERVICE = "Gemini"
 GAP_MS = 30 * 60_000

@@ -18,8 +18,8 @@ import frontmatter
 from ..errors import BadNode
 from ..inbox import SAYS_NOTHING, day_named
 from ..node.markdown import load_properties
-from .chats import claims
 from .drops import ReadingProgress, Sessions
+from .exports import claims
 
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
 # Of basic-memory: "- relates_to [[Other]]" only links; "- [tech] …" begins with a category

@@ -17,14 +17,20 @@ from pathlib import Path
 
 from ..errors import BadInput
 from ..graph.state import parsed_object
-from .archives import ZIP, first_item, is_export, of_file
-from .drops import Drops, JsonObject, Reader, ReadingProgress, Sessions, numbered_lines, since_ms_of
-from .exports import read_export
-from .histories import read_claude_history, read_codex_history, read_cursor_history, read_gemini_history
+from . import chatgpt, claude, gemini
+from .drops import Drops, JsonObject, Reader, ReadingProgress, Sessions, numbered_lines, since_ms_of, size_of
+from .exports import ZIP, Chat, ItemReading, Member, first_item, is_export, members_of, of_file, services_in
+from .histories import (
+    read_claude_history,
+    read_codex_history,
+    read_cursor_history,
+    read_cursor_store,
+    read_gemini_history,
+    read_opencode_store,
+)
 from .memories import read_memory
 from .openclaw import check_database, open_database, read_database, read_openclaw
 from .plain import read_plain
-from .stores import read_cursor_store, read_opencode_store
 
 ACCEPTED = (
     "exports of ChatGPT, Claude.ai and Gemini (zip, folder or JSON); histories of Claude Code, Codex, OpenCode, Gemini"
@@ -32,6 +38,40 @@ ACCEPTED = (
 )
 SQLITE = b"SQLite format 3\0"
 READ_SUFFIXES = (".jsonl", ".zst", ".json", ".db", ".sqlite", ".md", ".zip")  # of a folder's files
+
+
+READERS: dict[str, Callable[[list[Member], ItemReading], Iterator[Chat]]] = {
+    chatgpt.SERVICE: chatgpt.read_chats,
+    claude.SERVICE: claude.read_chats,
+    gemini.SERVICE: gemini.read_activity,
+}
+
+
+def read_export(path: Path, since: int, reading: ReadingProgress) -> Sessions:
+    """Every chat of the export at *path*. Raises BadInput if it is none, or holds those of two services."""
+    end = reading.done + size_of(path)
+    with members_of(path) as members:
+        services = services_in(members)
+        if len(services) > 1:
+            raise BadInput(
+                f"{path}: holds exports of {' and '.join(sorted(services))}; unpack it, and import each by itself"
+            )
+        if not services:
+            raise BadInput(f"{path}: {why_none(members)}")
+        (service,) = services
+        if designs := sum("design_chats/" in m.name for m in members):
+            reading.left_out["design chats"] += designs
+        yield from READERS[service](services[service], ItemReading(path, reading))
+    reading.done = max(reading.done, end)
+
+
+def why_none(members: list[Member]) -> str:
+    names = [m.name for m in members]
+    if any(name.lower().endswith("activity.html") for name in names):
+        return "Takeout's activity as HTML; in takeout.google.com choose My Activity, its format JSON, and export again"
+    if any(name.lower().endswith("chat.html") for name in names):
+        return "has chat.html but no conversations.json; download the whole export again"
+    return "no export of ChatGPT, Claude.ai or Gemini: no file in it holds their chats"
 
 
 def is_cursors(row: JsonObject) -> bool:

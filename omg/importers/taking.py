@@ -1,5 +1,6 @@
 """
-Takes drops in through the spool, and a program's messages. Keeps a record of each import, by which it is undone.
+Takes drops in through the spool, and a program's messages. Keeps a record of each import, by which the import is undone
+in one step.
 
     <home>/imports/<id>.jsonl   first the files, then a line for each drop, before it is taken in; last what became of it
     <home>/imports/chats.json   chat → when it was last changed, so that an older export does not bring an older copy
@@ -10,20 +11,39 @@ A killed import is continued under its id: drops that it had taken in are recogn
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..graph.state import append_lines, parsed_object, read_object, write_private
+from ..errors import BadInput, NotFound, how_many
+from ..forget.places import Trace, archived_messages
+from ..forget.removal import Removal, change_files, changed_lines
+from ..forget.selection import readable_note
+from ..graph.graph import Graph
+from ..graph.state import State, append_lines, flock, parsed_object, read_object, write_private
 from ..identity import Identity
+from ..journal import (
+    Change,
+    Rebase,
+    Receipt,
+    commit_receipt,
+    encode_text,
+    new_receipt,
+    receipts_of,
+    replay_open,
+)
 from ..message.drop import read_drop
 from ..message.turn import Turn
+from ..plan.pages import MapPages
 from .drops import Drops, JsonObject, Session, digest, drop_chunks, drop_name
 
 if TYPE_CHECKING:
     from ..worker.intake import Intake
+    from ..worker.registry import Registry
 
 FOLDER, CHATS = "imports", "chats.json"
 
@@ -152,3 +172,180 @@ def unknown_ids(intake: Intake, turn: Turn) -> set[str]:
     if who not in intake.registry.identities():
         return {m.id for m in turn.messages}
     return {m.id for m in intake.registry.graph(who).unseen(turn.messages)}
+
+
+# --- Takes back a whole import in one step.
+#
+# Every note is put back as it was before the import, unless it changed since. The imported messages are removed from
+# pending turns, the archive and the index. They do not count as forgotten, so the same files can be imported again.
+
+
+@dataclass(slots=True)
+class Undone:
+    """The notes that were put back, the notes that stay because they changed since, and how many messages are gone."""
+
+    id: str
+    restored: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    messages: int = 0
+
+
+def find_import(home: Path, id: str) -> ImportRecord:
+    """The import *id*, or the only one whose id ends with it. Raises NotFound, BadInput."""
+    known = {record.id: (record, ended) for record, ended in records(home)}
+    fitting = [name for name in known if name == id or name.endswith(id)]
+    if len(fitting) != 1:
+        names = ", ".join(known) or "none was made"
+        raise NotFound(f"{id!r} is {'several imports' if fitting else 'no import'}; there are: {names}")
+    record, ended = known[fitting[0]]
+    if ended == "undone":
+        raise BadInput(f"{record.id} is undone already; import the same files to have it again")
+    return record
+
+
+def undo_import(registry: Registry, record: ImportRecord, now: datetime) -> Undone:
+    """Take *record* back in each of its graphs."""
+    undone = Undone(record.id)
+    by_graph: dict[str, list[tuple[str, list[str]]]] = {}
+    for line in record.drops:
+        by_graph.setdefault(line["graph"], []).append((line["drop"], line["ids"]))
+    for who in registry.identities():
+        if who.key in by_graph:
+            graph = registry.graph(who)
+            with flock(graph.folder / "observe.lock", f"the observing of {who.key}", math.inf), graph.lock():
+                replay_open(graph)
+                drops = {drop for drop, _ in by_graph[who.key]}
+                ids = {id for _, of in by_graph[who.key] for id in of}
+                undo_in_graph(graph, record.id, drops, ids, now, undone)
+    chats = record.home / FOLDER / CHATS
+    chats.unlink(missing_ok=True)  # it only keeps out older copies of a chat
+    record.end("undone")
+    return undone
+
+
+def undo_in_graph(
+    graph: Graph, id: str, drops: Collection[str], ids: set[str], now: datetime, undone: Undone
+) -> None:
+    for pending in graph.pending():
+        if drop_of(pending.name) in drops:
+            undone.messages += len(pending.turn().messages)
+            pending.file.unlink()
+    back, refused = changes_back(graph, drops)
+    undone.refused += refused
+    if back:
+        told = f"undid {id}: {how_many(len(back), 'note')}"
+        commit_receipt(graph, new_receipt("undo", now, back, name="import", summary=(told,), person=True))
+        undone.restored += [change.path for change in back]
+    archive = graph.folder / "archive"
+    undone.messages += sum(m.id in ids for _, m in archived_messages(archive))
+    without_them = Removal(said=lambda m: m, clean=str, trace=Trace(messages=frozenset(ids)))
+    change_files(archive.glob("*.jsonl"), partial(changed_lines, removal=without_them))
+    left = {session for session, _ in archived_messages(archive)}
+
+    def without(state: State) -> None:
+        state.unread = {k: ms for k, ms in state.unread.items() if k.partition(" ")[2] in left}
+        state.epoch += 1
+
+    graph.update(without)
+    graph.index.rebuild(graph.vault, graph.folder / "archive")
+    if changes := MapPages(graph).anew(now.astimezone(graph.zone).date()):
+        commit_receipt(graph, new_receipt("edit", now, changes, name="maps"))
+
+
+def drop_of(pending: str) -> str:
+    return pending.partition(".")[0]
+
+
+def is_of(receipt: Receipt, drops: Collection[str]) -> bool:
+    return bool(receipt.pending) and all(drop_of(name) in drops for name in receipt.pending)
+
+
+def changes_back(graph: Graph, drops: Collection[str]) -> tuple[list[Change], list[str]]:
+    """
+    For each note, the change back to its text before the import; and the paths of notes that changed since. A note that
+    daily use changed in between goes back only to that change.
+    """
+    path_changes: dict[str, list[tuple[bool, Change]]] = {}
+    for receipt in receipts_of(graph):  # the last one first
+        ours = is_of(receipt, drops)
+        for change in receipt.changes:
+            path_changes.setdefault(change.path, []).append((ours, change))
+    back, refused = [], []
+    for path, changes in path_changes.items():
+        if not any(ours for ours, _ in changes):
+            continue
+        there = graph.vault.bytes(path)
+        now, latest = there, changes[0][1]
+        for ours, change in changes:
+            if not ours or encode_text(change.after) != now:
+                break
+            now = encode_text(change.before)
+        if now != there:
+            text = None if now is None else now.decode("utf-8")
+            before = None if there is None else there.decode("utf-8")
+            back.append(replace(latest, before=before, after=text, rebase=Rebase()))
+        elif there is not None:
+            refused.append(path)
+    return back, refused
+
+
+# --- the notes of an import
+
+
+@dataclass(slots=True)
+class Became:
+    """The notes of an import, by what they are about."""
+
+    notes: dict[str, list[str]] = field(default_factory=dict)  # kind → titles
+    changed: int = 0  # notes that were there before
+    against: list[tuple[str, str]] = field(default_factory=list)  # paths of notes that cannot both be true
+
+
+KINDS = {
+    "identity": "you and your people",
+    "project": "projects",
+    "preference": "wishes and likes",
+    "decision": "decisions",
+    "episode": "plans and events",
+    "fact": "facts",
+}
+
+
+def became(graphs: Iterator[Graph], record: ImportRecord) -> Became:
+    found, drops = Became(), {line["drop"] for line in record.drops}
+    for graph in graphs:
+        made: dict[str, bool] = {}  # path → whether it is new
+        for receipt in receipts_of(graph):
+            if is_of(receipt, drops):
+                for change in receipt.changes:
+                    if change.path.startswith("nodes/"):
+                        made[change.path] = made.get(change.path, False) or change.before is None
+        for path, new in made.items():
+            if (node := readable_note(graph, path)) is None or node.status != "active":
+                continue
+            found.changed += not new
+            kind = KINDS.get(node.type, node.type)
+            if new:
+                found.notes.setdefault(kind, []).append(node.title)
+            found.against += [
+                (path, other) for other in node.contradicts if (other, path) not in found.against
+            ]
+    return found
+
+
+def became_text(found: Became, id: str) -> str:
+    """In at most ten lines."""
+    lines = []
+    for kind in KINDS.values():
+        if titles := found.notes.get(kind):
+            more = f", and {len(titles) - 4} more" if len(titles) > 4 else ""
+            lines.append(f"{kind}: {', '.join(titles[:4])}{more}")
+    if found.changed:
+        lines.append(f"notes that you had and that it changed: {found.changed}")
+    for path, other in found.against[:1]:
+        more = (
+            f", and {len(found.against) - 1} more (`omg doctor` lists all)" if len(found.against) > 1 else ""
+        )
+        lines.append(f"to decide: {path} says otherwise than {other}{more}")
+    lines.append(f"`omg undo {id}` takes all of it back")
+    return "\n".join(lines)

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ..graph.state import mapping_in, parsed_object
-from .chats import entry_of_message, text_part
-from .drops import JsonObject
+from .drops import JsonObject, entry_of_message, text_part
 from .openclaw import open_database
 
 ARGUMENT_CHARS = 300  # of one argument of a tool call

@@ -29,8 +29,7 @@ from ..config import Config, configured, shipped_folder
 from ..dates.days import time_zone
 from ..embed import Embedder
 from ..errors import BadNode, Locked, NotFound, OmgError, error_text
-from ..forget.bare import remove_remains
-from ..forget.erase import begun_paths, finish_forgetting
+from ..forget.erase import begun_paths, finish_forgetting, remove_remains
 from ..graph.graph import GRAPH_MARK, REMOVED_GRAPH, Graph, marked_identity, write_mark
 from ..graph.state import read_object, write_private
 from ..identity import INSIDE, Identity, account_of, identity_of_session, says_owner, speaker_decides

@@ -15,7 +15,7 @@ from spooled import entry, hand_over
 from omg.config import Config, Embedding, Observation
 from omg.curate import forget_selection, move_identity, new_note, select_to_forget
 from omg.daemon import Daemon
-from omg.forget import bare, erase
+from omg.forget import erase
 from omg.forget.erase import forget_now
 from omg.forget.places import BLANK
 from omg.forget.selection import select_words
@@ -143,13 +143,13 @@ def test_a_turn_that_comes_while_a_graph_is_removed_starts_a_new_graph(
     home: Memory, begin: Callable[[], Memory], monkeypatch: pytest.MonkeyPatch, killed_then: bool
 ) -> None:
     say(home, "I prefer tea in the morning.", session=ALICE)
-    remove = bare.remove_graph
+    remove = erase.remove_graph
 
     def slow(graph: Graph) -> None:
         say(home, "I moved to Porto.", session=ALICE, observe=False)
         home.intake.take_in()
         if killed_then:
-            monkeypatch.setattr(bare, "write_mark", killed)
+            monkeypatch.setattr(erase, "write_mark", killed)
         remove(graph)
 
     monkeypatch.setattr(erase, "remove_graph", slow)
@@ -267,7 +267,15 @@ def test_the_tombstones_of_a_removed_graph_are_complete_or_absent(
     (id,) = say(home, "My sister Maya lives in Lisbon.", session=ALICE)
     forget(home, ALICE, matching="lisbon")
     say(home, "I prefer tea.", session=ALICE)
-    monkeypatch.setattr(bare, "write_private", lambda file, _: (file.with_suffix(".tmp").touch(), killed()))
+    write = erase.write_private
+
+    def torn(file: Path, text: str) -> None:
+        if file.name == erase.JOURNAL:
+            return write(file, text)
+        file.with_suffix(".tmp").touch()
+        killed()
+
+    monkeypatch.setattr(erase, "write_private", torn)
     with pytest.raises(Killed):
         forget(home, ALICE, session=ALICE)
     monkeypatch.undo()

@@ -20,7 +20,7 @@ from exports import (
 )
 
 from omg.errors import BadInput
-from omg.importers import archives, read_drops
+from omg.importers import exports, read_drops
 from omg.importers.recognise import found_here
 from omg.message.drop import read_drop
 
@@ -480,7 +480,7 @@ def test_a_byte_order_mark_a_plain_file_and_an_unpacked_folder_are_read_like_the
 
 
 def test_a_zip_bomb_is_named_and_not_unpacked(tmp_path, monkeypatch):
-    monkeypatch.setattr(archives, "ALWAYS_BYTES", 1_000_000)
+    monkeypatch.setattr(exports, "ALWAYS_BYTES", 1_000_000)
     bomb = zipped(tmp_path / "bomb.zip", {"conversations.json": b"[" + b" " * 4_000_000 + b"]"})
     with pytest.raises(BadInput, match=r"bomb\.zip: conversations\.json would grow .* unpack it"):
         read(bomb)
@@ -542,5 +542,5 @@ def test_items_of_a_large_export_are_read_one_at_a_time(tmp_path, monkeypatch):
     path = tmp_path / "x.json"
     path.write_text(json.dumps(values, ensure_ascii=False), encoding="utf-8")
     for chunk in (1, 7, 64, 1 << 20):
-        monkeypatch.setattr(archives, "CHUNK", chunk)
-        assert list(archives.items_of(archives.of_file(path, "x.json"))) == values
+        monkeypatch.setattr(exports, "CHUNK", chunk)
+        assert list(exports.items_of(exports.of_file(path, "x.json"))) == values

@@ -19,8 +19,7 @@ from omg.cli.app import app
 from omg.config import Config
 from omg.importers import import_drops, read_drops
 from omg.importers.look import look_at, prices
-from omg.importers.taking import known_chats, record_of, records
-from omg.importers.undoing import became, find_import, undo_import
+from omg.importers.taking import became, find_import, known_chats, record_of, records, undo_import
 from omg.memory import Memory
 
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
