@@ -15,7 +15,9 @@ import functools
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime, tzinfo
 from pathlib import Path
@@ -56,6 +58,47 @@ log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
+# --- Prompts go first: both share one interpreter, so a thread in the background waits at an index while a prompt is answered.
+
+
+BACKGROUND = "background"  # the name of such a thread
+LONGEST_WAIT_S = 0.1  # then it goes on for at least half as long, so that prompts without end do not stop it
+
+
+class PromptsFirst:
+    """The prompts that are answered in this process."""
+
+    def __init__(self) -> None:
+        self._answering, self._ended = 0, threading.Condition()
+        self._own = threading.local()  # `until`: when this thread may wait again
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        with self._ended:
+            self._answering += 1
+        try:
+            yield
+        finally:
+            with self._ended:
+                self._answering -= 1
+                self._ended.notify_all()
+
+    def give_way(self) -> None:
+        """In a thread in the background, wait until no prompt is answered."""
+        if not self._answering or threading.current_thread().name != BACKGROUND:
+            return
+        began = time.monotonic()
+        if began < getattr(self._own, "until", 0.0):
+            return
+        with self._ended:
+            self._ended.wait_for(lambda: not self._answering, LONGEST_WAIT_S)
+        ended = time.monotonic()
+        self._own.until = ended + (ended - began) / 2
+
+
+prompts_first = PromptsFirst()
+
+
 LINKING = "id in (select src from link join note d on d.id = dst where d.path = ?)"
 
 
@@ -64,6 +107,7 @@ def retry_on_new_file(method: Callable[Concatenate[Index, P], T]) -> Callable[Co
 
     @functools.wraps(method)
     def call(self: Index, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        prompts_first.give_way()
         generation = self._ready()
         try:
             return method(self, *args, **kwargs)

@@ -25,6 +25,7 @@ from ..embed import asks_encoder
 from ..errors import OmgError
 from ..graph.graph import Graph
 from ..graph.state import SessionState, State, note_given, note_session_id
+from ..index.index import prompts_first
 from ..index.links import told_by
 from ..index.search import FOR_PROMPT, ParsedQuery, parse_query
 from ..index.store import WEAK_BELOW, Entry, Hit, Term, terms_of
@@ -487,6 +488,7 @@ def preview(graph: Graph, prompt: str, session: str, now: datetime, config: Conf
     return decide_slice(graph, graph.state(), prompt, session, now=now, config=config).given
 
 
+@prompts_first.answering()
 def slice_for(
     graph: Graph,
     prompt: str,

@@ -173,7 +173,7 @@ def find_said(
     own = graph.state().sessions.get(session) or SessionState()
     words = [prefix_of(term.shown.lower()) for term in query.terms][:WRITTEN_TERMS]
     found = found_in_archive(graph, query, now, assistants_share(query, "assistant", course))
-    found += waiting(graph)
+    found += waiting(graph, words)
     if not query.terms:
         found = on_days(graph, query, found)
     for said in found:
@@ -519,8 +519,11 @@ def add_best(
             found.append(best[id])
 
 
-def waiting(graph: Graph) -> Iterator[Said]:
-    """What was just said and has not been observed yet."""
+def waiting(graph: Graph, words: Sequence[str] = ()) -> Iterator[Said]:
+    """
+    What was just said and has not been observed yet: the statements of messages that hold one of *words*, or of all where
+    there are none. While an import waits, these are hundreds of messages.
+    """
     read = 0
     for pending in reversed(graph.pending()):
         read += pending.tokens
@@ -529,7 +532,7 @@ def waiting(graph: Graph) -> Iterator[Said]:
         if (turn := graph.readable(pending)) is None:
             continue
         for m in turn.messages:
-            if not is_silent(m):
+            if not is_silent(m) and (not words or written_share(m.text, words)):
                 spans = spans_of(m.text)
                 yield from (Said(m, turn.session, spans, n, waiting=True) for n in range(len(spans)))
 

@@ -9,6 +9,8 @@ from concurrent.futures import Future
 from heapq import heappop, heappush
 from typing import Any
 
+from ..index.index import BACKGROUND
+
 
 class Crew:
     """At most *size* threads, each with one piece of work at a time. They exist only while there is work."""
@@ -26,7 +28,8 @@ class Crew:
             heappush(self._waiting, (rank, next(self._numbers), done, work))
             if self._threads < self.size:
                 self._threads += 1
-                threading.Thread(target=self._serve, daemon=True).start()  # exiting does not wait for a call
+                # A daemon thread: exiting does not wait for a call.
+                threading.Thread(target=self._serve, name=BACKGROUND, daemon=True).start()
         return done
 
     def _serve(self) -> None:

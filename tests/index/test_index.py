@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from omg.embed import Model
 from omg.index.archived import statements_of
-from omg.index.index import Index
+from omg.index.index import BACKGROUND, Index, prompts_first
 from omg.index.search import FOR_PROMPT, How
 from omg.index.statements import heads_of
 from omg.index.store import Store
@@ -664,3 +664,32 @@ def test_processes_that_start_together_build_one_index_and_keep_every_row(tmp_pa
             list(pool.map(begin, range(8)))
         with contextlib.closing(sqlite3.connect(file)) as db:
             assert db.execute("select count(*) from meta where key like 'by %'").fetchone() == (8,)
+
+
+def test_a_thread_in_the_background_waits_at_the_index_while_a_prompt_is_answered_and_no_other_does(index):
+    asked = threading.Event()
+
+    def ask():
+        index.resolve("cat")
+        asked.set()
+
+    with prompts_first.answering():
+        threading.Thread(target=ask).start()
+        assert asked.wait(5)
+        asked.clear()
+        threading.Thread(target=ask, name=BACKGROUND).start()
+        assert not asked.wait(0.02)
+    assert asked.wait(5)
+
+
+def test_prompts_without_end_do_not_stop_the_background(index):
+    asked = threading.Event()
+
+    def ask():
+        for _ in range(20):
+            index.resolve("cat")
+        asked.set()
+
+    with prompts_first.answering():
+        threading.Thread(target=ask, name=BACKGROUND).start()
+        assert asked.wait(5)
