@@ -33,7 +33,8 @@ class ReadingProgress:
     """How many bytes of the files were read, and what was left out, with the reason."""
 
     total: int = 0
-    done: int = 0
+    before: int = 0  # of the files that are read to their end
+    here: int = 0  # of the file that is being read
     skipped: list[str] = field(default_factory=list)  # what cannot be read, as "file:line: why"
     left_out: Counter[str] = field(default_factory=Counter)  # what nobody said: reasoning, tools, …
     # chat → when its newest copy was changed; older copies are left out. The look fills this in.
@@ -42,6 +43,10 @@ class ReadingProgress:
     place: Callable[[str, str, str], str | None] = lambda client, session, folder: key_of(
         session, client=client
     )
+
+    @property
+    def done(self) -> int:
+        return self.before + self.here
 
     def is_newest(self, chat: str, changed_ms: int) -> bool:
         """Whether no newer copy of *chat* is known; another copy of the same time also counts."""
@@ -118,7 +123,6 @@ def numbered_lines(path: Path, reading: ReadingProgress | None = None) -> Iterat
 
     Bytes that are not text become lone surrogates, which `NOT_TEXT` finds.
     """
-    before = reading.done if reading else 0
     with path.open("rb") as raw:
         start = raw.read(len(ZSTD))
         raw.seek(0)
@@ -129,14 +133,12 @@ def numbered_lines(path: Path, reading: ReadingProgress | None = None) -> Iterat
             with io.TextIOWrapper(plain, "utf-8-sig", "surrogateescape") as text:
                 for number, line in enumerate(text, 1):
                     if reading:
-                        reading.done = before + raw.tell()
+                        reading.here = raw.tell()
                     yield number, line
         except Exception as e:
             if type(e).__name__ != "ZstdError":  # zstandard is imported only where it is needed
                 raise
             raise BadInput(f"{path}: broken zstd: {e}") from e
-    if reading:
-        reading.done = before + path.stat().st_size
 
 
 def json_objects(path: Path, reading: ReadingProgress) -> Iterator[tuple[int, JsonObject]]:
@@ -175,11 +177,11 @@ class Drops:
         """Read the entries of a session before asking for the next one."""
         for path, opened in self.files:
             yield from opened(path, self.since_ms, self.reading)
+            self.reading.before, self.reading.here = self.reading.before + size_of(path), 0
 
     def __iter__(self) -> Iterator[JsonObject]:
         for session, entries in self.sessions():
             yield from drop_chunks(session, entries, self.since_ms)
-        self.reading.done = self.reading.total
 
 
 def since_ms_of(since: datetime | None) -> int:

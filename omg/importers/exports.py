@@ -208,12 +208,12 @@ class ItemReading:
 
     def items(self, member: Member) -> Iterator[JsonObject]:
         """The JSON objects in *member*, until its end or its damage."""
-        before, read = self.reading.done, 0
+        before, read = self.reading.here, 0
 
         def advance(n: int) -> None:
             nonlocal read
             read += n
-            self.reading.done = before + member.packed * min(read, member.size) // max(member.size, 1)
+            self.reading.here = before + member.packed * min(read, member.size) // max(member.size, 1)
 
         try:
             for item in items_of(member, advance):

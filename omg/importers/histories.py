@@ -44,15 +44,13 @@ def placed(client: str, service: str, id: str, cwd: str, reading: ReadingProgres
     return Session(key, id, key.split(":")[1], cwd, service) if key else None
 
 
-def said_in(path: Path, rows: Iterable[Row], reading: ReadingProgress) -> Iterator[JsonObject]:
-    before = reading.done
+def said_in(rows: Iterable[Row], reading: ReadingProgress) -> Iterator[JsonObject]:
     for row in rows:
         if row.entry is not None:
             yield row.entry
         elif row.end > row.start:
             reading.left_out[NOT_A_PERSONS] += 1
-        reading.done = before + row.end
-    reading.done = before + path.stat().st_size
+        reading.here = row.end
 
 
 def read_claude_history(path: Path, since: int, reading: ReadingProgress) -> Sessions:
@@ -68,7 +66,7 @@ def read_claude_history(path: Path, since: int, reading: ReadingProgress) -> Ses
         return
     rows = json_rows(path, 0)
     read = (Row(s, e, claude_code_entry(row if marked else with_source(row))) for s, e, row in rows)
-    yield session, said_in(path, read, reading)
+    yield session, said_in(read, reading)
 
 
 def with_source(row: dict[str, Any]) -> dict[str, Any]:
@@ -86,7 +84,7 @@ def read_codex_history(path: Path, since: int, reading: ReadingProgress) -> Sess
         return
     rows = read_codex(path, id, 0)
     marked = any(True for _, _, row in json_rows(path, 0, b'"content_item_kinds"') if row)
-    yield session, said_in(path, rows if marked else older_codex(path, id), reading)
+    yield session, said_in(rows if marked else older_codex(path, id), reading)
 
 
 def older_codex(path: Path, session: str) -> Iterator[Row]:
@@ -107,14 +105,13 @@ def read_gemini_history(path: Path, since: int, reading: ReadingProgress) -> Ses
     id = str(about.get("sessionId") or path.stem)
     session = placed("gemini", "Gemini CLI", id, "", reading)
     if session is None or (path.suffix == ".json" and not isinstance(about.get("messages"), list)):
-        reading.done += path.stat().st_size
         reading.skipped.append(f"{path}: not a conversation")
         return
     if whole is None:
-        yield session, said_in(path, read_gemini(path, id, 0), reading)
+        yield session, said_in(read_gemini(path, id, 0), reading)
     else:
         listed = [m for m in whole["messages"] if isinstance(m, dict)]
-        yield session, said_in(path, (Row(0, 0, gemini_entry(m)) for m in listed), reading)
+        yield session, said_in((Row(0, 0, gemini_entry(m)) for m in listed), reading)
 
 
 CURSOR_SAID = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.S)
@@ -134,7 +131,7 @@ def cursor_text(role: str, content: object) -> str:
 def read_cursor_history(path: Path, since: int, reading: ReadingProgress) -> Sessions:
     """One session of Cursor's agent, as JSON lines. A line without a time gets the file's time."""
     if session := placed("cursor", "Cursor", path.stem, "", reading):
-        yield session, said_in(path, cursor_rows(path), reading)
+        yield session, said_in(cursor_rows(path), reading)
 
 
 def cursor_rows(path: Path) -> Iterator[Row]:
@@ -153,19 +150,17 @@ def cursor_rows(path: Path) -> Iterator[Row]:
 
 def read_opencode_store(path: Path, since: int, reading: ReadingProgress) -> Sessions:
     """Every session of a person's. A fork has copies of messages under new ids; each is taken once."""
-    before, size = reading.done, path.stat().st_size
     with open_database(path) as db:
         listed = db.execute(
             "SELECT id, directory, parent_id FROM session ORDER BY time_created, id"
         ).fetchall()
     seen: set[tuple[object, str, str]] = set()
     for n, (id, directory, parent) in enumerate(listed):
-        reading.done = before + size * n // len(listed)
+        reading.here = path.stat().st_size * n // len(listed)
         if parent is not None:
             reading.left_out["sessions of sub-agents"] += 1
         elif session := placed("opencode", "OpenCode", str(id), str(directory or ""), reading):
             yield session, opencode_messages(path, str(id), seen, reading)
-    reading.done = before + size
 
 
 def opencode_messages(
@@ -188,7 +183,7 @@ def read_cursor_store(path: Path, since: int, reading: ReadingProgress) -> Sessi
     The chat of a `store.db`: blobs of JSON in the order of their rows; other blobs are Cursor's own. They have no
     times, so they get the time at which the chat was made (from `meta`), else the file's time.
     """
-    before, size, id = reading.done, path.stat().st_size, path.parent.name
+    id = path.parent.name
     with open_database(path) as db:
         blobs = [
             bytes(b) if isinstance(b, bytes) else str(b).encode()
@@ -206,7 +201,6 @@ def read_cursor_store(path: Path, since: int, reading: ReadingProgress) -> Sessi
             reading.left_out["rows of tools, commands and sub-agents"] += 1
     if session := placed("cursor", "Cursor", id, "", reading):
         yield session, entries
-    reading.done = before + size
 
 
 def made_ms(db: sqlite3.Connection) -> int | None:

@@ -40,7 +40,6 @@ class Head(frontmatter.YAMLHandler):  # type: ignore[misc]  # python-frontmatter
 
 
 def read_memory(path: Path, since: int, reading: ReadingProgress) -> Sessions:
-    reading.done += path.stat().st_size
     try:
         text = path.read_text("utf-8-sig")
     except UnicodeDecodeError:

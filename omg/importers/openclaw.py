@@ -42,7 +42,6 @@ def read_openclaw(path: Path, since: int, reading: ReadingProgress) -> Sessions:
     """One session: a `session` line, then messages among other events."""
     session = session_of(path)
     if session is None:
-        reading.done += path.stat().st_size
         reading.skipped.append(f"{path}: no person speaks in it")
         return
 
@@ -143,17 +142,16 @@ def check_database(path: Path) -> None:
 
 def read_database(path: Path, since: int, reading: ReadingProgress) -> Sessions:
     """Every session that belongs to somebody, oldest first."""
-    before, size, agent = reading.done, path.stat().st_size, path.parent.parent.name
+    agent = path.parent.parent.name
     with open_database(path) as db:
         windows = db.execute(
             "SELECT session_id, session_key FROM session_windows"
             " WHERE hook_external_content_source IS NULL ORDER BY created_at, session_id"
         ).fetchall()
         for n, (id, key) in enumerate(windows):
-            reading.done = before + size * n // len(windows)
+            reading.here = path.stat().st_size * n // len(windows)
             if identity_of_session(key):
                 yield Session(key, id, agent, "", "OpenClaw"), stored_messages(db, id, path, since, reading)
-    reading.done = before + size
 
 
 def stored_messages(

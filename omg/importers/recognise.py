@@ -18,7 +18,7 @@ from pathlib import Path
 from ..errors import BadInput
 from ..graph.state import parsed_object
 from . import chatgpt, claude, gemini
-from .drops import Drops, JsonObject, Reader, ReadingProgress, Sessions, numbered_lines, since_ms_of, size_of
+from .drops import Drops, JsonObject, Reader, ReadingProgress, Sessions, numbered_lines, since_ms_of
 from .exports import ZIP, Chat, ItemReading, Member, first_item, is_export, members_of, of_file, services_in
 from .histories import (
     read_claude_history,
@@ -49,7 +49,6 @@ READERS: dict[str, Callable[[list[Member], ItemReading], Iterator[Chat]]] = {
 
 def read_export(path: Path, since: int, reading: ReadingProgress) -> Sessions:
     """Every chat of the export at *path*. Raises BadInput if it is none, or holds those of two services."""
-    end = reading.done + size_of(path)
     with members_of(path) as members:
         services = services_in(members)
         if len(services) > 1:
@@ -62,7 +61,6 @@ def read_export(path: Path, since: int, reading: ReadingProgress) -> Sessions:
         if designs := sum("design_chats/" in m.name for m in members):
             reading.left_out["design chats"] += designs
         yield from READERS[service](services[service], ItemReading(path, reading))
-    reading.done = max(reading.done, end)
 
 
 def why_none(members: list[Member]) -> str:
@@ -153,7 +151,6 @@ UNREAD = "nothing_of"
 
 def unread(why: str) -> Reader:
     def nothing_of(path: Path, since: int, reading: ReadingProgress) -> Sessions:
-        reading.done += path.stat().st_size
         reading.skipped.append(why)
         yield from ()
 
