@@ -36,7 +36,7 @@ from chaos import BASE_MS, SETTINGS, Worker, chaos, drop_of
 from postgres import PROGRAMS, Postgres
 
 from omg.fleet.serve import tick
-from omg.fleet.store import GraphRow, Store, init_database, opened_pool
+from omg.fleet.store import FleetStore, GraphRow, init_database, opened_pool
 from omg.identity import identity_of_session
 
 MAIN = "agent:main:main"
@@ -77,21 +77,21 @@ def burden(pid: int) -> dict[str, int]:
     }
 
 
-def written(store: Store) -> int:
+def written(store: FleetStore) -> int:
     """Bytes of Postgres' write-ahead log so far."""
     with store.pool.connection() as conn:
         return int(conn.execute("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn").fetchone()[0])
 
 
-def new_fleet(server: Postgres) -> tuple[str, Store]:
+def new_fleet(server: Postgres) -> tuple[str, FleetStore]:
     name = f"b{uuid.uuid4().hex[:12]}"
     with psycopg.connect(server.url("postgres"), autocommit=True) as conn:
         conn.execute(f"CREATE DATABASE {name}")
     init_database(server.url(name))
-    return server.url(name), Store(opened_pool(server.url(name), 8))
+    return server.url(name), FleetStore(opened_pool(server.url(name), 8))
 
 
-def people(store: Store, count: int, first: int = 0) -> list[GraphRow]:
+def people(store: FleetStore, count: int, first: int = 0) -> list[GraphRow]:
     rows = []
     for n in range(first, first + count):
         store.add_tenant(f"p{n}")
@@ -99,13 +99,13 @@ def people(store: Store, count: int, first: int = 0) -> list[GraphRow]:
     return rows
 
 
-def say(store: Store, row: GraphRow, n: int) -> None:
+def say(store: FleetStore, row: GraphRow, n: int) -> None:
     text = TURN.format(n=n, shelf=n * 7 % 900)
     store.put_drop(row.id, f"{BASE_MS + n:015d}-{n:08x}.json", drop_of(n, text, MAIN))
     store.defer("observe", row.id)
 
 
-def until_done(store: Store) -> float:
+def until_done(store: FleetStore) -> float:
     began = time.monotonic()
     with store.pool.connection() as conn:
         while conn.execute("SELECT count(*) FROM omg_drops").fetchone() != (0,):
@@ -163,7 +163,7 @@ def a_home(folder: Path, turns: int) -> float:
 
 
 def measured_jobs(
-    server: Postgres, database: str, store: Store, rows: list[GraphRow], folder: Path
+    server: Postgres, database: str, store: FleetStore, rows: list[GraphRow], folder: Path
 ) -> dict[str, Any]:
     """Turns, one job each, on a warm worker: its CPU, Postgres', seconds, memory."""
     worker = Worker(database, folder, 30, parallel=1, SCRIPTED_S="0")

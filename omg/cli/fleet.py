@@ -11,7 +11,7 @@ from ..errors import ConfigError, pip_install
 from .terminal import JsonFlag, app, print_value
 
 if TYPE_CHECKING:
-    from ..fleet.store import Store
+    from ..fleet.store import FleetStore
 
 fleet_app = typer.Typer(help="Many machines on Postgres; needs the extra `fleet`.", no_args_is_help=True)
 tenant_app = typer.Typer(help="The tenants of a fleet, and their tokens.", no_args_is_help=True)
@@ -26,16 +26,16 @@ CacheOption = Annotated[
 CACHE = Path("/var/tmp")  # a disk, not the memory that /tmp may be
 
 
-def open_store() -> Store:
+def open_store() -> FleetStore:
     """The fleet that $OMG_FLEET_DATABASE names."""
     try:
         import procrastinate  # noqa: F401
         import uvicorn  # noqa: F401
 
-        from ..fleet.store import Store, database_url, opened_pool
+        from ..fleet.store import FleetStore, database_url, opened_pool
     except ImportError as e:
         raise ConfigError(f"a fleet needs {e.name}; {pip_install('fleet')}") from e
-    return Store(opened_pool(database_url()))
+    return FleetStore(opened_pool(database_url()))
 
 
 def checked_url() -> str:

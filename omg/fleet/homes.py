@@ -46,7 +46,7 @@ from ..memory import Memory
 from ..reflect.run import is_due
 from ..vault.files import LEFTOVER
 from ..worker.schedule import when_due
-from .store import WORK_S, GraphRow, Store, graph_row
+from .store import WORK_S, FleetStore, GraphRow, graph_row
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -299,7 +299,7 @@ class Home:
         self.own = Tree(self.row.id, self.root / "graphs" / folder) if folder else self.shared
 
     def bring_up(
-        self, store: Store, embedder: Callable[[str], Embedder | None], child: Child, drops: bool
+        self, store: FleetStore, embedder: Callable[[str], Embedder | None], child: Child, drops: bool
     ) -> None:
         """Check out what is newer in the rows; with *drops* also take the waiting drops."""
         with store.pool.connection() as conn, conn.transaction():
@@ -337,7 +337,7 @@ class Home:
         at = (self.own.revision, self.shared.revision)
         return self._memory is not None and at == (row.revision, row.shared_revision)
 
-    def commit(self, store: Store, *, night: bool = False) -> None:
+    def commit(self, store: FleetStore, *, night: bool = False) -> None:
         """
         Write what changed here, and when to look at the graph again, in one transaction. *night*: a nightly run is done.
 
@@ -366,7 +366,7 @@ class Home:
         if gone:
             self.begin()
 
-    def keep_served(self, store: Store) -> None:
+    def keep_served(self, store: FleetStore) -> None:
         """Write what sessions were given, after an answer that changes nothing else. Raises Stale."""
         if found := self.own.changes(SERVED):
             with store.pool.connection() as conn, conn.transaction():
@@ -395,7 +395,7 @@ class Homes:
 
     def __init__(
         self,
-        store: Store,
+        store: FleetStore,
         cache: Path,
         *,
         kept: int = HOMES_KEPT,
@@ -537,7 +537,7 @@ def emptied(folder: Path) -> int | None:
 # --- Moves homes into and out of a fleet.
 
 
-def import_home(store: Store, tenant: str, folder: Path) -> dict[str, Any]:
+def import_home(store: FleetStore, tenant: str, folder: Path) -> dict[str, Any]:
     """
     Copy the home *folder* into a tenant that has no memory yet. Returns the number of graphs and files, and the paths that
     were left out (links, names that are not UTF-8). Raises BadInput before anything is written.
@@ -579,7 +579,7 @@ def import_home(store: Store, tenant: str, folder: Path) -> dict[str, Any]:
     return {"graphs": len(marks), "files": files, "left": left}
 
 
-def export_home(store: Store, tenant: str, folder: Path) -> int:
+def export_home(store: FleetStore, tenant: str, folder: Path) -> int:
     """Write a tenant's files and drops as a home into the empty *folder*. Returns the number of files."""
     if folder.exists() and any(folder.iterdir()):
         raise BadInput(f"{folder}: is not empty; name an empty or a new folder")

@@ -47,7 +47,7 @@ from ..tools.tools import CHANGING, graph_of
 from ..worker.nights import rebuild_each, reflect_each
 from ..worker.reader import DropReader
 from .homes import Home, Homes
-from .store import REQUEST_S, WORK_S, GraphRow, Store, opened_pool
+from .store import REQUEST_S, WORK_S, FleetStore, GraphRow, opened_pool
 
 if TYPE_CHECKING:
     from procrastinate import App
@@ -73,7 +73,7 @@ Answer = Callable[[Memory, dict[str, Any]], Mapping[str, Any]]
 
 
 class Serving:
-    def __init__(self, store: Store, homes: Homes) -> None:
+    def __init__(self, store: FleetStore, homes: Homes) -> None:
         self.store, self.homes, self.codes = store, homes, Codes()
         self.reader = DropReader(apart=True)
         self.threads = ThreadPoolExecutor(THREADS)
@@ -268,7 +268,7 @@ def run_server(url: str, *, host: str, port: int, cache: Path) -> None:
     count_tokens("warm")
     redact("warm")
     with opened_pool(url, THREADS + 4) as pool:
-        store = Store(pool)
+        store = FleetStore(pool)
         with Homes(store, cache, kept=256) as homes:
             serving = Serving(store, homes)
             app = make_application(serving)
@@ -296,7 +296,7 @@ WORK: dict[str, Callable[[Memory], object]] = {
 }
 
 
-def do_job(store: Store, homes: Homes, kind: str, graph: int) -> None:
+def do_job(store: FleetStore, homes: Homes, kind: str, graph: int) -> None:
     """Do the work and commit it. After an error the graph waits; the job itself never fails."""
 
     def work(home: Home) -> None:
@@ -321,7 +321,7 @@ def do_job(store: Store, homes: Homes, kind: str, graph: int) -> None:
     )
 
 
-def tick(store: Store, lease_s: float = LEASE_S) -> dict[str, int]:
+def tick(store: FleetStore, lease_s: float = LEASE_S) -> dict[str, int]:
     """Make the jobs that are due, replace those that stalled, and end locks that are held for longer than a lease."""
     # A stalled job is deleted and made anew: a retry would violate the unique index of waiting jobs.
     stalled = store.ask(
@@ -381,7 +381,7 @@ def make_app(url: str) -> App:
 def run_worker(url: str, *, parallel: int, cache: Path, lease_s: float, child: Child | None = None) -> None:
     """Work until SIGTERM or SIGINT. *child* is the process that asks models; None: a new one."""
     with opened_pool(url, parallel + 2) as pool:
-        store = Store(pool)
+        store = FleetStore(pool)
         with Homes(store, cache, kept=max(64, 4 * parallel), child=child) as homes:
             app = make_app(url)
             for kind in WORK:

@@ -85,7 +85,7 @@ class GraphRow:
     shared_revision: int
 
 
-class Store:
+class FleetStore:
     def __init__(self, pool: ConnectionPool[Any]) -> None:
         self.pool = pool
 

@@ -39,8 +39,8 @@ from ..graph.graph import Graph
 from ..graph.state import read_object, write_private
 from ..importers.drops import JsonObject, Session, make_drop
 from ..importers.transcripts import (
-    Row,
     RowReader,
+    TranscriptRow,
     of_sub_agent,
     read_claude_code,
     read_codex,
@@ -252,7 +252,7 @@ class Capture:
     def read(self, session: HostSession, reason: str, until: int | None) -> None:
         """Make drops of the new whole turns of *session* that began before *until*; None: of all new turns."""
         path = Path(session.transcript)
-        rows: list[Row] = []
+        rows: list[TranscriptRow] = []
         if session.transcript and path.is_file():
             rows = whole_turns(READERS[session.host](path, session.session, session.offset), until)
             if reason == "compaction":  # the client may compact by itself in the middle of a turn
@@ -277,7 +277,7 @@ class Capture:
         self.sessions.update(session, **changes)
 
 
-def whole_turns(rows: Iterator[Row], until: int | None) -> list[Row]:
+def whole_turns(rows: Iterator[TranscriptRow], until: int | None) -> list[TranscriptRow]:
     """*rows* before the first turn that begins at *until* or later."""
     taken = []
     for row in rows:

@@ -19,7 +19,7 @@ from ..graph.state import mapping_in, parsed_object
 from .drops import JsonObject, ReadingProgress, Session, Sessions, text_part
 from .openclaw import open_database
 from .transcripts import (
-    Row,
+    TranscriptRow,
     claude_code_entry,
     entry_said,
     first_row,
@@ -44,7 +44,7 @@ def placed(client: str, service: str, id: str, cwd: str, reading: ReadingProgres
     return Session(key, id, key.split(":")[1], cwd, service) if key else None
 
 
-def said_in(rows: Iterable[Row], reading: ReadingProgress) -> Iterator[JsonObject]:
+def said_in(rows: Iterable[TranscriptRow], reading: ReadingProgress) -> Iterator[JsonObject]:
     for row in rows:
         if row.entry is not None:
             yield row.entry
@@ -65,7 +65,7 @@ def read_claude_history(path: Path, since: int, reading: ReadingProgress) -> Ses
         reading.skipped.append(f"{path}: its session belongs to nobody's memory")
         return
     rows = json_rows(path, 0)
-    read = (Row(s, e, claude_code_entry(row if marked else with_source(row))) for s, e, row in rows)
+    read = (TranscriptRow(s, e, claude_code_entry(row if marked else with_source(row))) for s, e, row in rows)
     yield session, said_in(read, reading)
 
 
@@ -87,7 +87,7 @@ def read_codex_history(path: Path, since: int, reading: ReadingProgress) -> Sess
     yield session, said_in(rows if marked else older_codex(path, id), reading)
 
 
-def older_codex(path: Path, session: str) -> Iterator[Row]:
+def older_codex(path: Path, session: str) -> Iterator[TranscriptRow]:
     """The rows of an older Codex, which did not mark a person's typed text: its events tell what was shown."""
     for number, (start, end, row) in enumerate(json_rows(path, 0)):
         event, at = mapping_in(row, "payload"), row.get("timestamp")
@@ -95,7 +95,7 @@ def older_codex(path: Path, session: str) -> Iterator[Row]:
         text = event.get("message")
         said = row.get("type") == "event_msg" and role and isinstance(text, str) and text.strip()
         entry = entry_said(f"{session}:{number}", str(role), [text_part(str(text))], at) if said else None
-        yield Row(start, end, entry)
+        yield TranscriptRow(start, end, entry)
 
 
 def read_gemini_history(path: Path, since: int, reading: ReadingProgress) -> Sessions:
@@ -111,7 +111,7 @@ def read_gemini_history(path: Path, since: int, reading: ReadingProgress) -> Ses
         yield session, said_in(read_gemini(path, id, 0), reading)
     else:
         listed = [m for m in whole["messages"] if isinstance(m, dict)]
-        yield session, said_in((Row(0, 0, gemini_entry(m)) for m in listed), reading)
+        yield session, said_in((TranscriptRow(0, 0, gemini_entry(m)) for m in listed), reading)
 
 
 CURSOR_SAID = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.S)
@@ -134,7 +134,7 @@ def read_cursor_history(path: Path, since: int, reading: ReadingProgress) -> Ses
         yield session, said_in(cursor_rows(path), reading)
 
 
-def cursor_rows(path: Path) -> Iterator[Row]:
+def cursor_rows(path: Path) -> Iterator[TranscriptRow]:
     last: object = round(path.stat().st_mtime * 1000)
     for number, (start, end, row) in enumerate(json_rows(path, 0)):
         message = mapping_in(row, "message")
@@ -142,7 +142,7 @@ def cursor_rows(path: Path) -> Iterator[Row]:
         last = row.get("timestamp") or last
         text = cursor_text(role, message.get("content")) if role in ("user", "assistant") else ""
         entry = entry_said(f"cursor-{path.stem}-{number}", role, [text_part(text)] if text else [], last)
-        yield Row(start, end, entry)
+        yield TranscriptRow(start, end, entry)
 
 
 # --- databases, read-only, also while their client runs

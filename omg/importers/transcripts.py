@@ -29,7 +29,7 @@ Parts = list[JsonObject]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TranscriptRow:
     """
     A row of a transcript, from *start* to *end*. *entry* is None if nobody said it. *cut*: the context was compacted
     here, so that what was given before is no longer in it.
@@ -46,7 +46,7 @@ class Row:
         return self.entry is not None and self.entry["message"]["role"] == "user"
 
 
-RowReader = Callable[[Path, str, int], Iterator[Row]]  # the transcript, the session, where to begin
+RowReader = Callable[[Path, str, int], Iterator[TranscriptRow]]  # the transcript, the session, where to begin
 
 
 def json_rows(path: Path, offset: int, holding: bytes = b"") -> Iterator[tuple[int, int, dict[str, Any]]]:
@@ -93,9 +93,9 @@ TYPED = ("typed", "sdk", "suggestion_accepted")
 NOT_SAID = ("isSidechain", "isMeta", "isCompactSummary", "isApiErrorMessage")
 
 
-def read_claude_code(path: Path, session: str, offset: int) -> Iterator[Row]:
+def read_claude_code(path: Path, session: str, offset: int) -> Iterator[TranscriptRow]:
     for start, end, row in json_rows(path, offset):
-        yield Row(start, end, claude_code_entry(row))
+        yield TranscriptRow(start, end, claude_code_entry(row))
 
 
 def claude_code_entry(row: Mapping[str, Any]) -> JsonObject | None:
@@ -121,15 +121,15 @@ def claude_code_entry(row: Mapping[str, Any]) -> JsonObject | None:
 # --- Codex
 
 
-def read_codex(path: Path, session: str, offset: int) -> Iterator[Row]:
+def read_codex(path: Path, session: str, offset: int) -> Iterator[TranscriptRow]:
     """Turns in which nobody typed are the client's own, and so are all threads of sub-agents."""
     is_persons = mapping_in(first_row(path), "payload").get("thread_source") in (None, "user")
-    rows: list[Row] = []
+    rows: list[TranscriptRow] = []
     typed = turns_typed(path, offset)
     for start, end, row in json_rows(path, offset):
         if row.get("type") == "compacted":
             rows = without_summary(rows, mapping_in(row, "payload"))
-        rows.append(Row(start, end, codex_entry(row, session, typed) if is_persons else None))
+        rows.append(TranscriptRow(start, end, codex_entry(row, session, typed) if is_persons else None))
     return iter(rows)
 
 
@@ -169,7 +169,7 @@ def codex_entry(row: Mapping[str, Any], session: str, typed: set[str]) -> JsonOb
     return entry_said(id, "assistant", said, at)
 
 
-def without_summary(rows: list[Row], compacted: Mapping[str, Any]) -> list[Row]:
+def without_summary(rows: list[TranscriptRow], compacted: Mapping[str, Any]) -> list[TranscriptRow]:
     """*rows* without the last text of the assistant, if the compaction ends with it: that is the summary."""
     history = compacted.get("replacement_history") or [""]
     last = history[-1].get("content") if isinstance(history[-1], dict) else history[-1]
@@ -180,7 +180,7 @@ def without_summary(rows: list[Row], compacted: Mapping[str, Any]) -> list[Row]:
             texts = [part.get("text") for part in entry["message"]["content"] if part["type"] == "text"]
             summary = "\n".join(map(str, texts)).strip()
             if summary and any(end.strip().endswith(summary) for end in ends):
-                return [*rows[:n], Row(rows[n].start, rows[n].end), *rows[n + 1 :]]
+                return [*rows[:n], TranscriptRow(rows[n].start, rows[n].end), *rows[n + 1 :]]
             break
     return rows
 
@@ -188,7 +188,7 @@ def without_summary(rows: list[Row], compacted: Mapping[str, Any]) -> list[Row]:
 # --- OpenCode: a database. The offset is the time at which a message was made.
 
 
-def read_opencode(path: Path, session: str, offset: int) -> Iterator[Row]:
+def read_opencode(path: Path, session: str, offset: int) -> Iterator[TranscriptRow]:
     with open_database(path, 5) as db:
         if is_sub_agent(db, session):
             return
@@ -200,7 +200,7 @@ def read_opencode(path: Path, session: str, offset: int) -> Iterator[Row]:
             found = db.execute("select data from part where message_id = ? order by id", (id,)).fetchall()
             parts = [json.loads(part) for (part,) in found]
             cut = any(part.get("type") == "compaction" for part in parts)
-            yield Row(
+            yield TranscriptRow(
                 int(at), int(at), None if cut else opencode_entry(str(id), json.loads(data), parts), cut
             )
 
@@ -235,16 +235,18 @@ def opencode_entry(id: str, message: Mapping[str, Any], parts: Parts) -> JsonObj
 # --- Gemini CLI
 
 
-def read_gemini(path: Path, session: str, offset: int) -> Iterator[Row]:
+def read_gemini(path: Path, session: str, offset: int) -> Iterator[TranscriptRow]:
     """A message is written again once its calls are known. Of rows with the same id the last one counts."""
     is_persons = first_row(path).get("kind") in (None, "main")
-    rows: dict[object, Row] = {}
+    rows: dict[object, TranscriptRow] = {}
     for start, end, row in json_rows(path, offset):
         id = row.get("id") or start
         if id in rows:
-            rows[start] = Row(rows[id].start, rows[id].end)
+            rows[start] = TranscriptRow(rows[id].start, rows[id].end)
             del rows[id]
-        rows[id] = Row(start, end, gemini_entry(row) if is_persons else None, is_cut(path, start, row))
+        rows[id] = TranscriptRow(
+            start, end, gemini_entry(row) if is_persons else None, is_cut(path, start, row)
+        )
     return iter(sorted(rows.values(), key=lambda row: row.start))
 
 

@@ -222,10 +222,10 @@ def model_text(answer: Mapping[str, Any], waits: str) -> str:
     return text
 
 
-Row = tuple[object, str, object]  # whether it is shown, its label, its text
+StatusRow = tuple[object, str, object]  # whether it is shown, its label, its text
 
 
-def labelled(rows: Iterable[Row], margin: str = "") -> list[str]:
+def labelled(rows: Iterable[StatusRow], margin: str = "") -> list[str]:
     return [f"{margin}{label:<9} {text}" for shown, label, text in rows if shown]
 
 
@@ -236,14 +236,14 @@ def status_text(answer: Mapping[str, Any], zone: tzinfo) -> str:
     night, edits, bad = answer["next_night"], answer["edits"], answer["unreadable_drops"]
     refused = f"of the last {edits['last']}, {edits['refused']} refused or noted as the assistant's"
     observing, engine = observing_text(answer["observing"], zone), engine_text(answer, zone)
-    who: list[Row] = [
+    who: list[StatusRow] = [
         (True, "home", answer["home"]),
         (True, "daemon", up),
         *((True, "off", off) for off in answer["switched_off"]),
         (True, "observer", observer_text(answer)),
         (other, "reflector", answer["reflector"]),
     ]
-    what: list[Row] = [
+    what: list[StatusRow] = [
         (night, "night", f"next at {time_text(night, zone)}, by OpenClaw's scheduler"),
         (observing, "observing", observing),
         (edits["last"], "edits", refused),
@@ -298,7 +298,7 @@ def graph_lines(graph: Mapping[str, Any], zone: tzinfo) -> list[str]:
     former = f"notes that earlier rules wrote and today's would not; `omg undo {cycle}` brings them back"
     of = f"of {how_many(verdicts['said'], 'verdict')} of the last night; see reflections/log/ in the vault"
     cut = {key: s["context"] for key, s in graph["sessions"].items() if s.get("context", {}).get("cut_turns")}
-    rows: list[Row] = [
+    rows: list[StatusRow] = [
         (graph["apart"], "apart", graph["apart"]),
         (graph["new_account"], "account", graph["new_account"]),
         (True, "vault", graph["vault"]),

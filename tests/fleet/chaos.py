@@ -15,7 +15,7 @@ from psycopg.errors import OperationalError
 
 from omg.errors import OmgError
 from omg.fleet.homes import Homes
-from omg.fleet.store import Store
+from omg.fleet.store import FleetStore
 from omg.identity import identity_of_session
 
 WORD = "zyxquartz"  # forgotten in the middle of it
@@ -102,7 +102,7 @@ def patiently(what):
             time.sleep(0.3)
 
 
-def chaos(postgres, store: Store, database: str, folder: Path, *, graphs=200, turns=2_000, kills=60, stops=20, restarts=2, lease_s=5.0, seed=1):  # fmt: skip
+def chaos(postgres, store: FleetStore, database: str, folder: Path, *, graphs=200, turns=2_000, kills=60, stops=20, restarts=2, lease_s=5.0, seed=1):  # fmt: skip
     rng = random.Random(seed)
     with store.pool.connection() as conn:
         conn.execute(AUDIT)
@@ -220,7 +220,7 @@ def word_in_caches(folder: Path) -> list[str]:
     return found
 
 
-def findings(store: Store, said: dict[int, list[int]]) -> dict[str, int]:
+def findings(store: FleetStore, said: dict[int, list[int]]) -> dict[str, int]:
     """Counts of all that must be none."""
     lost = doubled = gaps = 0
     with store.pool.connection() as conn:

@@ -36,10 +36,10 @@ def database(postgres):
 
 @pytest.fixture
 def store(database):
-    from omg.fleet.store import Store, opened_pool
+    from omg.fleet.store import FleetStore, opened_pool
 
     with opened_pool(database) as pool:
-        yield Store(pool)
+        yield FleetStore(pool)
 
 
 @pytest.fixture

@@ -112,7 +112,7 @@ def interrupted(self, *a):
         sent.append(number)
         os.kill(os.getpid(), int(number))
 homes.Tree._write_rows = interrupted
-opened = store.Store(store.opened_pool(database))
+opened = store.FleetStore(store.opened_pool(database))
 with homes.Homes(opened, Path(folder)) as caches:
     do_job(opened, caches, "observe", int(graph))
 """
