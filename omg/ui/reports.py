@@ -104,7 +104,8 @@ def done_at(asked: Asked, receipt: Receipt) -> datetime:
 
 
 def cycle_row(asked: Asked, receipt: Receipt, undone: bool) -> dict[str, Any]:
-    deeds = [deed_of(asked, c) for c in receipt.changes if not is_page(c)]
+    told_whole = receipt.kind == "rebuild"  # it may change thousands of notes
+    deeds = [deed_of(asked, c) for c in receipt.changes if not (told_whole or is_page(c))]
     counts = Counter(deed.what for deed in deeds)
     said = datetime.fromisoformat(receipt.at).astimezone(asked.graph.zone)
     done = done_at(asked, receipt)
@@ -115,7 +116,7 @@ def cycle_row(asked: Asked, receipt: Receipt, undone: bool) -> dict[str, Any]:
         "counts": ", ".join(f"{n} {what}" for what, n in counts.items()),
         "deeds": (shown := [deed for deed in deeds if deed.what != TENDED])[:CHANGES],
         "more": max(0, len(shown) - CHANGES),
-        "summary": receipt.summary if receipt.kind in ("reflection", "undo", "upgrade") else (),
+        "summary": receipt.summary if told_whole or receipt.kind in ("reflection", "undo", "upgrade") else (),
         "cycle": "" if undone or not receipt.changes else receipt.id,
         "undone": undone,
     }
