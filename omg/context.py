@@ -299,7 +299,7 @@ BY_RUN = ":user"  # follows the run's id in the idempotency key of the message t
 
 
 def served_again(context: RequestContext) -> dict[int, str]:
-    """Message index → the notes served with it, for messages that were not cut and notes that all still hold."""
+    """The index of each uncut message → the notes that were served with that message, if all these notes still hold."""
     graph, served, gone = context.graph, context.own.served, set(context.indices(context.cut))
     if not served:
         return {}
@@ -327,7 +327,7 @@ def fitting(again: Mapping[int, str], room: int) -> dict[int, str]:
 
 
 def runs_of(given: Sequence[Mapping[str, Any]]) -> dict[int, str]:
-    """Message index → the run that it began, for messages that began one."""
+    """The index of each message that began a run → that run."""
     keys = {i: str(m.get("idempotencyKey") or "") for i, m in enumerate(given)}
     return {i: key.removesuffix(BY_RUN) for i, key in keys.items() if key.endswith(BY_RUN)}
 
@@ -625,7 +625,8 @@ def what_waits(
     context: RequestContext, cut: Collection[int], state: State, config: Config, raw: int
 ) -> tuple[bool, bool]:
     """
-    Whether to observe pending turns now so that they can leave, and whether this turn waits for that.
+    Whether pending turns are to be observed now, so that they can leave the context; and whether the gateway's turn waits
+    until they are.
 
     Raw messages can stay above the threshold for good: messages from before OMG was installed are never observed.
     """

@@ -26,7 +26,7 @@ OWNER = "owner"  # the name in [identity.links] that means the main session
 DIRECT = frozenset(("direct", "dm"))
 GROUPS = frozenset(("group", "channel", "room"))
 WEB_CHAT = "webchat"  # the gateway's own interfaces: Control UI, apps, `openclaw gateway call chat.send`
-INSIDE = ("", WEB_CHAT)  # channels that only who operates the gateway can reach
+INSIDE = ("", WEB_CHAT)  # channels that only the gateway's operator can reach
 # A right that OpenClaw gives only to its owner; and the profile of whoever operates it and signs in without a name, by its
 # token or from a paired device. A phone that is paired with limited access has the profile, but not the right.
 ADMIN_SCOPE = "operator.admin"

@@ -144,7 +144,7 @@ def why_no_note(file: Path) -> str:
 def unread_files(graph: Graph) -> tuple[list[str], list[str]]:
     """
     The files of the inbox with text that is not taken in yet; and those that were read but have no line that says where
-    their text went, because that was undone. Files that can never be read are left out.
+    their text went, because their filing was undone. Files that can never be read are left out.
     """
     found, undone = [f"inbox/{file.name}" for file in other_files(graph) if not why_no_note(file)], []
     pending = graph.pending_keys()
@@ -228,9 +228,9 @@ def is_placed(node: Node) -> bool:
 
 def note_messages(node: Node, said_ms: int, *, agents: bool) -> tuple[Message, ...]:
     """
-    The paragraphs of a loose note as messages; none if it has a place in the graph already.
+    The paragraphs of a loose note as messages; none if the note has a place in the graph already.
 
-    *agents*: whether an agent may have written it. Its properties do not count then.
+    *agents*: whether an agent may have written the note. The note's properties do not count then.
     """
     if (is_placed(node) and not agents) or node.full_body.lstrip().startswith(MEANT):
         return ()
@@ -244,7 +244,7 @@ def quoted(text: str) -> str:
 
 
 def is_clipped(node: Node) -> bool:
-    """Whether its properties say that it was clipped from a web page."""
+    """Whether the properties of *node* say that the note was clipped from a web page."""
     led = any("://" in str(node.extra.get(key, "")) for key in CLIP_KEYS)
     return led or "clipped" in node.extra or not CLIP_TAGS.isdisjoint(tag.lower() for tag in node.tags)
 

@@ -117,7 +117,7 @@ class Outcome:
 
 
 def read_receipt(file: Path) -> Receipt:
-    """Raises BadInput, naming the file, for one that is damaged."""
+    """Read the receipt in *file*. Raises BadInput, which names the file, if the receipt is damaged."""
     try:
         return Receipt.loads(file.read_text(encoding="utf-8"))
     except (ValueError, KeyError, TypeError, AttributeError) as e:

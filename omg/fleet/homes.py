@@ -89,7 +89,7 @@ class Tree:
         return UNREAD if self.shared else DERIVED
 
     def changes(self, paths: Iterable[str] | None = None) -> dict[str, bytes | None]:
-        """What was written and removed here since the checkout. With *paths* only what was written of these."""
+        """The files that were written or removed here since the checkout; with *paths*, only which of these were written."""
         found: dict[str, bytes | None] = dict.fromkeys(self.known if paths is None else ())
         for path in files_below(self.root, self.left_out) if paths is None else paths:
             try:
@@ -103,7 +103,7 @@ class Tree:
         return found
 
     def check_out(self, conn: Connection[Any], revision: int, generation: int) -> bool:
-        """Bring the folder up to the rows as *conn* sees them; whether it was behind."""
+        """Bring the folder up to the rows as *conn* sees them. Returns whether the folder was behind."""
         if self.revision == revision:
             return False
         rows = conn.execute(
@@ -164,7 +164,7 @@ class Tree:
         self.known[path] = Known(look, [hash_of(piece) for piece in pieces_of(data)], data if merges else b"")
 
     def _newer(self, conn: Connection[Any], paths: Iterable[str]) -> dict[str, bytes]:
-        """Those of *paths* that others wrote since the checkout, as they are in the rows."""
+        """The rows' text of each of *paths* that somebody else wrote since the checkout."""
         rows = conn.execute(
             "SELECT path, string_agg(bytes, ''::bytea ORDER BY part) FROM omg_files WHERE graph = %s"
             " AND path = ANY(%s) GROUP BY path HAVING max(revision) > %s",

@@ -178,7 +178,7 @@ class Serving:
 
 
 def assemble(memory: Memory, body: dict[str, Any]) -> Mapping[str, Any]:
-    """As the daemon's, but no turn waits here for another machine's observing."""
+    """Answer as the daemon does, but let no turn wait until another machine has observed."""
     graph = graph_of(memory.registry, body)
     return cut_answer(memory, graph, body)[1] if graph else {}
 

@@ -174,8 +174,8 @@ def former_telling(
     graph: Graph, words: str, notes: set[str], messages: set[str], talk: Conversations
 ) -> tuple[set[str], set[str]]:
     """
-    For notes whose present text only *messages* (which hold *words*) support: the notes that they replaced, and the
-    messages of those.
+    The notes that were replaced by a note whose present text is supported by *messages* alone (which hold *words*); and the
+    messages of the replaced notes.
     """
     touched = notes | set(graph.index.citing(sorted(messages)))
     sources = {s.id for p in touched for s in graph.index.sources(p)}
@@ -217,7 +217,7 @@ def sources_of(graph: Graph, path: str) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Of a message: the removed text, the remaining text, and the notes that hold the remaining text."""
+    """The removed text of a message, its remaining text, and the notes that hold the remaining text."""
 
     gone: str
     left: str
@@ -228,8 +228,7 @@ def parted_messages(
     graph: Graph, said: Talk, cited: Collection[str], named: Collection[str]
 ) -> dict[str, Part]:
     """
-    For each *cited* message of a person of which notes besides the *named* ones hold sentences: the removed and the
-    remaining text.
+    A part for each *cited* message of a person whose sentences are also held by notes that are not *named*.
     """
     going = [words_of_note(graph, path) for path in named]
     found: dict[str, Part] = {}
@@ -340,7 +339,7 @@ def readable_note(graph: Graph, path: str) -> Node | None:
 
 
 def with_answers(messages: set[str], said: Iterable[tuple[str, Message]]) -> set[str]:
-    """*messages*, and the assistant's answers, calls and results after them that repeat their words."""
+    """*messages*, and each later answer, call or result of the assistant's that repeats words of theirs."""
     found = set(messages)
     answering: dict[str, frozenset[str]] = {}  # session → words of the removed messages
     for session, m in sorted(said, key=lambda s: s[1].timestamp):
@@ -354,8 +353,7 @@ def with_answers(messages: set[str], said: Iterable[tuple[str, Message]]) -> set
 
 def said_again(graph: Graph, what: Selection, now: datetime) -> list[str]:
     """
-    The texts of a person's remaining messages that say the same as a note of *what*, in the words that it was made
-    from.
+    The texts of the person's messages that stay and that repeat a note of *what*, in words of the note's own messages.
     """
     found: dict[str, str] = {}
     for entry in filter(None, map(graph.index.entry, what.paths if not what.text else ())):

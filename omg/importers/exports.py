@@ -184,7 +184,7 @@ def services_in(members: list[Member]) -> dict[str, list[Member]]:
 
 
 def is_export(path: Path) -> bool:
-    """Whether the folder or JSON file *path* is an export that is not packed. A folder of a folder's zips is not."""
+    """Whether the folder or JSON file *path* is an export that is not packed. A folder that holds zips is none."""
     if path.is_file():
         return bool(service_of(first_item(of_file(path, f"{path.stem}.json"))))
     files = [*path.glob("*.json"), *path.glob("*/*.json"), *path.glob("*/*/*.json")]

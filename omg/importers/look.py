@@ -82,7 +82,7 @@ def prices(look: Look, models: Sequence[str], config: Config) -> list[Price]:
     The ways of observing: by rules, by rules with a model at night, by the model at once.
 
     An estimate: a question has the messages of one conversation, at most `max_tokens_per_batch`, its instructions and what
-    is known; the check reads about as much again as the notes it checks. Prices are of LiteLLM's table, which is a file.
+    is known; the check reads about as much again as the notes it checks. Prices come from LiteLLM's table, which is a file.
     """
     found = [Price("the rules, without a model")]
     model = next((m for m in models if m not in ("offline", "gateway")), "")

@@ -334,7 +334,7 @@ def became(graphs: Iterator[Graph], record: ImportRecord) -> Became:
 
 
 def became_text(found: Became, id: str) -> str:
-    """In at most ten lines."""
+    """What an import became, for a person, in at most ten lines."""
     lines = []
     for kind in KINDS.values():
         if titles := found.notes.get(kind):

@@ -122,7 +122,7 @@ def claude_code_entry(row: Mapping[str, Any]) -> JsonObject | None:
 
 
 def read_codex(path: Path, session: str, offset: int) -> Iterator[TranscriptRow]:
-    """Turns in which nobody typed are the client's own, and so are all threads of sub-agents."""
+    """The rows of a Codex transcript. Turns in which nobody typed are the client's own, and so are threads of sub-agents."""
     is_persons = mapping_in(first_row(path), "payload").get("thread_source") in (None, "user")
     rows: list[TranscriptRow] = []
     typed = turns_typed(path, offset)
@@ -144,7 +144,7 @@ def turns_typed(path: Path, end: int) -> set[str]:
 
 
 def codex_entry(row: Mapping[str, Any], session: str, typed: set[str]) -> JsonObject | None:
-    """*typed* holds the ids of the turns that a person began. A row with their words adds its turn."""
+    """The entry of a row of Codex. *typed*: ids of the turns that a person began; a row with a person's words adds its turn."""
     payload = mapping_in(row, "payload")
     about = mapping_in(payload, "internal_chat_message_metadata_passthrough")
     turn, kinds = str(about.get("turn_id")), about.get("content_item_kinds") or []
@@ -236,7 +236,7 @@ def opencode_entry(id: str, message: Mapping[str, Any], parts: Parts) -> JsonObj
 
 
 def read_gemini(path: Path, session: str, offset: int) -> Iterator[TranscriptRow]:
-    """A message is written again once its calls are known. Of rows with the same id the last one counts."""
+    """The rows of a Gemini CLI transcript, which repeats a message once its calls are known: the last row of an id counts."""
     is_persons = first_row(path).get("kind") in (None, "main")
     rows: dict[object, TranscriptRow] = {}
     for start, end, row in json_rows(path, offset):
