@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from omg.config import Config, Observation, Time
 from omg.embed import load_embedder
 from omg.graph.state import write_private
-from omg.inject.decide import slice_for
+from omg.inject.decide import Prompt, slice_for
 from omg.memory import Memory
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -84,7 +84,7 @@ def prompt(home: Memory, person: int, text: str, now: datetime) -> float:
     assert who is not None
     graph = home.graph(who)
     started = time.thread_time()
-    slice_for(graph, text, key(person), now, home.config)
+    slice_for(graph, Prompt(text, key(person)), now, home.config)
     return (time.thread_time() - started) * 1000
 
 

@@ -33,7 +33,7 @@ from .graph.graph import Graph
 from .identity import Identity
 from .importers import capture_entries, message_entries
 from .index.store import Hit
-from .inject.decide import Slice, preview, slice_for
+from .inject.decide import Prompt, Slice, preview, slice_for
 from .llm.child import Child
 from .llm.replies import Ask
 from .message.drop import to_epoch_ms
@@ -177,7 +177,7 @@ class Memory:
             if (graph := self._read(self._whose(session))) is None:
                 return Slice()
             tell, now = partial(self.registry.tell, graph=graph.identity.key), self.clock()
-            return slice_for(graph, prompt, session, now=now, config=self.config, model=model, tell=tell)
+            return slice_for(graph, Prompt(prompt, session, model), now, self.config, tell)
         except DISK_FAILS as e:
             log.warning("nothing of this prompt's memory could be recorded: %s", error_text(e))
         with suppress(*DISK_FAILS):

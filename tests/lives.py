@@ -34,7 +34,7 @@ from spooled import entry, hand_over
 from omg.config import Config, Context, Inject, Llm, Observation
 from omg.errors import BadNode, ModelUnavailable, OmgError
 from omg.graph.state import TEMPORARY, process_alive
-from omg.inject.decide import slice_for
+from omg.inject.decide import Prompt, slice_for
 from omg.journal import Receipt
 from omg.llm.replies import ModelQuestion, ModelReply
 from omg.memory import Memory
@@ -255,7 +255,9 @@ class Life:
     def _inject(self, home: Memory) -> None:
         session = self.rng.choice(SESSIONS)
         graph = home.find()
-        given = slice_for(graph, f"What about {self.rng.choice(TOPICS)}?", session, self.now, home.config)
+        given = slice_for(
+            graph, Prompt(f"What about {self.rng.choice(TOPICS)}?", session), self.now, home.config
+        )
         own = graph.state().sessions.get(session)
         at = own.activated_ms if own else 0
         before, then = self.served.get(session, ("", 0))

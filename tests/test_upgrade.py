@@ -21,7 +21,7 @@ from omg.cli.app import app
 from omg.config import Config, Observation, load_config
 from omg.curate import closed_cycles
 from omg.forget.places import archived_messages
-from omg.inject.decide import slice_for
+from omg.inject.decide import Prompt, slice_for
 from omg.memory import Memory
 from omg.node.note import parse_node
 from omg.openclaw.graph_checks import check_home
@@ -132,7 +132,7 @@ def test_a_session_goes_on_with_the_memory_it_was_served(former):
     graph = home.find(OWNER)
     own = graph.state().sessions[OWNER]
     assert own.system.startswith("<omg-memory") and own.task
-    given = slice_for(graph, "Where does Maya live?", OWNER, datetime.now(UTC), home.config)
+    given = slice_for(graph, Prompt("Where does Maya live?", OWNER), datetime.now(UTC), home.config)
     assert "\n- tea-over" in given.system
     assert "maya" in given.system + given.prompt
     home.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from datetime import UTC, date, datetime, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import cache, lru_cache
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -146,8 +146,10 @@ def days_text(days: tuple[date, date]) -> str:
 
 
 def _length(days: int) -> str:
-    # Days to a week, weeks to a month, months to a year, all rounded down: as Mastra's OM does.
-    for size, unit, below in ((1, "day", 7), (7, "week", 30), (30, "month", 365)):
+    # Days to two weeks, weeks to a month, months to a year, all rounded down.
+    if days == 7:
+        return "1 week"
+    for size, unit, below in ((1, "day", 14), (7, "week", 30), (30, "month", 365)):
         if days < below:
             return _unit_words((days // size, unit))
     return _unit_words((days // 365, "year"))
@@ -200,7 +202,8 @@ def time_zone(name: str) -> tzinfo:
         return UTC
 
 
-# --- The days that a question asks for, in English and German. "Since Monday" lasts until today.
+# --- The days that a question asks for, in English and German. "Since Monday" lasts until today;
+# "on 27 February", asked before that day, may also be the coming one.
 #
 # German is read by writing its words for days in English, since the forms of dates (rules.py) are few and the same. Only
 # questions are read so: a note is dated by what English says surely.
@@ -245,16 +248,33 @@ _GERMAN = re.compile(
     rf"|\b(?!(?:(?<=guten )|(?<=am ))morgen\b)(?P<word>{'|'.join(_ENGLISH)})\b",
     re.I,
 )
+_MONTH = re.compile("|".join(rf"\b{month[:3]}" for month in (*MONTHS, *GERMAN_MONTHS)), re.I)
+_ONE_YEAR = re.compile(r"\d{4}|\b(?:last|letzt|vergangen|vorig)", re.I)  # the phrase says which year is meant
 _SINCE = re.compile(r"\b(?:since|seit)\s+(?:the\s+|de[mr]\s+)?$", re.I)
 
 
 def days_asked(text: str, today: date) -> list[When]:
     """The days that *text*, a question of *today*, asks for, in reading order."""
     found = german_days(text, today) if GERMAN_DAY.search(text) else resolve_dates(text, today)
-    return [
-        when._replace(end=today) if when.start <= today and _SINCE.search(text, 0, when.at) else when
-        for when in found
-    ]
+    asked = []
+    for when in found:
+        if when.start <= today and _SINCE.search(text, 0, when.at):
+            asked.append(when._replace(end=today))
+            continue
+        asked.append(when)
+        if when.end < today and _MONTH.search(when.phrase) and not _ONE_YEAR.search(when.phrase):
+            years = today.year - when.end.year
+            next_ones = (in_later_year(when, n) for n in (years, years + 1))
+            asked += [next(other for other in next_ones if other.end >= today)]
+    return asked
+
+
+def in_later_year(when: When, years: int) -> When:
+    """*when*, moved by *years*; 29 February becomes the first of March."""
+    start, end = (
+        date(day.year + years, day.month, 1) + timedelta(day.day - 1) for day in (when.start, when.end)
+    )
+    return when._replace(start=start, end=end)
 
 
 def german_days(text: str, today: date) -> list[When]:

@@ -48,7 +48,7 @@ from ..importers.transcripts import (
     read_opencode,
 )
 from ..index.store import Hit
-from ..inject.decide import Slice, slice_for
+from ..inject.decide import Prompt, Slice, slice_for
 from ..inject.passages import Passage
 from ..memory import Memory
 from ..message.drop import to_epoch_ms
@@ -165,7 +165,7 @@ class HostAnswers:
         inject = config.inject.model_copy(update={"budget_tokens": budget})
         config = config.model_copy(update={"inject": inject})
         tell = partial(registry.tell, graph=who.key)
-        return slice_for(registry.opened(who), prompt, key, now=self.memory.clock(), config=config, tell=tell)
+        return slice_for(registry.opened(who), Prompt(prompt, key), self.memory.clock(), config, tell)
 
     # --- between questions
 

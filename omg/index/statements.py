@@ -23,7 +23,7 @@ import regex
 from ..message.envelope import MEMORY_NOTES
 from ..message.turn import Message
 from ..text.characters import fold_text
-from ..text.words import sentence_spans
+from ..text.words import sentence_spans, split_span
 from .store import STATEMENT_COLUMNS, meta_value, rows_of
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ def spans_of(text: str) -> list[Span]:
     open: list[tuple[int, int]] = []  # level and place of the headings above
     heading = False
     for part in sentence_spans(text):
-        for start in range(part.start, part.stop, MOST_CHARS):
-            end = min(start + MOST_CHARS, part.stop)
+        for piece in split_span(text, part.start, part.stop, MOST_CHARS):
+            start, end = piece.start, piece.stop
             m = HEADING.match(text, start, end)
             last = found[-1] if found else None
             short = m is None and last and not heading and end - last.start <= LEAST_CHARS

@@ -130,7 +130,7 @@ def quoted_terms(words: str) -> str:
     return f'"{words}"'
 
 
-VERSION = 13  # of the tables below and of what is in their columns: with another, the file is made anew
+VERSION = 14  # of the tables below and of what is in their columns: with another, the file is made anew
 KEPT_NEVER = -1  # the generation of a connection for one use
 NOT_OPEN = -1  # the inode before the file is first looked at
 

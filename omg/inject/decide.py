@@ -30,6 +30,7 @@ from ..index.links import told_by
 from ..index.search import FOR_PROMPT, ParsedQuery, parse_query
 from ..index.store import WEAK_BELOW, Entry, Hit, Term, terms_of
 from ..message.envelope import legible_text, strip_memory, without_envelope
+from ..message.statements import asks
 from ..node.note import MOCS, OPEN_LOOPS, TYPES, map_of_type, page_title, text_below_head
 from ..plan.edits import split_history, told_text
 from ..plan.pages import (
@@ -45,7 +46,16 @@ from ..plan.pages import (
 )
 from ..text.characters import fold_text, with_labels, without_citations
 from ..text.tokens import clip_text, count_tokens
-from ..text.words import STOP, cut_text, is_english, singular_form, split_sentences, words_in, written_words
+from ..text.words import (
+    STOP,
+    common_stems,
+    cut_text,
+    is_english,
+    singular_form,
+    split_sentences,
+    told_words,
+    written_words,
+)
 from ..vault.vault import SAYING
 from .passages import Passage, Said, assistants_share, find_said, quoted_passages, with_what_followed
 from .prompt import Found, Standing, render_prompt, render_system_slice
@@ -130,14 +140,12 @@ PHRASE = re.compile(
 )
 
 
-# Words of a question about days that ask for whatever there was then: "What happened yesterday?", "Was gibt's Neues?".
-HAPPENING = frozenset(
+# Words of a question about days that name no subject, beside the common verbs of English and the days (text/words.toml).
+ASKING_OF_DAYS = told_words(
     """
-    happen happened happening new news going latest planned plans plan scheduled schedule calendar agenda on up say said
-    talk talked discuss discussed learn learnt learned change changed decide decided anything everything
-    passiert los neues neu gibt gab gab's war waren wurde haben hatten habe gemacht gesagt besprochen geplant steht
-    an es vor since until till seit bis wir ich ist und alles etwas der die das den dem
-    """.split()
+    happened news calendar agenda datum passiert los neues neu gab gab's war waren wurde haben hatten habe gemacht gesagt besprochen geplant steht
+    es seit bis wir ich alles etwas welches
+    """
 )
 
 
@@ -149,12 +157,14 @@ DETAILS = re.compile(
 
 def of_days_alone(query: ParsedQuery) -> ParsedQuery:
     """
-    *query* without its terms, if it asks for days and names nothing else. Then everything said on those days answers
-    it.
+    *query* without its terms, if it asks for days and names no subject: "What happened yesterday?", "What's on today?".
+    Then everything said on those days answers it.
     """
-    named = {word.lower() for when in query.days for word in words_in(when.phrase)}
-    asked = {term.shown.lower() for term in query.terms} - named - HAPPENING - STOP
-    return replace(query, terms=()) if query.days and not asked else query
+    words = query.text
+    for when in query.days:
+        words = words.replace(when.phrase, " ")
+    subjects = told_words(words) - common_stems() - ASKING_OF_DAYS
+    return replace(query, terms=()) if query.days and not subjects else query
 
 
 def asks_of_memory(query: ParsedQuery) -> bool:
@@ -349,6 +359,16 @@ FLOOR_OF_COURSE = 0.05  # where a course is asked for: whatever may belong to it
 
 
 @dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt of a session; *model* and *run* are "" if the host names none."""
+
+    text: str
+    session: str
+    model: str = ""
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Slice:
     """`system` and `prompt`, wrapped, "" where there is nothing to say; *reason* of an activation."""
 
@@ -372,16 +392,16 @@ class Decision:
     hits: Sequence[Hit] = ()  # the notes that were weighed, best first
     said: Sequence[Passage] = ()  # the quotations that were
 
-    def keep(self, state: State, session: str, model: str, at_ms: int, run: str = "") -> None:
+    def keep(self, state: State, asked: Prompt, at_ms: int) -> None:
         # Since it was decided something was edited or forgotten: nothing that it names goes to the disk any more.
         whole = self.epoch == state.epoch
-        if not whole and not self.given.reason and session not in state.sessions:
+        if not whole and not self.given.reason and asked.session not in state.sessions:
             return  # the session itself was forgotten
-        own = state.sessions.setdefault(session, SessionState())
-        keep_served(own, run, self.given.prompt if whole else "", self.epoch)
+        own = state.sessions.setdefault(asked.session, SessionState())
+        keep_served(own, asked.run, self.given.prompt if whole else "", self.epoch)
         if self.given.reason:
             own.system, own.epoch = self.given.system if whole else "", self.epoch
-            own.reason, own.model = self.given.reason, model or own.model
+            own.reason, own.model = self.given.reason, asked.model or own.model
             own.activated_ms, own.window = at_ms, 0
             for other in state.sessions.values():
                 if max(other.last_ms, other.activated_ms) < at_ms - SYSTEM_KEPT_DAYS * MS_PER_DAY:
@@ -466,7 +486,7 @@ def hook_result(
     own = graph.state().sessions.get(session)
     if session_id and (own is None or own.session_id != session_id):
         graph.note(partial(note_session_id, session=session, session_id=session_id))
-    given = slice_for(graph, prompt, session, now=now, config=config, model=model, run=run, tell=tell)
+    given = slice_for(graph, Prompt(prompt, session, model, run), now, config, tell)
     result = {"appendSystemContext": given.system, "prependContext": given.prompt}
     return {key: text for key, text in result.items() if text}
 
@@ -485,60 +505,62 @@ def result_given_before(graph: Graph, session: str, config: Config) -> dict[str,
 
 def preview(graph: Graph, prompt: str, session: str, now: datetime, config: Config) -> Slice:
     """What `slice_for` would give. Changes no state."""
-    return decide_slice(graph, graph.state(), prompt, session, now=now, config=config).given
+    return decide_slice(graph, graph.state(), Prompt(prompt, session), now, config).given
 
 
 @prompts_first.answering()
 def slice_for(
     graph: Graph,
-    prompt: str,
-    session: str,
+    asked: Prompt,
     now: datetime,
     config: Config,
-    model: str = "",
-    run: str = "",
     tell: Callable[..., None] = lambda *_, **__: None,
 ) -> Slice:
-    """The slice for *prompt* of *session*. Records an activation in the state."""
+    """The slice for *asked*. Records an activation in the state."""
     if not config.inject.budget_tokens:
         return Slice()
-    made = decide_slice(graph, graph.state(), prompt, session, now=now, config=config, model=model)
+    made = decide_slice(graph, graph.state(), asked, now, config)
     if made.given.reason or made.given.prompt:
         # An activation is written to disk before it is served. Counts of use are written later, so that no prompt
         # waits for them.
         keep = graph.update if made.given.reason else graph.note
-        keep(lambda state: made.keep(state, session, model, epoch_ms_of(now), run))
+        keep(lambda state: made.keep(state, asked, epoch_ms_of(now)))
     if made.recalled and made.epoch == graph.state().epoch:
         graph.uses.add(made.recalled, epoch_ms_of(now))
     if graph.notes_given and made.epoch == graph.state().epoch:
         with suppress(OSError):  # a full disk takes nothing from the prompt
-            note_given(graph.folder, record_of(made, session, epoch_ms_of(now)))
+            note_given(graph.folder, record_of(made, asked.session, epoch_ms_of(now)))
     if reason := made.given.reason:
-        tell("activation", session=session, reason=reason, tokens=count_tokens(made.given.system))
+        tell("activation", session=asked.session, reason=reason, tokens=count_tokens(made.given.system))
     return made.given
 
 
-def decide_slice(
-    graph: Graph, state: State, prompt: str, session: str, now: datetime, config: Config, model: str = ""
-) -> Decision:
-    """The slice for *prompt*, from *state* as it was read."""
+def decide_slice(graph: Graph, state: State, asked: Prompt, now: datetime, config: Config) -> Decision:
+    """The slice for *asked*, from *state* as it was read."""
     budget, today = config.inject.budget_tokens, now.astimezone(graph.zone).date()
-    own = state.sessions.get(session) or SessionState()
-    words = strip_memory(without_envelope(legible_text(prompt))).strip()[:QUERY_CHARS]
-    found, said = find_for(graph, state, words, session, now=now, config=config), list[Passage]()
+    own = state.sessions.get(asked.session) or SessionState()
+    words = strip_memory(without_envelope(legible_text(asked.text))).strip()[:QUERY_CHARS]
+    found, said = find_for(graph, state, words, asked.session, now=now, config=config), list[Passage]()
     pending = sum(p.tokens for p in graph.pending()) if own.cut_ms > own.activated_ms else 0
-    reason = activation(state, session, now=now, pending_tokens=pending, config=config, model=model)
+    reason = activation(
+        state, asked.session, now=now, pending_tokens=pending, config=config, model=asked.model
+    )
     text, cost = own.system, count_tokens(own.system)
     if reason is None and cost > budget:
         reason = "edit"  # of omg.toml
     if reason:
         mocs = choose_maps([*(h.entry.map for h in found.hits), *found.maps])
-        text = render_system(graph, state, session, mocs, today=today, budget=round(budget * SYSTEM_SHARE))
+        text = render_system(
+            graph, state, asked.session, mocs, today=today, budget=round(budget * SYSTEM_SHARE)
+        )
         cost = count_tokens(text)
     silence = pause_text(now.timestamp() - own.last_ms / 1000) if own.last_ms else None
     passages = noted_in(said, quoted_passages(graph, found.topic, found.said, room=budget - cost))
     more = partial(more_of, graph, found.course, found.pages)
-    told = Found(found.hits, found.limit, more, passages, silence)
+    days = found.topic.days
+    of_days = {h.entry.path for h in found.hits if is_of_days(h.entry, days)}
+    asks_day = bool(days and not found.topic.terms) and asks(words) and asks_of_memory(found.topic)
+    told = Found(found.hits, found.limit, more, passages, silence, of_days, asks_day)
     fresh = render_prompt(told, text, today, graph.zone, budget - cost)
     recalled = [h.entry.id for h in found.hits if is_named(h.entry, text + fresh)]
     given = Slice(text, fresh, reason)
@@ -710,6 +732,16 @@ def event_falls_on(event: str | None, days: Iterable[When]) -> bool:
     return when is not None and any(when[0] <= d.end and when[1] >= d.start for d in days)
 
 
+def is_of_days(entry: Entry, days: Iterable[When]) -> bool:
+    """Whether *entry* is about one of *days*, or was said then."""
+    said = filter(None, (entry.created, entry.updated))
+    return event_falls_on(entry.event, days) or any(is_within(days, day) for day in said)
+
+
+def is_within(days: Iterable[When], day: date) -> bool:
+    return any(when.start <= day <= when.end for when in days)
+
+
 def choose_maps(falls: Iterable[str]) -> list[str]:
     """The two maps that most hits are on; otherwise the maps of preferences and identity."""
     best = (path for path, _ in Counter(falls).most_common(2))
@@ -720,14 +752,14 @@ def render_system(
     graph: Graph, state: State, session: str, mocs: Sequence[str], *, today: date, budget: int
 ) -> str:
     """The `system` text of *session* as of now."""
-    index, counts = graph.index, graph.index.moc_counts()
+    index = graph.index
     entries = [
         *index.entries(pinned=True),
         *index.entries(standing=True),
         *(e for type in SHOWN for e in index.entries(type=type, first=CANDIDATES)),
-        *(loops := index.entries(loop="open")),
+        *index.entries(loop="open"),
     ]
-    few = sum(counts.values()) <= FEW_NOTES
+    few = sum(index.moc_counts().values()) <= FEW_NOTES
     # A topic without a line of its own holds only notes of tools and pages.
     topics = [
         e for e in index.entries(type="moc") if is_topic(e.path) and e.description != page_title(e.path)[1]
@@ -737,7 +769,6 @@ def render_system(
         entries=list(without_agents_notes(entries, state.by_hand)),
         others=list(without_agents_notes(index.entries() if few else (), state.by_hand)),
         topics=topics,
-        counts=counts | {OPEN_LOOPS: len(loops)},
         sessions=state.sessions,
         written=pages,
     )

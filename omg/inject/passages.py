@@ -88,6 +88,9 @@ LONG_WORD, KEY_CHARS = (
     re.compile(r"\S{30}"),
     5_000,
 )  # the same where it may be a line of a key, whose label is far above
+# The least share of a former statement's words that its note lost, if no number is among them, and that a message shares
+# with the note that was made from it.
+LOST, LEAST_KEPT = 0.25, 0.25
 ANSWERED_WITHIN = 6  # messages before an answer that it may answer
 WRITTEN_TERMS = 32  # of a prompt's words that are looked for in each message as it is written
 # Of how many of the best notes and statements it is looked up what was said later, how many statements of each are taken,
@@ -657,19 +660,21 @@ class Former:
     days: frozenset[date]
     kept: frozenset[str]  # words of the line that the note still has
 
-    def is_repeated_by(self, text: str) -> bool:
+    def is_repeated_by(self, text: str, cited: bool = False) -> bool:
         """
-        Whether *text* repeats the former statement and half of the words the note still has. A sentence about another
-        subject is not a repetition.
+        Whether *text* repeats the former statement: what the note does not say any more, and half of the words that it
+        still has. *cited*: the note was made from *text*, so a quarter is enough for a number or a day. A sentence about
+        another subject is not a repetition, nor is one of which the note dropped a word or two.
         """
-        return 2 * len(told_words(text) & self.kept) >= len(self.kept) and self.is_told_by(text)
-
-    def is_told_by(self, text: str) -> bool:
-        if any(says_day(text, day) for day in self.days):
-            return True
+        told, numbers = told_words(text), {word for word in self.words if word[0].isdigit()}
+        dropped = not self.days and not numbers and len(self.words) < LOST * len(self.words | self.kept)
+        least = LEAST_KEPT if cited and (self.days or numbers) else 0.5
+        if dropped or len(told & self.kept) < least * len(self.kept):
+            return False
         # "on Thursday" also names the day, but not as a date: then the numbers decide
-        words = {w for w in self.words if w[0].isdigit()} if self.days else self.words
-        return bool(words) and 2 * len(told_words(text) & words) >= len(words)
+        lost = numbers if self.days else self.words
+        said = bool(lost) and 2 * len(told & lost) >= len(lost)
+        return said or any(says_day(text, day) for day in self.days)
 
 
 def is_former(read: Callable[[str], str], path: str, text: str, at_ms: int, uncited: bool = False) -> bool:
@@ -678,7 +683,7 @@ def is_former(read: Callable[[str], str], path: str, text: str, at_ms: int, unci
     text. *uncited*: the note does not cite the message of *text*, so *text* has to repeat what the note said.
     """
     changed_ms, former = former_of(read, path)
-    told = (s.kept and s.is_repeated_by(text) if uncited else s.is_told_by(text) for s in former)
+    told = (s.is_repeated_by(text, not uncited) for s in former if s.kept or not uncited)
     return at_ms < changed_ms and any(told)
 
 

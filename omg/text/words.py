@@ -266,11 +266,13 @@ SENTENCE_END = regex.compile(
     r"|[。！？｡]++(?![\p{Pe}\p{Pf}])(?P<space>\s*+)|\n(?P<space>\s*+)"
 )
 # Matched at the space: "Dr. Ito", an initial, "No. 3", "etc. and", "well… yes". "No. I moved" is two sentences.
-# "three steps: 1. measure, 2. cut" is one.
+# "three steps: 1. measure, 2. cut" is one; so are "I see that 3! equals 6", "I use Yahoo! mail" and '"Why?" or "How?"'.
 NO_END = regex.compile(
-    r"(?<=\b(?:e\.g|i\.e|vs|Dr|Mrs?|Ms|Prof|St|approx|ca|z\.B|bzw|Sra?|Mme|U\.S)\.|(?:^|\s)(?!I\.)\p{Lu}\.)"
+    r"(?<=\b(?:e\.g|i\.e|vs|Dr|Mrs?|Ms|Prof|St|approx|ca|z\.B|bzw|Sra?|Mme|U\.S|\p{Lu}\.\p{Lu})\."
+    r"|(?:^|\s)(?!I\.)\p{Lu}\.)"
     r"|(?<=:\s1\.|[,;]\s\d{1,2}\.)"
-    r"|(?<=\b(?:No|Nr|Jan|Feb|Aug|Sept?|Oct|Nov|Dec)\.)\s{1,9}(?=\d)"
+    r"|(?<=(?:\p{N}|\b\p{L})![\p{Pe}]*)\s{1,9}(?!\p{Lu})|(?<=\b\p{Lu}\w*!|[!?][\p{Pf}\"])\s{1,9}(?=\p{Ll})"
+    r"|(?<=\b(?:No|Nr|pp?|Jan|Feb|Aug|Sept?|Oct|Nov|Dec)\.)\s{1,9}(?=\d)"
     r"|(?<=\b(?:etc|[ap]\.m)\.|\.\.|…)\s{1,9}(?=[\p{Ll}\d])"
 )
 ANY_LETTER = regex.compile(r"\p{L}")
@@ -307,14 +309,18 @@ def sentence_spans(text: str) -> list[slice]:
 
 def text_pieces(text: str, most: int) -> list[slice]:
     """Where the sentences of *text* are, without gaps; a sentence longer than *most* characters is split."""
-    spans = []
-    for start, end in pairwise([0, *sentence_starts(text), len(text)]):
-        while end - start > most:
-            spans.append(slice(start, start + most))
-            start += most
-        if start < end:
-            spans.append(slice(start, end))
-    return spans
+    sentences = pairwise([0, *sentence_starts(text), len(text)])
+    return [part for start, end in sentences for part in split_span(text, start, end, most)]
+
+
+def split_span(text: str, start: int, end: int, most: int) -> Iterator[slice]:
+    """Where the pieces of *text* from *start* to *end* are, of at most *most* characters; words stay whole."""
+    while end - start > most:
+        cut = max(text.rfind(mark, start, start + most) for mark in (" ", "\n")) + 1 or start + most
+        yield slice(start, cut)
+        start = cut
+    if start < end:
+        yield slice(start, end)
 
 
 def sentence_starts(text: str) -> Iterator[int]:

@@ -23,7 +23,7 @@ from ..graph.graph import Graph
 from ..graph.state import mapping_in as mapping_in
 from ..index.search import ParsedQuery, parse_query
 from ..index.store import Entry, Hit, terms_of
-from ..inject.decide import event_falls_on, sentences_beside
+from ..inject.decide import is_of_days, is_within, sentences_beside
 from ..inject.passages import (
     Passage,
     Said,
@@ -234,16 +234,6 @@ def nothing_text(days: Iterable[When], when: str) -> str:
     """The answer when nothing was found. It names the days searched, which may not be the days meant."""
     spans = ", ".join(dict.fromkeys(span_text(w.start, w.end) for w in days))
     return f"Nothing found of {when!r}, which is {spans}." if when else "Nothing found."
-
-
-def is_of_days(entry: Entry, days: Iterable[When]) -> bool:
-    """Whether *entry* is about one of *days*, or was said then."""
-    said = filter(None, (entry.created, entry.updated))
-    return event_falls_on(entry.event, days) or any(is_within(days, day) for day in said)
-
-
-def is_within(days: Iterable[When], day: date) -> bool:
-    return any(when.start <= day <= when.end for when in days)
 
 
 def hit_line(hit: Hit) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..graph.state import given_lately
 from ..index.store import Entry
-from ..inject.decide import decide_slice, record_of
+from ..inject.decide import Prompt, decide_slice, record_of
 from ..message.turn import Message, message_from_json
 from ..plan.pages import session_title
 from ..text.words import cut_text, told_words, words_in
@@ -53,7 +53,7 @@ def preview_of(asked: Asked, typed: str) -> dict[str, Any]:
     """Show what the prompt *typed* would be given now in the owner's session. Record nothing."""
     graph, now, config = asked.graph, asked.memory.clock(), asked.memory.config
     session = graph.identity.key
-    made = decide_slice(graph, graph.state(), typed, session, now=now, config=config)
+    made = decide_slice(graph, graph.state(), Prompt(typed, session), now, config)
     record = record_of(made, session, int(now.timestamp() * 1000))
     row = prompt_row(asked, record, known_notes(asked, [record]), whole=True, typed=typed)
     return {**row, "system": made.given.system, "prompt": made.given.prompt}

@@ -42,10 +42,11 @@ def meant(text: str, said: date = SAID) -> list[str]:
     ("days", "expected"),
     [
         *((0, "today"), (-1, "yesterday"), (1, "tomorrow")),
-        *((-2, "2 days ago"), (-6, "6 days ago"), (-7, "1 week ago"), (-13, "1 week ago")),
+        *((-2, "2 days ago"), (-6, "6 days ago"), (-7, "1 week ago"), (-13, "13 days ago")),
         *((-14, "2 weeks ago"), (-29, "4 weeks ago"), (-30, "1 month ago"), (-59, "1 month ago")),
         *((-60, "2 months ago"), (-364, "12 months ago"), (-365, "1 year ago"), (-800, "2 years ago")),
-        *((2, "in 2 days"), (7, "in 1 week"), (21, "in 3 weeks"), (45, "in 1 month"), (400, "in 1 year")),
+        *((2, "in 2 days"), (7, "in 1 week"), (9, "in 9 days"), (21, "in 3 weeks"), (45, "in 1 month")),
+        (400, "in 1 year"),
     ],
 )
 def test_the_distance_of_a_day_is_told_in_whole_units(days: int, expected: str) -> None:
@@ -317,9 +318,20 @@ def test_a_past_duration_and_a_name_are_no_day(text: str) -> None:
     ],
 )
 def test_questions_ask_for_days_in_english_and_german(text: str, days: str, phrase: str) -> None:
-    (when,) = days_asked(text, date(2026, 3, 19))
+    when, *_ = days_asked(text, date(2026, 3, 19))
     assert "..".join(dict.fromkeys((str(when.start), str(when.end)))) == days
     assert when.phrase == phrase == text[when.at : when.after]
+
+
+def test_a_day_without_a_year_that_has_passed_may_also_be_the_coming_one() -> None:
+    def asked(text: str) -> list[str]:
+        return [str(when.start) for when in days_asked(text, date(2026, 2, 17))]
+
+    assert asked("What have I got on 27 February?") == ["2025-02-27", "2026-02-27"]
+    assert asked("What happened on 8 February?") == ["2026-02-08", "2027-02-08"]
+    assert asked("What happened since 3 January?") == ["2026-01-03"]
+    assert asked("What did I do last February?") == ["2025-02-01"]
+    assert asked("Was war im Mai 2023?") == ["2023-05-01"]
 
 
 def test_good_morning_asks_for_no_day() -> None:

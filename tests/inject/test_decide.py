@@ -19,7 +19,7 @@ from omg.graph.graph import Graph
 from omg.graph.state import SessionState, State
 from omg.identity import identity_of_session
 from omg.index.index import Index
-from omg.inject.decide import Slice, activation, decide_slice, hook_result, preview, slice_for
+from omg.inject.decide import Prompt, Slice, activation, decide_slice, hook_result, preview, slice_for
 from omg.message.envelope import strip_memory
 from omg.message.turn import Message, Turn
 from omg.node.markdown import BEGIN, END
@@ -88,7 +88,8 @@ def config(tmp: Path = Path("/nowhere"), budget: int = 3000, points: int = 10, *
 
 
 def ask(graph: Graph, prompt: str, at: datetime = NOW, session: str = OWN, **over: Any) -> Slice:
-    return slice_for(graph, prompt, session, at, over.pop("config", config()), **over)
+    asked = Prompt(prompt, session, over.pop("model", ""), over.pop("run", ""))
+    return slice_for(graph, asked, at, over.pop("config", config()), **over)
 
 
 def live(graph: Graph, session: str, at: datetime = NOW, **fields: Any) -> None:
@@ -172,7 +173,7 @@ def test_a_resumed_conversation_is_told_how_long_it_rested(graph: Graph) -> None
 def test_tool_statements_stay_out_of_system_and_are_marked_in_prompt(graph: Graph) -> None:
     given = ask(graph, "Which routers does Contoso recommend?")
     assert "Contoso" not in given.system
-    assert "recommend Contoso routers. (said 1 week ago, from a tool or a page)" in given.prompt
+    assert "recommend Contoso routers. (said 9 days ago, from a tool or a page)" in given.prompt
 
 
 def test_a_persons_text_on_a_generated_page_is_given_and_an_unreadable_page_is_skipped(graph: Graph) -> None:
@@ -280,7 +281,7 @@ def test_a_question_that_names_only_days_finds_what_falls_on_them(graph: Graph) 
     ask(graph, WIFI)
     put(graph, node("episode", "opera", "Carmen, row 4.", event="2026-03-18", day=date(2026, 3, 9)))
     given = ask(graph, "What is next week?", NOW + timedelta(seconds=9))
-    assert "opera — Carmen, row 4. (in 1 week)" in given.prompt
+    assert "opera — Carmen, row 4. (in 8 days)" in given.prompt
     assert "opera" not in ask(graph, "What is today?", NOW + timedelta(seconds=9)).prompt
 
 
@@ -500,10 +501,10 @@ def test_a_cut_is_served_as_it_stands_while_its_turns_are_pending(graph: Graph) 
 
 def test_an_edit_during_the_rendering_of_system_is_not_missed(graph: Graph) -> None:
     """The epoch that is kept is the one read before, not the one at the time of writing."""
-    made = decide_slice(graph, graph.state(), WIFI, OWN, NOW, config())
+    made = decide_slice(graph, graph.state(), Prompt(WIFI, OWN), NOW, config())
     assert made.given.reason
     graph.update(lambda state: setattr(state, "epoch", 1))
-    graph.update(lambda state: made.keep(state, OWN, "", ms(NOW)))
+    graph.update(lambda state: made.keep(state, Prompt(WIFI, OWN), ms(NOW)))
     assert ask(graph, WIFI).reason == "edit"
 
 
@@ -518,10 +519,12 @@ def test_a_forgetting_by_another_process_is_not_undone_by_saved_records(graph: G
     ask(graph, STYLE)
     # noted, on no disk yet
     ask(graph, "How did we hike the Rennsteig with Jonas?", NOW + timedelta(seconds=5))
-    served = decide_slice(graph, graph.state(), WIFI, OTHER, NOW, config())  # and one that is being served
+    served = decide_slice(
+        graph, graph.state(), Prompt(WIFI, OTHER), NOW, config()
+    )  # and one that is being served
     other.update(forgotten)
     graph.flush()
-    graph.update(lambda state: served.keep(state, OTHER, "", ms(NOW)))
+    graph.update(lambda state: served.keep(state, Prompt(WIFI, OTHER), ms(NOW)))
     written = (graph.folder / "state.json").read_text()
     assert served.given.reason and "Fritzbox" in served.given.system + served.given.prompt
     assert not any(word in written for word in ("hike", "answer-style", "wifi", "Fritzbox"))
@@ -584,6 +587,7 @@ def test_a_standing_note_says_how_far_off_its_day_is(graph: Graph) -> None:
     "prompt",
     [
         "What happened yesterday?",
+        "What did we decide and discuss yesterday?",
         "What's new since Monday?",
         "Was ist gestern passiert?",
         "Was gab es Neues seit Montag?",
@@ -594,6 +598,20 @@ def test_a_question_about_a_day_gets_the_notes_of_that_day(graph: Graph, prompt:
     given = preview(graph, prompt, OWN, NOW, config())
     assert "The roof of the shed leaks." in given.prompt
     assert "wifi" not in given.prompt
+
+
+def test_a_note_of_a_day_that_is_asked_for_is_named_though_it_stands_in_system(graph: Graph) -> None:
+    put(graph, node("decision", "boat", "The boat will be sold.", day=date(2026, 3, 9)), *NOTES)
+    given = preview(graph, "What happened yesterday?", OWN, NOW, config())
+    assert "- boat — The boat will be sold." in given.system
+    assert "- boat (said yesterday)" in given.prompt
+
+
+def test_a_day_that_is_asked_for_is_told_though_nothing_is_known_of_it(graph: Graph) -> None:
+    put(graph, *NOTES, *MANY)
+    for asked in ("What's the date today?", "Welches Datum ist heute?", "Do I have anything on 3 June?"):
+        assert "Today is Tuesday, 2026-03-10." in preview(graph, asked, OWN, NOW, config()).prompt
+    assert preview(graph, "Good night, talk tomorrow!", OWN, NOW, config()).prompt == ""
 
 
 def test_a_question_that_mentions_a_day_in_passing_gets_nothing_of_that_day(graph: Graph) -> None:
@@ -635,7 +653,7 @@ def test_a_note_that_rests_on_one_that_was_replaced_says_so(graph: Graph, links_
     put(graph, *MANY, job, node("fact", "new-job", "Works at Borealis."), commute)
     told = preview(graph, "How do I get to the office?", OWN, NOW, config()).prompt
     assert (
-        "commute — Takes the tram to the Acme office. (said 1 week ago, mentions job, no longer so)" in told
+        "commute — Takes the tram to the Acme office. (said 9 days ago, mentions job, no longer so)" in told
     )
     put(graph, replace(commute, links=(*commute.links, "nodes/fact/new-job")))  # it knows already
     assert "no longer so" not in preview(graph, "How do I get to the office?", OWN, NOW, config()).prompt

@@ -131,7 +131,7 @@ def test_quotations_stand_under_their_day_with_their_speaker(home: Memory) -> No
         "- assistant: Lovely, does Mimi the cat play Satie?",
     ]
     assert quoted(told(home, "Where does my sister Jane live?"))[:2] == [
-        "2026-03-01 (1 week ago)",
+        "2026-03-01 (9 days ago)",
         "- Ines: My sister Jane lives above a bakery in Porto.",
     ]
 
@@ -503,7 +503,7 @@ def test_a_development_lists_the_assistants_notes_last(tmp_path: Path) -> None:
         put_note(graph, f"advice-{n}", f"{advice} {n}, to be downloaded or purchased.", origin="assistant")
         put_note(graph, f"album-{n}", f"Downloaded number {n}, an album.", type="episode")
     for n in range(100):
-        put_note(graph, f"other-{n}", f"Owns {n} lamps, and a shelf.")
+        put_note(graph, f"other-{n}", f"Owns {n} lamps, and a shelf.", type="identity")
     mine = told(home, "How many albums have I downloaded or purchased?")
     assert "an album." in mine
     assert advice not in mine
@@ -704,6 +704,18 @@ def test_a_former_day_named_by_its_weekday_is_marked_as_changed(home: Memory) ->
     lines = quoted(told(home, "When is my dentist appointment?"))
     assert "- user (has changed since): My dentist appointment is on Thursday at 14:30." in lines
     assert "- user: My dentist appointment is on Friday at 9:15." in lines
+
+
+def test_words_of_which_the_note_only_dropped_a_detail_are_not_marked(home: Memory) -> None:
+    graph = graph_of(home)
+    said = "I carefully test my website by hand on Chrome and Firefox."
+    archive(
+        graph, message(said, "a", ago=timedelta(days=9)), message("Edge, too.", "b", ago=timedelta(days=1))
+    )
+    now = "Tests the website by hand on Chrome, Firefox and Edge."
+    before = "- 2026-03-01: Carefully tests the website by hand on Chrome and Firefox."
+    put_note(graph, "tests", now, "a", "b", body=f"{now}\n\n## History\n{before}")
+    assert f"- user: {said} [tests]" in quoted(told(home, "In which browsers do I test my website by hand?"))
 
 
 def test_the_sources_of_a_merged_note_are_quoted_for_the_note_that_stays(home: Memory) -> None:

@@ -125,7 +125,25 @@ def test_the_span_of_a_sentence_leaves_out_list_marks_and_spaces() -> None:
 
 
 @pytest.mark.parametrize(
-    "run", [" ", "\n", "!", "! ", "…", ". ", "1. ", "A. ", "a.\t", "。", ".)", "\u200b", "[[", "]]|"]
+    "run",
+    [
+        " ",
+        "\n",
+        "!",
+        "! ",
+        "…",
+        ". ",
+        "1. ",
+        "A. ",
+        "a.\t",
+        "。",
+        ".)",
+        "\u200b",
+        "[[",
+        "]]|",
+        "7! ",
+        '!" a ',
+    ],
 )
 @pytest.mark.parametrize(("before", "after"), [("", ""), ("a", "b. c"), ("a.", "b"), ("[[a", "]] x")])
 def test_a_long_run_of_punctuation_takes_linear_time(run: str, before: str, after: str) -> None:
@@ -139,6 +157,25 @@ def test_a_long_run_of_punctuation_takes_linear_time(run: str, before: str, afte
 def test_a_long_text_without_spaces_is_cut_and_not_dropped():
     assert cut_text("漢" * 20, 10) == "漢" * 9 + "…"
     assert cut_text("one two three", 10) == "one two…"
+
+
+def test_a_long_piece_is_cut_between_words() -> None:
+    text = "seven letters. " + "elephants " * 30
+    assert {text[s].strip().rpartition(" ")[2] for s in text_pieces(text, 47)} == {"letters.", "elephants"}
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "I see that 3! equals 6, and \\( n! \\) is a product.",
+        "So 4! = 24.",
+        "I read Yahoo! mail.",
+        'They ask "What is it?" or "Why?" and leave.',
+        "A book by N.K. Jemisin (p. 45) is here.",
+    ],
+)
+def test_a_mark_within_a_sentence_does_not_end_it(sentence: str) -> None:
+    assert split_sentences(f"{sentence} We won 3! Then I left.") == [sentence, "We won 3!", "Then I left."]
 
 
 def test_a_numbered_list_within_a_sentence_is_not_split_at_its_numbers() -> None:

@@ -13,7 +13,7 @@ from spooled import entry, hand_over
 from omg.config import Config, Llm, Observation
 from omg.curate import forget_selection, select_to_forget
 from omg.errors import ModelUnavailable
-from omg.inject.decide import slice_for
+from omg.inject.decide import Prompt, slice_for
 from omg.llm.replies import ModelReply
 from omg.memory import Memory
 from omg.observe.run import pending_batches
@@ -124,7 +124,7 @@ def words(n, what="lamp"):
 
 
 def given(omg, prompt="What about the lamp?", session=MAIN, model=""):
-    return slice_for(omg.find(MAIN), prompt, session, omg.clock(), omg.config, model)
+    return slice_for(omg.find(MAIN), Prompt(prompt, session, model), omg.clock(), omg.config)
 
 
 def happened(omg, name):

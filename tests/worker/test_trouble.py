@@ -18,7 +18,7 @@ from omg.config import Config, Llm, Observation
 from omg.errors import Locked
 from omg.graph.graph import Graph
 from omg.graph.state import flock
-from omg.inject.decide import preview, slice_for
+from omg.inject.decide import Prompt, preview, slice_for
 from omg.llm.replies import ModelQuestion, ModelReply
 from omg.memory import Memory
 from omg.openclaw.graph_checks import check_graph
@@ -365,6 +365,6 @@ def test_a_note_with_an_impossible_time_is_found_and_keeps_its_words(world: Worl
     (graph.vault.root / "nodes/fact/weird.md").write_text(text)
     world.home.refresh(graph)
     for query in ("boat", "what is on 31 December 9999?", "the boat in year 1"):
-        slice_for(graph, query, OWNER, world.now, world.home.config)
+        slice_for(graph, Prompt(query, OWNER), world.now, world.home.config)
     assert next(h.entry.path for h in graph.index.search("boat", now=world.now)) == "nodes/fact/weird"
     assert (graph.vault.root / "nodes/fact/weird.md").read_text() == text
