@@ -19,8 +19,7 @@ from itertools import islice
 from typing import Any
 
 from ..config import Config
-from ..dates.days import MS_PER_DAY, event_span, pause_text
-from ..dates.rules import When
+from ..dates.days import MS_PER_DAY, pause_text
 from ..embed import asks_encoder
 from ..errors import OmgError
 from ..graph.graph import Graph
@@ -58,7 +57,7 @@ from ..text.words import (
 )
 from ..vault.vault import SAYING
 from .passages import Passage, Said, assistants_share, find_said, quoted_passages, with_what_followed
-from .prompt import Found, Standing, render_prompt, render_system_slice
+from .prompt import Found, Standing, event_falls_on, render_prompt, render_system_slice
 
 # --- Whether a message asks for the course of something: an order, a count, a summary.
 #
@@ -558,9 +557,8 @@ def decide_slice(graph: Graph, state: State, asked: Prompt, now: datetime, confi
     passages = noted_in(said, quoted_passages(graph, found.topic, found.said, room=budget - cost))
     more = partial(more_of, graph, found.course, found.pages)
     days = found.topic.days
-    of_days = {h.entry.path for h in found.hits if is_of_days(h.entry, days)}
     asks_day = bool(days and not found.topic.terms) and asks(words) and asks_of_memory(found.topic)
-    told = Found(found.hits, found.limit, more, passages, silence, of_days, asks_day)
+    told = Found(found.hits, found.limit, more, passages, silence, days, asks_day)
     fresh = render_prompt(told, text, today, graph.zone, budget - cost)
     recalled = [h.entry.id for h in found.hits if is_named(h.entry, text + fresh)]
     given = Slice(text, fresh, reason)
@@ -724,22 +722,6 @@ def relevant_hits(graph: Graph, query: ParsedQuery, now: datetime, limit: int, f
         for h in hits
         if (h.why and (h.score >= floor or not query.terms)) or event_falls_on(h.entry.event, query.days)
     ]
-
-
-def event_falls_on(event: str | None, days: Iterable[When]) -> bool:
-    """Whether *event* is on one of *days*. Then a note answers "what is next week?" although they share no word."""
-    when = event_span(event)
-    return when is not None and any(when[0] <= d.end and when[1] >= d.start for d in days)
-
-
-def is_of_days(entry: Entry, days: Iterable[When]) -> bool:
-    """Whether *entry* is about one of *days*, or was said then."""
-    said = filter(None, (entry.created, entry.updated))
-    return event_falls_on(entry.event, days) or any(is_within(days, day) for day in said)
-
-
-def is_within(days: Iterable[When], day: date) -> bool:
-    return any(when.start <= day <= when.end for when in days)
 
 
 def choose_maps(falls: Iterable[str]) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, tzinfo
 from enum import IntEnum
@@ -18,7 +18,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from ..dates.days import day_of_ms, days_in, due_text, event_span, gap_line, mark_past_plans, relative_day
-from ..dates.rules import WEEKDAYS
+from ..dates.rules import WEEKDAYS, When
 from ..index.store import Entry, Hit
 from ..message.envelope import wrap_memory
 from ..node.note import MOCS, NAME_TITLE, TYPES, page_title
@@ -430,8 +430,7 @@ def is_told(passage: Passage, known: Iterable[frozenset[str]]) -> bool:
 class Found:
     """
     What was found for a prompt, best first: *hits*, of which at most *limit* are used; *more* text of a hit; and
-    passages, *said*. *silence*: how long this conversation has rested. *of_days*: the paths of notes of the days that are
-    asked for. *asks_day*: nothing but a day is asked for, so its date is told even if nothing is known of it.
+    passages, *said*. *silence*: how long this conversation has rested. *days*: those that are asked for. *asks_day*: nothing but a day is asked for, so its date is told even if nothing is known of it.
     """
 
     hits: Sequence[Hit]
@@ -439,7 +438,7 @@ class Found:
     more: Callable[[Entry], str] = lambda _: ""
     said: Iterable[Passage] = ()
     silence: str | None = None
-    of_days: Collection[str] = ()
+    days: Sequence[When] = ()
     asks_day: bool = False
 
 
@@ -471,7 +470,7 @@ def tell_notes(text: Fresh, entries: Sequence[Entry], found: Found, room: int) -
         e
         for e in entries
         if e.path not in text.above
-        or e.path in found.of_days
+        or is_of_days(e, found.days)
         or due_text(e.event, text.today, e.loop, e.updated or e.created)
     ][: found.limit]
     spent = 0
@@ -495,6 +494,22 @@ def tell_notes(text: Fresh, entries: Sequence[Entry], found: Found, room: int) -
         text.entries += [] if entry in text.entries else [entry]
         spent += cost
     return spent
+
+
+def event_falls_on(event: str | None, days: Iterable[When]) -> bool:
+    """Whether *event* is on one of *days*. Then a note answers "what is next week?" although they share no word."""
+    when = event_span(event)
+    return when is not None and any(when[0] <= d.end and when[1] >= d.start for d in days)
+
+
+def is_of_days(entry: Entry, days: Iterable[When]) -> bool:
+    """Whether *entry* is about one of *days*, or was said then."""
+    said = filter(None, (entry.created, entry.updated))
+    return event_falls_on(entry.event, days) or any(is_within(days, day) for day in said)
+
+
+def is_within(days: Iterable[When], day: date) -> bool:
+    return any(when.start <= day <= when.end for when in days)
 
 
 def tell_said(text: Fresh, said: Iterable[Passage], room: int) -> None:

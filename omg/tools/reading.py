@@ -23,7 +23,7 @@ from ..graph.graph import Graph
 from ..graph.state import mapping_in as mapping_in
 from ..index.search import ParsedQuery, parse_query
 from ..index.store import Entry, Hit, terms_of
-from ..inject.decide import is_of_days, is_within, sentences_beside
+from ..inject.decide import sentences_beside
 from ..inject.passages import (
     Passage,
     Said,
@@ -37,7 +37,7 @@ from ..inject.passages import (
     speaker_name,
     waiting,
 )
-from ..inject.prompt import SAID_LEAD, is_told, name_of, passage_line
+from ..inject.prompt import SAID_LEAD, is_of_days, is_told, is_within, name_of, passage_line
 from ..message.drop import to_epoch_ms
 from ..message.turn import Message
 from ..node.markdown import Section, sections_of
