@@ -206,16 +206,13 @@ def find_import(home: Path, id: str) -> ImportRecord:
 def undo_import(registry: Registry, record: ImportRecord, now: datetime) -> Undone:
     """Take *record* back in each of its graphs."""
     undone = Undone(record.id)
-    by_graph: dict[str, list[tuple[str, list[str]]]] = {}
-    for line in record.drops:
-        by_graph.setdefault(line["graph"], []).append((line["drop"], line["ids"]))
     for who in registry.identities():
-        if who.key in by_graph:
+        if lines := [line for line in record.drops if line["graph"] == who.key]:
             graph = registry.graph(who)
             with flock(graph.folder / "observe.lock", f"the observing of {who.key}", math.inf), graph.lock():
                 replay_open(graph)
-                drops = {drop for drop, _ in by_graph[who.key]}
-                ids = {id for _, of in by_graph[who.key] for id in of}
+                drops = {line["drop"] for line in lines}
+                ids = {id for line in lines for id in line["ids"]}
                 undo_in_graph(graph, record.id, drops, ids, now, undone)
     chats = record.home / FOLDER / CHATS
     chats.unlink(missing_ok=True)  # it only keeps out older copies of a chat
