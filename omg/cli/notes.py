@@ -1,6 +1,6 @@
 """
 Commands on notes: list, show, open, new, pin, link, merge, rename, supersede, forget, undo, history, export, rebuild,
-reflect, graph.
+reflect, ui.
 Each command that changes something calls one function of omg/curate.py.
 """
 
@@ -17,7 +17,7 @@ from dataclasses import asdict
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import typer
 
@@ -353,32 +353,15 @@ def export_command(
         print(f"wrote {out}")
 
 
-PortOption = Annotated[
-    int, typer.Option(min=0, max=65535, help="A port of 127.0.0.1. Default: any free port.")
-]
-ShowOption = Annotated[bool, typer.Option("--open", help="Open it in this machine's browser.")]
-
-
 @app.command("ui")
-def ui_command(port: PortOption = 0, show: ShowOption = False) -> None:
-    """See and correct what is remembered, in a browser on this machine. Prints a link that works once; Ctrl-C ends it."""
-    page_served(port, show)
-
-
-@app.command("graph")
-def graph_command(
-    id: Annotated[str | None, typer.Argument(help="A note. Default: the maps.")] = None,
-    port: PortOption = 0,
-    show: ShowOption = False,
+def ui_command(
+    note: Annotated[str | None, typer.Argument(help="A note, to begin at what is around it.")] = None,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="A port of 127.0.0.1. Default: any free port.")
+    ] = 0,
+    show: Annotated[bool, typer.Option("--open", help="Open it in this machine's browser.")] = False,
 ) -> None:
-    """See a note and what is around it, in a browser: `omg ui`, begun at its graph."""
-    from urllib.parse import urlencode
-
-    page_served(port, show, "graph" + (f"?{urlencode({'path': id})}" if id else ""))
-
-
-def page_served(port: int, show: bool, start: str = "") -> None:
-    """Serve the page until Ctrl-C. The browser reads the link in a private file: other users see a command's arguments."""
+    """See and correct what is remembered, in a browser on this machine. Prints a link that works once; Ctrl-C ends it."""
     import webbrowser
 
     from ..client import fleet_of
@@ -387,12 +370,13 @@ def page_served(port: int, show: bool, start: str = "") -> None:
 
     if fleet_of(existing_home()) is not None:
         raise BadInput("this home asks a fleet, which has no page; run `omg ui` on a home of your own")
+    start = f"graph?{urlencode({'path': note})}" if note else ""
     with opened_memory() as memory:
         file = memory.folder / "page.html"
 
         def ready(link: str) -> None:
             print(f"{link}\nThe link works once, within 15 minutes. Ctrl-C ends the page.", flush=True)
-            if show:
+            if show:  # the browser reads the link in a private file: other users see a command's arguments
                 write_private(file, f'<meta http-equiv="refresh" content="0; url={link}">')
                 webbrowser.open(file.as_uri())
 

@@ -287,28 +287,18 @@ def check_costs(memory: Memory) -> Iterator[Finding]:
     if memory.worker.observing() == ["offline"]:
         return
     options = memory.config.observation
-    step, rest = options.step_of(options.message_tokens), options.quiet_after
-    turn = options.buffer_tokens == "turn"
-    small = {
-        "buffer_tokens": (step < ASKED_TOKENS, "after each turn" if turn else f"from {step:,.0f} tokens on"),
-        "quiet_tokens": (
-            options.quiet_tokens < ASKED_TOKENS and not turn,
-            f"from {options.quiet_tokens:,} tokens on when a session ends",
-        ),
-        "quiet_after": (
-            bool(options.buffer_tokens) and rest is not False and rest < SHORT_REST_S and not turn,
-            f"after {rest:.0f} seconds of rest",
-        ),
+    turn, rest = options.buffer_tokens == "turn", options.quiet_after
+    rests = bool(options.buffer_tokens) and rest is not False and not turn
+    costly = {
+        "buffer_tokens": options.step_of(options.message_tokens) < ASKED_TOKENS,
+        "quiet_tokens": options.quiet_tokens < ASKED_TOKENS and not turn,
+        "quiet_after": rests and rest < SHORT_REST_S,
     }
-    for name, (costly, when) in small.items():
-        if costly:
-            what = f"a model is asked {when}, and each time for {ASKED_TOKENS:,} tokens of instructions"
-            mend = (
-                "an hour costs less"
-                if name == "quiet_after"
-                else f"{ASKED_TOKENS:,} tokens or more cost less"
-            )
-            yield Finding("note", what, f"[observation] {name}", mend)
+    for name in (name for name, is_costly in costly.items() if is_costly):
+        value = getattr(options, name)
+        what = f"{value!r} has a model asked often, each time for {ASKED_TOKENS:,} tokens of instructions"
+        mend = "an hour costs less" if name == "quiet_after" else f"{ASKED_TOKENS:,} tokens or more cost less"
+        yield Finding("note", what, f"[observation] {name}", mend)
 
 
 def check_refused(memory: Memory) -> Iterator[Finding]:

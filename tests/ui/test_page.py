@@ -135,13 +135,13 @@ def test_a_page_shows_the_notes_of_one_identity_alone(page: Page, omg: Memory) -
 
 
 def test_the_command_prints_a_link_that_works_and_ends_with_its_process(omg: Memory) -> None:
-    command = [sys.executable, "-m", "omg.cli", "graph", "--port", "0"]
+    command = [sys.executable, "-m", "omg.cli", "ui", "prefer-short-answers", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         link = urlsplit(process.stdout.readline().strip())
         with closing(http.client.HTTPConnection(str(link.hostname), link.port, timeout=30)) as asked:
             asked.request("GET", f"{link.path}?{link.query}")
-            assert asked.getresponse().headers["location"].endswith("/graph")
+            assert asked.getresponse().headers["location"].endswith("/graph?path=prefer-short-answers")
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0
     assert not (omg.folder / "page.html").exists()
