@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from . import journal
 from .config import set_value, set_vault
 from .errors import BadInput, BadNode, NotFound
 from .forget.erase import forget_now
@@ -19,18 +20,6 @@ from .forget.selection import Selection, Wanted, select
 from .graph.graph import GRAPH_MARK, Graph, marked_identity
 from .graph.state import State, append_lines, read_object, write_private
 from .identity import identity_of_session
-from .journal import (
-    Change,
-    Outcome,
-    Receipt,
-    commit_receipt,
-    find_receipt,
-    new_receipt,
-    receipts_of,
-    replay_open,
-    undo_receipt,
-    undone_cycles,
-)
 from .message.turn import Message
 from .node.markdown import slugify, without_code
 from .node.note import TYPES, Node, amend_text
@@ -109,12 +98,12 @@ class CurationResult:
 def planning_under_lock(graph: Graph, now: datetime) -> Iterator[Plan]:
     """Finish receipts that a crash left open, then yield a plan while the vault is locked."""
     with graph.lock():
-        replay_open(graph)
+        journal.replay_open(graph)
         yield Plan(graph, now.astimezone(graph.zone).date())
 
 
 def done_with(
-    plan: Plan, path: str, now: datetime, summary: str, changes: Sequence[Change] | None = None
+    plan: Plan, path: str, now: datetime, summary: str, changes: Sequence[journal.Change] | None = None
 ) -> CurationResult:
     """Write *changes*, or those of *plan*, as one cycle. Raises BadInput if a note is read-only."""
     graph = plan.graph
@@ -125,8 +114,8 @@ def done_with(
         raise BadInput(
             f"{locked}.md is read-only; to change it, chmod u+w {graph.vault.file(locked)}; nothing was written"
         )
-    receipt = new_receipt("edit", now, changes, summary=(summary,), person=True)
-    commit_receipt(graph, receipt)
+    receipt = journal.new_receipt("edit", now, changes, summary=(summary,), person=True)
+    journal.commit_receipt(graph, receipt)
     return CurationResult(path, receipt.id)
 
 
@@ -269,15 +258,17 @@ def rename_note(graph: Graph, path: str, new_name: str, now: datetime) -> Curati
         changes = {c.path: c for c in plan.maps.changes()}
         for other in graph.index.backlinks(path):
             was = graph.vault.text(other)
-            change = changes.get(other) or Change(other, was, was, theirs=not is_untouched(graph, other))
+            change = changes.get(other) or journal.Change(
+                other, was, was, theirs=not is_untouched(graph, other)
+            )
             changes[other] = replace(change, after=with_links_to(graph, change.after or "", path, target))
         # Both changes record whose file it is and its permissions, so that undo restores them.
         if draft.theirs:
             graph.vault.keep_persons_parts(path, before.encode())
         kept: dict[str, Any] = {"theirs": not draft.ours, "mode": graph.vault.mode(path)}
         moved = [
-            Change(target, None, with_links_to(graph, draft.text, path, target), **kept),
-            Change(path, before, None, **kept),
+            journal.Change(target, None, with_links_to(graph, draft.text, path, target), **kept),
+            journal.Change(path, before, None, **kept),
         ]
         moved += [c for c in changes.values() if c.after != c.before and c.path != path]
         return done_with(plan, target, now, f"renamed {path} to {target}", moved)
@@ -342,7 +333,7 @@ def forget_selection(intake: Intake, graph: Graph, what: Selection) -> None:
     """Forget for good; see forget/erase.py. Takes the spool in first, so that waiting drops are covered too."""
     intake.take_in()
     with graph.lock():
-        replay_open(graph)
+        journal.replay_open(graph)
         forget_now(graph, what)
 
 
@@ -422,7 +413,7 @@ def reject_note(graph: Graph, name: str, now: datetime) -> CurationResult:
         plan.lift_contradictions(node)
         plan.amend(path, status="superseded")  # so that its maps no longer list it
         pages = [c for c in (*plan.changes(), *plan.maps.now_changes(plan.day)) if c.path != path]
-        gone = Change(path, before, None, theirs=not draft.ours, mode=graph.vault.mode(path))
+        gone = journal.Change(path, before, None, theirs=not draft.ours, mode=graph.vault.mode(path))
         done = done_with(plan, path, now, f"removed {path}: not so", [gone, *pages])
         graph.tombstones.add([s.id for s in node.sources if s.id], node.id)
         return done
@@ -441,24 +432,24 @@ def keep_both(graph: Graph, path: str, other: str, now: datetime) -> CurationRes
 # --- Undoes a cycle, and lists the cycles. Notes that were edited since are left as they are, and named.
 
 
-def take_back(graph: Graph, cycle: str, now: datetime) -> tuple[Outcome, list[str]]:
+def take_back(graph: Graph, cycle: str, now: datetime) -> tuple[journal.Outcome, list[str]]:
     """
     Undo *cycle*. Return the outcome, and the paths refused because they were edited since. Maps are made anew.
     """
     with graph.lock():
-        replay_open(graph)
-        outcome, refused = undo_receipt(graph, cycle, now)
+        journal.replay_open(graph)
+        outcome, refused = journal.undo_receipt(graph, cycle, now)
         if changes := MapPages(graph).anew(now.astimezone(graph.zone).date()):
-            commit_receipt(graph, new_receipt("edit", now, changes, name="maps"))
+            journal.commit_receipt(graph, journal.new_receipt("edit", now, changes, name="maps"))
     return outcome, refused
 
 
-def undoable(graph: Graph, cycle: str | None) -> Receipt:
+def undoable(graph: Graph, cycle: str | None) -> journal.Receipt:
     """Return the receipt of *cycle*, or of a person's last change that is not undone. Raises NotFound, BadInput."""
     if cycle is not None:
-        return find_receipt(graph, cycle)
-    undone = undone_cycles(graph)
-    for r in receipts_of(graph):
+        return journal.find_receipt(graph, cycle)
+    undone = journal.undone_cycles(graph)
+    for r in journal.receipts_of(graph):
         # A receipt without a summary: its notes were forgotten.
         if r.kind == "edit" and r.person and r.summary and r.id not in undone:
             return r
@@ -467,14 +458,14 @@ def undoable(graph: Graph, cycle: str | None) -> Receipt:
     )
 
 
-def closed_cycles(graph: Graph, path: str | None = None) -> list[Receipt]:
+def closed_cycles(graph: Graph, path: str | None = None) -> list[journal.Receipt]:
     """Closed cycles, newest first; with *path*, only those that changed that note, under whatever name."""
     if path is None:
-        return receipts_of(graph)
+        return journal.receipts_of(graph)
     names = {path}
     with suppress(BadNode):
         names.update(graph.vault.read(path).aliases)
-    return [r for r in receipts_of(graph) if any(c.path in names for c in r.changes)]
+    return [r for r in journal.receipts_of(graph) if any(c.path in names for c in r.changes)]
 
 
 # --- Moves a memory to another key: after a change of dmScope, or if two accounts are one person's.
@@ -548,13 +539,15 @@ def merge_graphs(registry: Registry, source: Graph, into: Graph) -> None:
     now, changes = registry.clock(), tuple(move_notes(source, into))
     if changes:
         what = f"merged the memory of {source.identity.key}"
-        commit_receipt(into, new_receipt("edit", now, changes, name="merged", summary=(what,), person=True))
+        journal.commit_receipt(
+            into, journal.new_receipt("edit", now, changes, name="merged", summary=(what,), person=True)
+        )
     maps = MapPages(into)
     for change in changes:
         if change.path.startswith("nodes/"):
             maps.add(into.vault.read(change.path))
     if pages := maps.changes():
-        commit_receipt(into, new_receipt("edit", now, pages, name="maps"))
+        journal.commit_receipt(into, journal.new_receipt("edit", now, pages, name="maps"))
     into.index.archive(into.folder / "archive")
     for file in sorted((source.folder / "archive").glob("*.jsonl")):
         said = filter(None, file.read_text(encoding="utf-8").split("\n"))
@@ -582,7 +575,7 @@ def merge_graphs(registry: Registry, source: Graph, into: Graph) -> None:
     into.uses.adopt(source.uses.all())
 
 
-def move_notes(source: Graph, into: Graph) -> Iterator[Change]:
+def move_notes(source: Graph, into: Graph) -> Iterator[journal.Change]:
     """
     The notes of *source* as new files of *into*, under a new name if another note has theirs.
 
@@ -611,4 +604,4 @@ def move_notes(source: Graph, into: Graph) -> Iterator[Change]:
         for old, new in renamed.items():
             text = with_links_to(source, text, old, new)
         if into.vault.bytes(target) is None:
-            yield replace(Change(target, None, text), theirs=by_hand)
+            yield replace(journal.Change(target, None, text), theirs=by_hand)

@@ -254,13 +254,10 @@ class Daemon:
             threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True).start()
             self._watched(VaultWatcher(self._spooled), self.config.home / "spool", TICK_S)
             # Daemon threads: when the gateway stops, it does not wait for one that holds a lock or computes.
+            turns = {self._keep: self.touched, self._observe: self.awake, self._reflect: self.rested}
             threads = [
-                threading.Thread(target=self._repeat, args=(turn, awake), name=turn.__name__, daemon=True)
-                for turn, awake in (
-                    (self._keep, self.touched),
-                    (self._observe, self.awake),
-                    (self._reflect, self.rested),
-                )
+                threading.Thread(target=self._repeat, args=turn, name=turn[0].__name__, daemon=True)
+                for turn in turns.items()
             ]
             for thread in (*threads, threading.Thread(target=self._warm, daemon=True)):
                 thread.start()
@@ -274,9 +271,8 @@ class Daemon:
             self.model.close()
             self.memory.worker.stop()
             self.memory.intake.reader.close()
-            self.touched.set()
-            self.awake.set()
-            self.rested.set()
+            for awake in turns.values():
+                awake.set()
             until = time.monotonic() + JOIN_S
             for thread in threads:
                 thread.join(max(0.0, until - time.monotonic()))
@@ -456,14 +452,16 @@ class Daemon:
 
     # --- three threads: one follows the files, one observes, one reflects; the last two may wait for a model
 
-    def _repeat(self, turn: Callable[[], None], awake: threading.Event) -> None:
+    def _repeat(self, turn: Callable[[], float | None], awake: threading.Event) -> None:
+        """Call *turn* whenever *awake* is set, or after the seconds that it returned, at most TICK_S."""
         while not self.stopping.is_set():
             awake.clear()
+            wait_s = None
             try:
-                turn()
+                wait_s = turn()
             except Exception:
                 log.exception("%s failed; it goes on", turn.__name__)
-            awake.wait(TICK_S)
+            awake.wait(TICK_S if wait_s is None else min(wait_s, TICK_S))
 
     def _observe(self) -> None:
         """Observe what is due, in the worker's threads, without waiting for them."""
@@ -475,14 +473,12 @@ class Daemon:
         """Reflect on graphs in which enough has changed. Observing does not wait for this."""
         background_reflection(self.memory.worker, idle=self._idle)
 
-    def _keep(self) -> None:
+    def _keep(self) -> float | None:
         """Take in the spool, bring the index up to the vaults, make missing vectors."""
         self.miss_gateway()
+        wait_s = None
         try:
-            if (wait_s := self.hosts.keep_up()) is not None:
-                again = threading.Timer(wait_s, self.touched.set)
-                again.daemon = True
-                again.start()
+            wait_s = self.hosts.keep_up()
             if self.memory.take_in():
                 self.awake.set()
         except (OSError, Locked) as e:
@@ -500,6 +496,7 @@ class Daemon:
             self._attempt(graph.identity, partial(self._follow, rescan=rescan))
         for graph in graphs:
             self._embed(graph)
+        return wait_s
 
     def _look_through(self) -> None:
         """Update the index of some graphs whose vaults have no watch."""

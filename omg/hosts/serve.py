@@ -37,16 +37,8 @@ from ..curate import open_note, propose_correction, propose_note, select_to_forg
 from ..errors import BadInput, NotFound, OmgError, error_text
 from ..graph.graph import Graph
 from ..graph.state import read_object, write_private
+from ..importers import transcripts
 from ..importers.drops import JsonObject, Session, make_drop
-from ..importers.transcripts import (
-    RowReader,
-    TranscriptRow,
-    of_sub_agent,
-    read_claude_code,
-    read_codex,
-    read_gemini,
-    read_opencode,
-)
 from ..index.store import Hit
 from ..inject.decide import Prompt, Slice, slice_for
 from ..inject.passages import Passage
@@ -54,18 +46,8 @@ from ..memory import Memory
 from ..message.drop import to_epoch_ms
 from ..message.envelope import strip_wrapper, wrap_memory
 from ..plan.pages import filed_day
+from ..tools import reading
 from ..tools.changing import days_asked
-from ..tools.reading import (
-    SAID_AT,
-    found_about,
-    found_line,
-    hit_limit,
-    link_target,
-    mapping_in,
-    named_section,
-    open_tool,
-    said_at,
-)
 from ..tools.removing import choice_text, notes_about
 from ..tools.tools import status_line
 from .hook import CLAUDE_CODE, CODEX, GEMINI, HOSTS, MARKS, OPENCODE, Host
@@ -106,7 +88,11 @@ class HostAnswers:
             str(body.get(key) or "") for key in ("session", "cwd", "prompt", "transcript")
         )
         found = self.sessions.find(host.name, session, cwd) if host and session else None
-        if not host or not found or (host.name == OPENCODE.name and of_sub_agent(transcript, session)):
+        if (
+            not host
+            or not found
+            or (host.name == OPENCODE.name and transcripts.of_sub_agent(transcript, session))
+        ):
             return {}
         fresh = event == "start" and body.get("source") in host.fresh
         found = replace(found, transcript=transcript or found.transcript, given={} if fresh else found.given)
@@ -252,7 +238,7 @@ class Capture:
     def read(self, session: HostSession, reason: str, until: int | None) -> None:
         """Make drops of the new whole turns of *session* that began before *until*; None: of all new turns."""
         path = Path(session.transcript)
-        rows: list[TranscriptRow] = []
+        rows: list[transcripts.TranscriptRow] = []
         if session.transcript and path.is_file():
             rows = whole_turns(READERS[session.host](path, session.session, session.offset), until)
             if reason == "compaction":  # the client may compact by itself in the middle of a turn
@@ -277,7 +263,7 @@ class Capture:
         self.sessions.update(session, **changes)
 
 
-def whole_turns(rows: Iterator[TranscriptRow], until: int | None) -> list[TranscriptRow]:
+def whole_turns(rows: Iterator[transcripts.TranscriptRow], until: int | None) -> list[transcripts.TranscriptRow]:
     """*rows* before the first turn that begins at *until* or later."""
     taken = []
     for row in rows:
@@ -293,11 +279,11 @@ def said_since(entry: JsonObject, since_ms: int) -> bool:
     return at is None or at >= since_ms
 
 
-READERS: dict[str, RowReader] = {
-    CLAUDE_CODE.name: read_claude_code,
-    CODEX.name: read_codex,
-    OPENCODE.name: read_opencode,
-    GEMINI.name: read_gemini,
+READERS: dict[str, transcripts.RowReader] = {
+    CLAUDE_CODE.name: transcripts.read_claude_code,
+    CODEX.name: transcripts.read_codex,
+    OPENCODE.name: transcripts.read_opencode,
+    GEMINI.name: transcripts.read_gemini,
 }
 
 
@@ -325,7 +311,9 @@ class McpAnswers:
         if body.get("tool") not in TOOLS:
             raise BadInput(f"no tool {body.get('tool')!r}")
         try:
-            result: dict[str, Any] = getattr(self, f"_{body['tool']}")(body, mapping_in(body, "arguments"))
+            result: dict[str, Any] = getattr(self, f"_{body['tool']}")(
+                body, reading.mapping_in(body, "arguments")
+            )
         except OmgError as e:
             return {"error": str(e)}
         return result
@@ -343,29 +331,29 @@ class McpAnswers:
         label, _, name = str(id or "").partition(":")
         if label not in MEMORIES:
             label, name = "", str(id or "")
-        name = link_target(name)
+        name = reading.link_target(name)
         for found, graph in self._graphs(body):
-            if label in ("", found) and (SAID_AT.fullmatch(name) or graph.index.resolve(name)):
+            if label in ("", found) and (reading.SAID_AT.fullmatch(name) or graph.index.resolve(name)):
                 return found, graph, name
         raise NotFound(f"no note {id!r}; `search` gives the ids")
 
     def _search(self, body: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-        query, limit = str(given.get("query") or ""), hit_limit(given.get("limit"), 8)
+        query, limit = str(given.get("query") or ""), reading.hit_limit(given.get("limit"), 8)
         found = [
             (f.score, found_item(label, graph, f))
             for label, graph in self._graphs(body)
-            for f in found_about(graph, query, limit, self.memory.clock())
+            for f in reading.found_about(graph, query, limit, self.memory.clock())
         ]
         found.sort(key=lambda pair: -pair[0])
         return {"results": [item for _, item in found[:limit]]}
 
     def _fetch(self, body: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
         label, graph, name = self._meant(body, given.get("id"))
-        text = str(open_tool(graph, {"id": name})["text"])
-        if SAID_AT.fullmatch(name):
+        text = str(reading.open_tool(graph, {"id": name})["text"])
+        if reading.SAID_AT.fullmatch(name):
             about = {"memory": label, "type": "messages", "origin": ""}
             return {**said_item(label, name.replace("T", " "), text), "metadata": about}
-        note = open_note(graph, named_section(graph, name)[0]).node
+        note = open_note(graph, reading.named_section(graph, name)[0]).node
         about = {"memory": label, "type": note.type, "origin": note.origin or ""}
         return {**item_of(label, note.path, note.title, text), "metadata": about}
 
@@ -387,7 +375,7 @@ class McpAnswers:
             if entry.path.startswith("nodes/") and (day := filed_day(entry)) and day >= since
         ]
         found.sort(key=lambda pair: pair[0], reverse=True)
-        return {"results": [item for _, item in found[: hit_limit(given.get("limit"), 20)]]}
+        return {"results": [item for _, item in found[: reading.hit_limit(given.get("limit"), 20)]]}
 
     def _remember(self, body: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
         """Propose a note in the project's memory, or in the person's if there is no project."""
@@ -431,8 +419,8 @@ def text_of(lines: Iterable[str]) -> dict[str, Any]:
 
 def found_item(label: str, graph: Graph, found: Hit | Passage) -> dict[str, Any]:
     if isinstance(found, Passage):
-        return said_item(label, said_at(graph, found), found_line(graph, found))
-    return item_of(label, found.entry.path, found.entry.title, found_line(graph, found))
+        return said_item(label, reading.said_at(graph, found), reading.found_line(graph, found))
+    return item_of(label, found.entry.path, found.entry.title, reading.found_line(graph, found))
 
 
 def said_item(label: str, at: str, text: str) -> dict[str, Any]:

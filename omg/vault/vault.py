@@ -28,22 +28,7 @@ from ..node.markdown import H1, first_text_line, slugify
 from ..node.note import READERS, Node, head_of, parse_node
 from ..text.characters import with_labels
 from ..text.words import split_sentences, written_words
-from .files import (
-    LEFTOVER,
-    Record,
-    Written,
-    case_twin,
-    digest,
-    file_contents,
-    flush_folder,
-    held_name,
-    is_ordinary_name,
-    joined,
-    place_new,
-    put_file,
-    short_hash,
-    swap_file,
-)
+from . import files
 
 # --- a note as its parts, each with a mark by which it is known again
 
@@ -193,7 +178,7 @@ class Vault:
     def __init__(self, root: Path, written: Path | None = None) -> None:
         self.root = root
         self.names: Names = lambda target: ()
-        self._written = Written(written)
+        self._written = files.Written(written)
         self._restated: dict[str, bool] = {}  # hash of a note's bytes, as a person left them → `restated`
 
     # --- looking
@@ -230,7 +215,7 @@ class Vault:
             if entry.is_symlink():
                 why = "a symbolic link, which is not followed" if named or entry.is_dir() else ""
             elif named and entry.is_file():
-                if is_ordinary_name(entry.name):
+                if files.is_ordinary_name(entry.name):
                     continue
                 why = "has a name that not every system can hold"
             else:
@@ -240,7 +225,7 @@ class Vault:
     def file(self, path: str) -> Path:
         """The file of *path*. Raises OutsideVault unless it is plainly the name of a note in this vault."""
         *folders, name = path.split("/")
-        if not all(map(is_ordinary_name, (*folders, name))):
+        if not all(map(files.is_ordinary_name, (*folders, name))):
             raise OutsideVault(
                 f"{path!r} is not the path of a note; write it as folder/name, from {self.root} down"
             )
@@ -254,7 +239,7 @@ class Vault:
     def bytes(self, path: str) -> Bytes | None:
         """None if there is no such note. Raises BadNode if it cannot be read, OutsideVault as `file` does."""
         try:
-            data = file_contents(self.file(path))
+            data = files.file_contents(self.file(path))
         except OSError as e:
             raise BadNode(f"{path}.md: cannot be read ({e.strerror}); mend its permissions") from e
         if data is None:
@@ -309,7 +294,7 @@ class Vault:
         file = self._expect(path, was)
         if data == was:
             return
-        if was is None and (other := case_twin(file)):
+        if was is None and (other := files.case_twin(file)):
             raise Stale(f"{path}.md: {other} is there, which many systems take for the same name")
         before = self._written.get(path)
         record = self._record(data, was)
@@ -317,7 +302,7 @@ class Vault:
         # OMG's own bytes would count as a person's.
         self._written.note(path, record)
         try:
-            put_file(file, data, was, mode)
+            files.put_file(file, data, was, mode)
         except BaseException:
             self._written.note(path, before)
             raise
@@ -325,12 +310,12 @@ class Vault:
     def remove(self, path: str, was: Bytes) -> None:
         """Remove the note if its bytes are *was*; otherwise raise Stale and leave it."""
         file = self._expect(path, was)
-        held = held_name(file, was, None)
+        held = files.held_name(file, was, None)
         file.rename(held)
-        if file_contents(held) != was:  # saved between our look and the rename
-            place_new(held, file)
+        if files.file_contents(held) != was:  # saved between our look and the rename
+            files.place_new(held, file)
             raise Stale(f"{path}.md was saved while it was being removed")
-        flush_folder(file.parent)
+        files.flush_folder(file.parent)
         self._written.note(path, None)
 
     def put_inbox(self, title: str, text: str) -> str:
@@ -347,7 +332,7 @@ class Vault:
         left = []
         steps = {}  # what we put in the place of what, for each path
         for folder, entry in self._entries():
-            if found := LEFTOVER.fullmatch(entry.name):
+            if found := files.LEFTOVER.fullmatch(entry.name):
                 path, was = f"{folder}{found['name'] or ''}", found["was"] or ""  # a .tmp has neither
                 steps[path, was] = found["new"]
                 with suppress(OSError):
@@ -358,11 +343,11 @@ class Vault:
             if time.time() - changed < older_than_s:
                 continue
             try:
-                data = file_contents(held) if was else None
+                data = files.file_contents(held) if was else None
             except OSError:  # somebody's, by its name one of ours
                 continue
             # An emptied file is a save that was cut off: editors truncate first and write then.
-            if data and short_hash(data) != was:
+            if data and files.short_hash(data) != was:
                 late.append(self._take_back(held, data, path, reached(steps, path, was)))
             held.unlink(missing_ok=True)
         return late
@@ -418,7 +403,7 @@ class Vault:
     def remember(self, path: str, data: Bytes) -> None:
         """Record *data*, which is already at *path*, as written by OMG."""
         known = self._written.get(path)
-        if known is None or known.hash != digest(data) or not known.parts:
+        if known is None or known.hash != files.digest(data) or not known.parts:
             self._written.note(path, self._record(data, None))
 
     def keep_persons_parts(self, path: str, data: Bytes) -> None:
@@ -435,7 +420,7 @@ class Vault:
         words not OMG's."""
         node = read_note(data)
         kept = {part: mark for part, mark in part_marks(node).items() if part != BODY_PART} if node else {}
-        self._written.note(path, Record("", joined(kept)) if node else None)
+        self._written.note(path, files.Record("", files.joined(kept)) if node else None)
 
     def compact(self) -> None:
         """Forget the names of notes that are gone."""
@@ -443,26 +428,28 @@ class Vault:
 
     # --- inside
 
-    def _compare(self, data: Bytes, node: Node | None = None) -> tuple[Record | None, frozenset[str]]:
+    def _compare(self, data: Bytes, node: Node | None = None) -> tuple[files.Record | None, frozenset[str]]:
         """The record of the note in *data*, and the parts that have changed since. *node* as in `theirs`."""
-        if record := self._written.find(digest(data)):
+        if record := self._written.find(files.digest(data)):
             return record, frozenset()
         node = read_note(data) if node is None else node if node.id else None
         if node and (record := self._written.find(mark_of_id(node))):
             return record, changed_parts(node, record.marks, self.names)
         return None, frozenset({BODY_PART})
 
-    def _record(self, data: Bytes, was: Bytes | None) -> Record:
+    def _record(self, data: Bytes, was: Bytes | None) -> files.Record:
         """The record for *data*, which replaces *was*; a person's properties stay marked as theirs."""
         node = read_note(data)
         if node is None:
-            return Record(digest(data))
+            return files.Record(files.digest(data))
         if was is None:  # a new place, perhaps of a note that is elsewhere now
             known = self._written.find(mark_of_id(node))
             theirs = known.theirs if known else frozenset()
         else:
             theirs = self.theirs(was)
-        return Record(digest(data), joined(part_marks(node)), frozenset() if BODY_PART in theirs else theirs)
+        return files.Record(
+            files.digest(data), files.joined(part_marks(node)), frozenset() if BODY_PART in theirs else theirs
+        )
 
     def _entries(self, below: str = "") -> Iterator[tuple[str, os.DirEntry[str]]]:
         """All files with the path of their folder ("" or "nodes/fact/"), without those in hidden folders."""
@@ -479,13 +466,17 @@ class Vault:
             for entry in entries:
                 if not entry.is_dir(follow_symlinks=False):
                     yield folder, entry
-                elif is_ordinary_name(entry.name) and entry.path != str(self.root / FORMS):
+                elif files.is_ordinary_name(entry.name) and entry.path != str(self.root / FORMS):
                     folders.append(f"{folder}{entry.name}/")
 
     def _notes(self, conflicts: bool = False, below: str = "") -> Iterator[tuple[str, os.DirEntry[str]]]:
         for folder, entry in self._entries(below):
             name = entry.name.removesuffix(".md")
-            if name == entry.name or not is_ordinary_name(name) or not entry.is_file(follow_symlinks=False):
+            if (
+                name == entry.name
+                or not files.is_ordinary_name(name)
+                or not entry.is_file(follow_symlinks=False)
+            ):
                 continue
             if copy_of_another(name) is conflicts:
                 yield folder + name, entry
@@ -507,8 +498,8 @@ class Vault:
             now = self.bytes(path)
             if now == data:
                 return path
-            if short_hash(now) in ours:
-                swap_file(held, data, self.file(path), now)
+            if files.short_hash(now) in ours:
+                files.swap_file(held, data, self.file(path), now)
                 return path
         return self._put_inbox(f"{path.rpartition('/')[2]} saved meanwhile", data)
 
@@ -520,8 +511,8 @@ class Vault:
                 now = self.bytes(path)
                 if now == data:
                     return path
-                if now is None and not case_twin(self.file(path)):
-                    put_file(self.file(path), data, None)
+                if now is None and not files.case_twin(self.file(path)):
+                    files.put_file(self.file(path), data, None)
                     return path
             n += 1
             path = f"{first}-{n}"
