@@ -33,7 +33,7 @@ from .errors import ConfigError
 UNITS = {"ms": 0.001, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "hr": 3600, "d": 86_400}
 
 
-class Section(BaseModel):
+class Table(BaseModel):
     """Frozen, and closed: a key that is not a field is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -101,7 +101,7 @@ Count = Annotated[int, accepting(lambda v: is_whole(v, 1), "write a whole number
 Pause = Annotated[float | Literal[False], BeforeValidator(pause_of)]
 
 
-class Time(Section):
+class Time(Table):
     #: IANA time zone of the user, such as Europe/Berlin; empty: the system's
     zone: str = ""
 
@@ -116,7 +116,7 @@ class Time(Section):
         return zone
 
 
-class AgentObservation(Section):
+class AgentObservation(Table):
     #: switches OMG on or off for this agent, whatever `[observation] enabled` says
     enabled: bool | None = None
     #: the Observer's model for this agent alone
@@ -125,7 +125,7 @@ class AgentObservation(Section):
     instruction: str | None = None
 
 
-class Observation(Section):
+class Observation(Table):
     #: false: OMG is off. It takes nothing in, observes nothing and gives prompts and tools nothing. Your
     #: notes stay. `omg import --openclaw` can take in the conversations of that time later
     enabled: bool = True
@@ -212,7 +212,7 @@ class Observation(Section):
         return round(self.buffer_tokens * threshold) or 1 if share else self.buffer_tokens
 
 
-class Reflection(Section):
+class Reflection(Table):
     #: as observation.model, for reflection alone: the Observer keeps its own; empty: the Observer's
     model: Models = ""
     #: appended to the Reflector's prompt
@@ -231,7 +231,7 @@ class Reflection(Section):
     moc_entries: Count = 40
 
 
-class Llm(Section):
+class Llm(Table):
     #: base URL of an OpenAI-compatible server, for models that need one
     api_base: str = ""
     #: key for api_base; usually better left to the provider's own environment variable
@@ -262,20 +262,20 @@ class Llm(Section):
     max_output_tokens: int = Field(8_000, gt=0)
 
 
-class Embedding(Section):
+class Embedding(Table):
     #: `auto` (the best that is installed), `multilingual`, `minilm-int8`, `static`, `none`, or a
     #: sentence-transformers model name or path
     model: str = Field("auto", min_length=1)
 
 
-class Inject(Section):
+class Inject(Table):
     #: most tokens of memory for one prompt, `system` and `prompt` together
     budget_tokens: int = Field(3_000, ge=0)
     #: most notes named for one prompt; four times as many if the prompt asks how something developed
     entry_points: int = Field(10, ge=0)
 
 
-class Context(Section):
+class Context(Table):
     #: tokens of raw messages at which the oldest observed turns leave the context; at most half of the room in the
     #: model's window
     message_tokens: Count = 30_000
@@ -328,20 +328,20 @@ class Context(Section):
         return self.block_after * threshold if self.block_after < 100 else max(self.block_after, threshold)
 
 
-class Notices(Section):
+class Notices(Table):
     #: true: below a reply in a direct chat, one line names the notes that are new or changed since the last reply;
     #: never in a group
     replies: bool = True
 
 
-class Identities(Section):
+class Identities(Table):
     #: name → accounts of that person, as channel:sender; the name `owner` means the main session
     links: dict[str, list[str]] = Field(default_factory=dict)
     #: triggers besides `user` that are remembered, such as cron
     members: list[str] = Field(default_factory=list)
 
 
-class Config(Section):
+class Config(Table):
     #: the state folder; set by OMG_HOME, never in omg.toml
     home: Path
     #: identityKey → folder of its vault, where it is not under the home

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..graph.graph import Graph
     from ..memory import Memory
 
-TELL_EVERY_S = 10.0  # between lines on the progress, if no bar can be shown
+PRINT_EVERY_S = 10.0  # between lines on the progress, if no bar can be shown
 
 app = typer.Typer(
     name="omg",
@@ -99,7 +99,7 @@ def print_value(value: Any, as_json: bool, text: str) -> None:
 def progress_bar(title: str, total: int) -> Iterator[Any]:
     """A progress bar on stderr, removed when done; lines of text if stderr is no terminal. Yields `advance(n)`."""
     if not sys.stderr.isatty():
-        yield told_progress(title, total)
+        yield printed_progress(title, total)
         return
     from rich.console import Console
     from rich.progress import Progress
@@ -109,15 +109,15 @@ def progress_bar(title: str, total: int) -> Iterator[Any]:
         yield lambda n: progress.advance(task, n)
 
 
-def told_progress(title: str, total: int) -> Callable[[int], None]:
-    """`advance(n)`, which prints the progress on stderr, at most every TELL_EVERY_S seconds."""
-    done, told = 0, time.monotonic()
+def printed_progress(title: str, total: int) -> Callable[[int], None]:
+    """`advance(n)`, which prints the progress on stderr, at most every PRINT_EVERY_S seconds."""
+    done, printed = 0, time.monotonic()
 
     def advance(n: int) -> None:
-        nonlocal done, told
+        nonlocal done, printed
         done += n
-        if time.monotonic() - told >= TELL_EVERY_S:
-            told = time.monotonic()
+        if time.monotonic() - printed >= PRINT_EVERY_S:
+            printed = time.monotonic()
             warn(f"{title}: {min(100, 100 * done // total) if total else 0} %")
 
     return advance
@@ -127,7 +127,7 @@ def told_progress(title: str, total: int) -> Callable[[int], None]:
 def following(waiting: Callable[[], int], advance: Callable[[int], None]) -> Iterator[None]:
     """While another process works, move the bar as *waiting* decreases."""
     done = threading.Event()
-    look_every_s = 0.5 if sys.stderr.isatty() else TELL_EVERY_S
+    look_every_s = 0.5 if sys.stderr.isatty() else PRINT_EVERY_S
 
     def follow() -> None:
         before = waiting()

@@ -60,7 +60,7 @@ def shift_day(day: date, unit: str, n: int) -> date:
     return day + n * {"week": 7, "weekend": 7, "fortnight": 14}.get(unit, 1) * ONE_DAY
 
 
-def pick_days(candidates: Sequence[Days], said: date, tense: str, doubt: bool = False) -> Days | None:
+def pick_days(candidates: Sequence[Days], today: date, tense: str, doubt: bool = False) -> Days | None:
     """
     Choose which of *candidates*, the same days in several years, is meant.
 
@@ -71,26 +71,26 @@ def pick_days(candidates: Sequence[Days], said: date, tense: str, doubt: bool = 
         return candidates[0]
 
     def off(days: Days) -> int:
-        return max((days[0] - said).days, (said - days[1]).days, 0)
+        return max((days[0] - today).days, (today - days[1]).days, 0)
 
     told = candidates
     if tense == "behind":
-        told = [s for s in candidates if s[0] <= said][-1:]
+        told = [s for s in candidates if s[0] <= today][-1:]
     elif tense == "ahead":
-        told = [s for s in candidates if s[1] >= said][:1]
+        told = [s for s in candidates if s[1] >= today][:1]
     nearest = min(candidates, key=off, default=None)
     return nearest if doubt and nearest and off(nearest) <= NEAR_DAYS else min(told, key=off, default=None)
 
 
-def choose_days(which: str, candidates: Sequence[Days], said: date, tense: str) -> Days | None:
+def choose_days(which: str, candidates: Sequence[Days], today: date, tense: str) -> Days | None:
     """Like `pick_days`, but *which* decides where it is not "": "last", "this" or "next"."""
     if not which:
-        return pick_days(candidates, said, tense)
+        return pick_days(candidates, today, tense)
     if direction(which) < 0:
-        return max(s for s in candidates if s[1] < said)
+        return max(s for s in candidates if s[1] < today)
     if direction(which) > 0:
-        return min(s for s in candidates if s[0] > said)
-    return max(s for s in candidates if s[0].year == said.year)
+        return min(s for s in candidates if s[0] > today)
+    return max(s for s in candidates if s[0].year == today.year)
 
 
 def direction(which: str) -> int:
@@ -226,7 +226,7 @@ def is_past_tense(sentence: str, m: re.Match[str], ahead: list[tuple[int, int]])
     )
 
 
-# Match, day it was said, tense → the days meant; None: another rule may say; (): no day at all, for any rule.
+# Match, the day of its text, tense → the days meant; None: another rule may say; (): no day at all, for any rule.
 Meaning = Callable[[re.Match[str], date, str], Days | tuple[()] | None]
 
 
@@ -258,11 +258,11 @@ def _word_before(m: re.Match[str]) -> str:
 # --- the meaning of each form
 
 
-def _years(m: re.Match[str], said: date) -> Iterable[int]:
+def _years(m: re.Match[str], today: date) -> Iterable[int]:
     """The year that *m* gives, else those that may be meant (a leap day is at most 8 years off)."""
     if text := m["year"]:
         return [int(text) if len(text) == 4 else 2000 + int(text[-2:])]
-    return range(max(said.year - 8, 1), said.year + 9)
+    return range(max(today.year - 8, 1), today.year + 9)
 
 
 def _unit(m: re.Match[str]) -> str:
@@ -270,12 +270,12 @@ def _unit(m: re.Match[str]) -> str:
     return "day" if unit == "night" else unit
 
 
-def _iso(m: re.Match[str], _said: date, _tense: str) -> Days:
+def _iso(m: re.Match[str], _today: date, _tense: str) -> Days:
     at = date(*map(int, re.findall(r"\d+", m[0])))
     return at, at
 
 
-def _numeric(m: re.Match[str], _said: date, _tense: str) -> Days | None:
+def _numeric(m: re.Match[str], _today: date, _tense: str) -> Days | None:
     """7.5.2023 is 7 May. 5/7/2023 is left alone: either number may be the month."""
     a, b, year = int(m["a"]), int(m["b"]), int(m["year"])
     if m["sep"] == "/" and a != b and a <= 12 and b <= 12:
@@ -285,16 +285,16 @@ def _numeric(m: re.Match[str], _said: date, _tense: str) -> Days | None:
     return at, at
 
 
-def _dated(m: re.Match[str], said: date, tense: str) -> Days | tuple[()] | None:
+def _dated(m: re.Match[str], today: date, tense: str) -> Days | tuple[()] | None:
     """
     A day of a month, or two ("3 to 7 January"); the year may be missing.
 
     A named weekday must fit. Without a year it chooses last year, this year or the next; but if all fitting days are past and
     the verb looks ahead, the weekday is taken for the mistake.
     """
-    years, weekday = _years(m, said), m["wd"] or m["wd2"]
+    years, weekday = _years(m, today), m["wd"] or m["wd2"]
     if weekday and not m["year"]:
-        years = range(said.year - 1, said.year + 2)
+        years = range(today.year - 1, today.year + 2)
     if m["month"] == "may" and not m["year"] and _word_before(m) not in _PREPOSITIONS:
         return None  # "I may 5"
     found: list[Days] = []
@@ -312,11 +312,11 @@ def _dated(m: re.Match[str], said: date, tense: str) -> Days | tuple[()] | None:
     if weekday and not found:
         return ()
     word = _word_before(m)
-    if weekday and not m["year"] and tense == "ahead" and all(days[1] < said for days in found):
+    if weekday and not m["year"] and tense == "ahead" and all(days[1] < today for days in found):
         found = misnamed
     if word in (*_TO_COME, "to"):  # "moved to June 10"
-        return pick_days(found, said, "ahead", doubt=True)
-    return pick_days(found, said, tense, doubt=_in_doubt(m, tense))
+        return pick_days(found, today, "ahead", doubt=True)
+    return pick_days(found, today, tense, doubt=_in_doubt(m, tense))
 
 
 def _in_doubt(m: re.Match[str], tense: str) -> bool:
@@ -328,7 +328,7 @@ def _in_doubt(m: re.Match[str], tense: str) -> bool:
     return bool(BEHIND.search(sentence)) or not FUTURE.search(sentence)
 
 
-def _month(m: re.Match[str], said: date, tense: str) -> Days | None:
+def _month(m: re.Match[str], today: date, tense: str) -> Days | None:
     """A month, or the months from one to another."""
     which, group = m["which"] or "", m.groupdict()
     planned = tense == "ahead" and _word_before(m) == "for"  # "booked for October", not "a gift for April"
@@ -340,8 +340,8 @@ def _month(m: re.Match[str], said: date, tense: str) -> Days | None:
         place_in_list(MONTHS, text) + 1 for text in (m["month"], group.get("month2") or m["month"])
     )
     before = 1 if m["year"] and first > last else 0  # November to January 2023
-    months = [month_span(year - before, first, (last - first) % 12 + 1) for year in _years(m, said)]
-    return choose_days(which, months, said, _tense_of_end(m, tense))
+    months = [month_span(year - before, first, (last - first) % 12 + 1) for year in _years(m, today)]
+    return choose_days(which, months, today, _tense_of_end(m, tense))
 
 
 def _tense_of_end(m: re.Match[str], tense: str) -> str:
@@ -356,24 +356,24 @@ def _tense_of_end(m: re.Match[str], tense: str) -> str:
     return tense if tense == "behind" and not given else "ahead"
 
 
-def _season(m: re.Match[str], said: date, tense: str) -> Days | None:
+def _season(m: re.Match[str], today: date, tense: str) -> Days | None:
     """A season or a quarter."""
     which, name = m["which"] or "", (m["season"] or m["quarter"]).lower()
     if not (which or _led(m, article=bool(m["season"])) or (m["year"] and m["season"])):
         return None
     first = SEASONS.get(name) or int(name[1]) * 3 - 2
-    found = [month_span(year, first, 3) for year in _years(m, said)]
-    if which.lower() == "this" and (on := [s for s in found if s[0] <= said <= s[1]]):
+    found = [month_span(year, first, 3) for year in _years(m, today)]
+    if which.lower() == "this" and (on := [s for s in found if s[0] <= today <= s[1]]):
         return on[0]  # in January, this winter began last year
-    return choose_days(which, found, said, tense)
+    return choose_days(which, found, today, tense)
 
 
-def _part(m: re.Match[str], said: date, tense: str) -> Days | None:
+def _part(m: re.Match[str], today: date, tense: str) -> Days | None:
     """The first, middle or last third: early May, mid-2023, the end of next month."""
     if m["month"]:
-        whole = _month(m, said, tense)
+        whole = _month(m, today, tense)
     elif m["unit"]:
-        whole = span_around(shift_day(said, _unit(m), direction(m["which"] or "")), _unit(m))
+        whole = span_around(shift_day(today, _unit(m), direction(m["which"] or "")), _unit(m))
     else:
         whole = date(int(m["year2"]), 1, 1), date(int(m["year2"]), 12, 31)
     if whole is None:
@@ -384,28 +384,28 @@ def _part(m: re.Match[str], said: date, tense: str) -> Days | None:
     return whole[0] + days * third // 3 * ONE_DAY, whole[0] + (days * (third + 1) // 3 - 1) * ONE_DAY
 
 
-def _counted(m: re.Match[str], said: date, sign: int) -> Days:
+def _counted(m: re.Match[str], today: date, sign: int) -> Days:
     low = number_range(m["n"])[0]
     high = max(number_range(m["n2"] or m["n"])[1], 2 if m["more"] else 0)  # "a week or two"
-    ends = [span_around(shift_day(said, _unit(m), sign * n), _unit(m)) for n in (low, high)]
+    ends = [span_around(shift_day(today, _unit(m), sign * n), _unit(m)) for n in (low, high)]
     return min(ends)[0], max(ends)[1]
 
 
-def _ago(m: re.Match[str], said: date, _tense: str) -> Days:
-    return _counted(m, said, -1)
+def _ago(m: re.Match[str], today: date, _tense: str) -> Days:
+    return _counted(m, today, -1)
 
 
-def _in(m: re.Match[str], said: date, tense: str) -> Days | None:
-    return None if tense == "behind" else _counted(m, said, 1)  # "I read it in two days" is no date
+def _in(m: re.Match[str], today: date, tense: str) -> Days | None:
+    return None if tense == "behind" else _counted(m, today, 1)  # "I read it in two days" is no date
 
 
-def _lasting(m: re.Match[str], said: date, _tense: str) -> Days | None:
+def _lasting(m: re.Match[str], today: date, _tense: str) -> Days | None:
     """ "For three months", counted from the day it is said; None if the sentence looks back or names a first day."""
     before, after = sentence_around(m.string, *m.span())
     sentence = f"{before} {after}"
     if not _LASTS.search(before) or _LASTED.search(before) or _BEGINS.search(sentence):
         return None
-    return said, shift_end(said, _unit(m), number_range(m["n"])[1])
+    return today, shift_end(today, _unit(m), number_range(m["n"])[1])
 
 
 _LASTS = re.compile(
@@ -429,49 +429,49 @@ def shift_end(day: date, unit: str, n: int) -> date:
     return min(first + (day.day - 1) * ONE_DAY, last)
 
 
-def _rolling(m: re.Match[str], said: date, tense: str) -> Days | None:
+def _rolling(m: re.Match[str], today: date, tense: str) -> Days | None:
     """The last three weeks, the next few days, within a month: up to, or from, the day it is said."""
     if m["within"] and tense == "behind":
         return None
     days = {"day": 1, "fortnight": 14, "month": 30, "quarter": 91, "year": 365}.get(_unit(m), 7)
     n = number_range(m["n"] or ("few" if m[0].endswith("s") else "a"))[1]
-    return said, said + (1 if m["within"] else direction(m["which"])) * days * n * ONE_DAY
+    return today, today + (1 if m["within"] else direction(m["which"])) * days * n * ONE_DAY
 
 
-def _this_unit(m: re.Match[str], said: date, _tense: str) -> Days:
-    if _unit(m) == "week" and said.isoweekday() == 7 and direction(m["which"]) < 0:
+def _this_unit(m: re.Match[str], today: date, _tense: str) -> Days:
+    if _unit(m) == "week" and today.isoweekday() == 7 and direction(m["which"]) < 0:
         # to many a week begins today; to all it is the days just gone
-        return (said - 7 * ONE_DAY, said - ONE_DAY)
-    return span_around(shift_day(said, _unit(m), direction(m["which"])), _unit(m))
+        return (today - 7 * ONE_DAY, today - ONE_DAY)
+    return span_around(shift_day(today, _unit(m), direction(m["which"])), _unit(m))
 
 
-def _second_unit(m: re.Match[str], said: date, _tense: str) -> Days:
+def _second_unit(m: re.Match[str], today: date, _tense: str) -> Days:
     """The week before last, the weekend after next."""
-    return span_around(shift_day(said, _unit(m), -2 if m["which"].lower() == "before last" else 2), _unit(m))
+    return span_around(shift_day(today, _unit(m), -2 if m["which"].lower() == "before last" else 2), _unit(m))
 
 
-def _the_weekend(_m: re.Match[str], said: date, tense: str) -> Days | None:
-    nearest = "behind" if said.weekday() < 3 else "ahead"  # asked on a Monday, it is the one that was
-    weekends = [span_around(said + 7 * n * ONE_DAY, "weekend") for n in (-1, 0, 1)]
-    return pick_days(weekends, said, tense or nearest)
+def _the_weekend(_m: re.Match[str], today: date, tense: str) -> Days | None:
+    nearest = "behind" if today.weekday() < 3 else "ahead"  # asked on a Monday, it is the one that was
+    weekends = [span_around(today + 7 * n * ONE_DAY, "weekend") for n in (-1, 0, 1)]
+    return pick_days(weekends, today, tense or nearest)
 
 
-def _weekday_of_week(m: re.Match[str], said: date, _tense: str) -> Days:
-    monday = span_around(shift_day(said, "week", direction(m["which"])), "week")[0]
+def _weekday_of_week(m: re.Match[str], today: date, _tense: str) -> Days:
+    monday = span_around(shift_day(today, "week", direction(m["which"])), "week")[0]
     at = monday + place_in_list(WEEKDAYS, m["wd"]) * ONE_DAY
     return at, at
 
 
-def _of_month(m: re.Match[str], said: date, tense: str) -> Days | tuple[()] | None:
+def _of_month(m: re.Match[str], today: date, tense: str) -> Days | tuple[()] | None:
     """The third Thursday of December, the last weekend of next month."""
     nth, name, which = m["nth"].lower(), m["name"].title(), m["which"] or ""
     n = -1 if nth == "last" else int(nth[0]) - 1 if nth[0].isdigit() else ORDINALS.index(nth)
     if m["month"]:
-        months = [month_span(year, place_in_list(MONTHS, m["month"]) + 1, 1) for year in _years(m, said)]
+        months = [month_span(year, place_in_list(MONTHS, m["month"]) + 1, 1) for year in _years(m, today)]
     else:
         shifts = (direction(which),) if which else (-1, 0, 1)
-        months = [span_around(shift_day(said, "month", shift), "month") for shift in shifts]
-    return choose_days(which if m["month"] else "", _nth_days(n, name, months), said, tense) or ()
+        months = [span_around(shift_day(today, "month", shift), "month") for shift in shifts]
+    return choose_days(which if m["month"] else "", _nth_days(n, name, months), today, tense) or ()
 
 
 def _nth_days(n: int, name: str, months: Iterable[Days]) -> list[Days]:
@@ -487,7 +487,7 @@ def _nth_days(n: int, name: str, months: Iterable[Days]) -> list[Days]:
     return found
 
 
-def _weekday(m: re.Match[str], said: date, tense: str) -> Days | None:
+def _weekday(m: re.Match[str], today: date, tense: str) -> Days | None:
     day, which, word = place_in_list(WEEKDAYS, m["wd"]), (m["which"] or "").lower(), _word_before(m)
     if word in ("every", "each", "other", "most", "usual", "black", *ORDINALS):
         return None
@@ -497,7 +497,7 @@ def _weekday(m: re.Match[str], said: date, tense: str) -> Days | None:
         tense = "ahead"
     elif word == "since":
         tense = "behind"
-    weekday = said.weekday()
+    weekday = today.weekday()
     if which == "next":
         days = 7 - weekday + day
     elif which == "this" or direction(which) > 0:
@@ -506,43 +506,43 @@ def _weekday(m: re.Match[str], said: date, tense: str) -> Days | None:
         days = -((weekday - day - 1) % 7 + 1)
     else:
         days = (day - weekday - 1) % 7 + 1
-    return said + days * ONE_DAY, said + days * ONE_DAY
+    return today + days * ONE_DAY, today + days * ONE_DAY
 
 
-def _nth(m: re.Match[str], said: date, tense: str) -> Days | tuple[()] | None:
+def _nth(m: re.Match[str], today: date, tense: str) -> Days | tuple[()] | None:
     """On the 5th, on the 5th of next month, Friday the 5th."""
     if not (m["of"] or m["wd"] or _word_before(m) in _PREPOSITIONS or AROUND.search(m.string, 0, m.start())):
         return None
     shifts = (direction(m["which"]),) if m["which"] else range(-2, 3)
-    months = (span_around(shift_day(said, "month", shift), "month") for shift in shifts)
+    months = (span_around(shift_day(today, "month", shift), "month") for shift in shifts)
     days = _nth_days(day_number(m["day"]) - 1, "Day", months)
     found = [d for d in days if not m["wd"] or WEEKDAYS[d[0].weekday()] == m["wd"].title()]
-    return pick_days(found, said, tense or "ahead") or ()
+    return pick_days(found, today, tense or "ahead") or ()
 
 
-def _year(m: re.Match[str], _said: date, _tense: str) -> Days | None:
+def _year(m: re.Match[str], _today: date, _tense: str) -> Days | None:
     year = int(m["year"])
     if not _led(m, article=bool(m["decade"])) or (m["decade"] and year % 10):
         return None
     return date(year, 1, 1), date(year + (9 if m["decade"] else 0), 12, 31)
 
 
-def _month_number(m: re.Match[str], _said: date, _tense: str) -> Days:
+def _month_number(m: re.Match[str], _today: date, _tense: str) -> Days:
     return month_span(int(m["year"]), int(m["mm"]), 1)
 
 
-def _from(m: re.Match[str], said: date, _tense: str) -> Days | tuple[()]:
+def _from(m: re.Match[str], today: date, _tense: str) -> Days | tuple[()]:
     """A week from tomorrow, two weeks on Saturday."""
     if _unit(m) in ("month", "quarter", "year"):
         return ()
     base = m["base"].lower()
-    days = 1 if base == "tomorrow" else (place_in_list(WEEKDAYS, base) - said.weekday() - 1) % 7 + 1
-    there = shift_day(said + days * ONE_DAY, _unit(m), number_range(m["n"])[0])
+    days = 1 if base == "tomorrow" else (place_in_list(WEEKDAYS, base) - today.weekday() - 1) % 7 + 1
+    there = shift_day(today + days * ONE_DAY, _unit(m), number_range(m["n"])[0])
     return there, there
 
 
 def _fixed(days: int) -> Meaning:
-    return lambda _m, said, _tense: (said + days * ONE_DAY, said + days * ONE_DAY)
+    return lambda _m, today, _tense: (today + days * ONE_DAY, today + days * ONE_DAY)
 
 
 # --- the table
@@ -665,12 +665,12 @@ class When(NamedTuple):
         return self.at + len(self.phrase)
 
 
-def resolve_dates(text: str, said: date, ahead: bool = False) -> list[When]:
+def resolve_dates(text: str, today: date, ahead: bool = False) -> list[When]:
     """
-    The days that *text*, said on *said*, names; in reading order, never overlapping. *ahead*: all of them lie ahead.
+    The days that *text*, said *today*, names; in reading order, never overlapping. *ahead*: all of them lie ahead.
 
     - Weeks begin on Monday, but on a Sunday "last week" is the seven days before it. "next Friday" is in next week,
-      "last Friday" is the latest before *said*.
+      "last Friday" is the latest before *today*.
     - A weekday, or a date without a year, lies ahead in a plan and behind in a report; the nearest verb decides, and
       "for", "by" and "until". Where nothing decides, the weekday lies ahead, and the date is the nearest one.
     - A date less than two months past is chosen where the verb allows it: "the deadline is May 28", said in June.
@@ -679,7 +679,7 @@ def resolve_dates(text: str, said: date, ahead: bool = False) -> list[When]:
       Wednesday", "fly on 12 December and return on the 19th".
     - Recurring days ("every Friday", "on Mondays", "I work Monday to Friday") are left out.
     """
-    hits = _found(text, said, RULES, ahead=ahead)
+    hits = _found(text, today, RULES, ahead=ahead)
     return [When(*h.days, text[h.start : h.end].rstrip("."), h.start) for h in hits]
 
 
@@ -706,9 +706,9 @@ class _Hit(NamedTuple):
     meaning: Meaning
     match: re.Match[str]
 
-    def days_from(self, said: date, tense: str) -> Days:
-        """The days that it means if said on *said*; unchanged where it means none then."""
-        return _meant(self.meaning, self.match, said, tense) or self.days
+    def days_from(self, today: date, tense: str) -> Days:
+        """The days that the match means if said *today*; its own days if it means none then."""
+        return _meant(self.meaning, self.match, today, tense) or self.days
 
     def floats(self) -> bool:
         """Whether it names its day without a year or a word such as "next"."""
@@ -716,16 +716,16 @@ class _Hit(NamedTuple):
         return self.meaning in (_dated, _weekday, _nth) and not (group.get("year") or group.get("which"))
 
 
-def _meant(meaning: Meaning, m: re.Match[str], said: date, tense: str) -> Days | tuple[()] | None:
+def _meant(meaning: Meaning, m: re.Match[str], today: date, tense: str) -> Days | tuple[()] | None:
     try:
-        days = meaning(m, said, tense)
+        days = meaning(m, today, tense)
     except (ValueError, OverflowError):  # 31 February, the year 10000
         return None
     return days and (min(days), max(days))
 
 
 def _found(
-    text: str, said: date, rules: Iterable[Rule], with_year: bool = False, ahead: bool = False
+    text: str, today: date, rules: Iterable[Rule], with_year: bool = False, ahead: bool = False
 ) -> list[_Hit]:
     """All matches that mean days. What a rule has matched is not matched by a later one."""
     found: list[_Hit] = []
@@ -737,12 +737,12 @@ def _found(
             if any(taken[start:end]) or (with_year and not m.groupdict("")["year"]):
                 continue
             tense = "ahead" if ahead else tense_of(text, start, end)
-            days = _meant(meaning, m, said, tense)
+            days = _meant(meaning, m, today, tense)
             if days:
                 found.append(_Hit(start, end, days, tense, meaning, m))
             if days is not None:
                 taken[start:end] = b"x" * (end - start)
-    return _joined(text, sorted(found, key=lambda hit: hit.start), said)
+    return _joined(text, sorted(found, key=lambda hit: hit.start), today)
 
 
 # --- Days that depend on another of their sentence: "from Monday to Wednesday", "leave on Monday and return on Wednesday".
@@ -756,7 +756,7 @@ NEXT = re.compile(
 )
 
 
-def _joined(text: str, hits: Iterable[_Hit], said: date) -> list[_Hit]:
+def _joined(text: str, hits: Iterable[_Hit], today: date) -> list[_Hit]:
     """*hits* with "A to B" as one, "the weekend of A" as that weekend, and the days of one clause in order of time."""
     out: list[_Hit] = []
     for hit in hits:
@@ -776,10 +776,10 @@ def _joined(text: str, hits: Iterable[_Hit], said: date) -> list[_Hit]:
                 led = last.tense or lead in ("from", "between")
                 if last.meaning is hit.meaning is _weekday and not led:
                     continue  # "I work Monday to Friday"
-                ends = _in_order(last, hit, said)
+                ends = _in_order(last, hit, today)
                 hit = last._replace(end=hit.end, days=(min(ends)[0], max(ends)[1]))
             elif hit.days[1] < last.days[0] and hit.tense == last.tense and _is_next(link):
-                days, ordered = _in_order(last, hit, said)
+                days, ordered = _in_order(last, hit, today)
                 out[-1], hit = last._replace(days=days), hit._replace(days=ordered)
         out.append(hit)
     return out
@@ -791,9 +791,9 @@ def _is_next(link: str) -> bool:
     return word == "back" or word.endswith("ing") or is_past(word) or word.removesuffix("s") in bases()
 
 
-def _in_order(first: _Hit, last: _Hit, said: date) -> tuple[Days, Days]:
-    """The days of both, *last* after *first*; in a report neither is after *said*."""
+def _in_order(first: _Hit, last: _Hit, today: date) -> tuple[Days, Days]:
+    """The days of both, *last* after *first*; in a report neither is after *today*."""
     later = last.days_from(first.days[0], "ahead") if last.floats() else last.days
-    if first.floats() and (not last.floats() or (first.tense == "behind" and later[0] > said)):
+    if first.floats() and (not last.floats() or (first.tense == "behind" and later[0] > today)):
         return first.days_from(last.days[0], "behind"), last.days
     return first.days, later

@@ -245,7 +245,7 @@ class Capture:
                 last = max((n for n, row in enumerate(rows) if row.begins), default=len(rows))
                 rows = rows[:last]
         since = int(installed_hosts(self.home).get(session.host, {}).get("at") or 0)
-        said = [row.entry for row in rows if row.entry is not None and said_since(row.entry, since)]
+        said = [row.entry for row in rows if row.entry is not None and is_since(row.entry, since)]
         if session.writes and (said or reason in ("compaction", "end")):
             whose = Session(session.writes, session.session, "", session.cwd)
             for n in range(0, max(len(said), 1), DROP_ENTRIES):
@@ -273,7 +273,7 @@ def whole_turns(rows: Iterator[transcripts.TranscriptRow], until: int | None) ->
     return taken
 
 
-def said_since(entry: JsonObject, since_ms: int) -> bool:
+def is_since(entry: JsonObject, since_ms: int) -> bool:
     """Whether *entry* was said since the client was connected; `omg import` is for what is older."""
     at = to_epoch_ms(entry.get("createdAt"))
     return at is None or at >= since_ms
@@ -352,7 +352,7 @@ class McpAnswers:
         text = str(reading.open_tool(graph, {"id": name})["text"])
         if reading.SAID_AT.fullmatch(name):
             about = {"memory": label, "type": "messages", "origin": ""}
-            return {**said_item(label, name.replace("T", " "), text), "metadata": about}
+            return {**messages_item(label, name.replace("T", " "), text), "metadata": about}
         note = open_note(graph, reading.named_section(graph, name)[0]).node
         about = {"memory": label, "type": note.type, "origin": note.origin or ""}
         return {**item_of(label, note.path, note.title, text), "metadata": about}
@@ -419,11 +419,11 @@ def text_of(lines: Iterable[str]) -> dict[str, Any]:
 
 def found_item(label: str, graph: Graph, found: Hit | Passage) -> dict[str, Any]:
     if isinstance(found, Passage):
-        return said_item(label, reading.said_at(graph, found), reading.found_line(graph, found))
+        return messages_item(label, reading.said_at(graph, found), reading.found_line(graph, found))
     return item_of(label, found.entry.path, found.entry.title, reading.found_line(graph, found))
 
 
-def said_item(label: str, at: str, text: str) -> dict[str, Any]:
+def messages_item(label: str, at: str, text: str) -> dict[str, Any]:
     """The messages said *at* a day and time; the URL has no space."""
     item = item_of(label, at, f"What was said at {at}", text)
     return {**item, "url": item["url"].replace(" ", "T")}

@@ -71,7 +71,7 @@ PLAIN_WORDS = re.compile(r"[a-z]{4,}(?: [a-z]{4,}){2,7}(?=[ \t]*(?:[\n(.;]|\Z))"
 ENDS = ".,;:!?)]}…"
 
 # A value that is told: within some words behind the label, on the line below, or before the label.
-TOLD_CHARS = 80
+SENTENCE_CHARS = 80
 PART_OF_NAME = re.compile(r"[-_.]\w|\d")
 # Letters beside which a password stands without a blank
 NOT_TYPED = "。、\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af"
@@ -84,7 +84,7 @@ BEFORE = re.compile(
 )
 
 # "The password for my locker is 4411.": not "password length is 4096", and not "is 2026 themed".
-TOLD_NUMBER = re.compile(
+NUMBER_IN_SENTENCE = re.compile(
     r"(?i:(?: [^\W\d_]{2,3} [^\n\d.,;:!?]{1,40}?)? (?:is|ist|lautet):?(?: [a-z]{3,7})? [\"'“]?)"
     r"(?P<value>\d{4,12})(?=[\"'”)]{0,2}(?:[.,;!?](?!\d)| and | und |\n|\Z))"
 )
@@ -159,7 +159,7 @@ def _of_label(text: str, start: int, end: int, kind: str) -> Iterator[Span]:
     elif kind == "number" and not POSTAL.match(text, end):
         m = NUMBER.match(text, end)
         if not m and not GIVEN.match(text, end):
-            m = NUMBER_BEFORE.search(text, max(0, start - TOLD_CHARS), start)
+            m = NUMBER_BEFORE.search(text, max(0, start - SENTENCE_CHARS), start)
     elif kind == "phrase":
         m = PHRASE.match(text, end)
     elif kind == "codes":
@@ -176,7 +176,7 @@ def _value(text: str, start: int, end: int, kind: str) -> Sequence[Span]:
     found = _assigned_value(text, start, end, kind)
     if found is None:
         found = _option_value(text, start, end, kind)
-    return _told_value(text, start, end, kind) if found is None else found
+    return _value_in_sentence(text, start, end, kind) if found is None else found
 
 
 def _assigned_value(text: str, start: int, end: int, kind: str) -> Sequence[Span] | None:
@@ -240,7 +240,7 @@ def _secret_chars(text: str, start: int, end: int, kind: str, m: re.Match[str], 
     return len(value) if (file or quoted) and text[start:end].lower() != "secret" else 0
 
 
-def _told_value(text: str, start: int, end: int, kind: str) -> Sequence[Span]:
+def _value_in_sentence(text: str, start: int, end: int, kind: str) -> Sequence[Span]:
     """The first word after the label that looks like its value; for a password, else the last such word before the label."""
     if PART_OF_NAME.match(text, end):
         return ()
@@ -249,24 +249,24 @@ def _told_value(text: str, start: int, end: int, kind: str) -> Sequence[Span]:
     ):
         return ((*m.span("value"), kind),)
     label = text[start:end].lower()
-    if kind == "password" and label not in ("pass", "secret") and (m := TOLD_NUMBER.match(text, end)):
+    if kind == "password" and label not in ("pass", "secret") and (m := NUMBER_IN_SENTENCE.match(text, end)):
         return ((*m.span("value"), kind),)
-    chars = 12 if label == "pass" else TOLD_CHARS
+    chars = 12 if label == "pass" else SENTENCE_CHARS
     stop = text.find("\n", end, end + chars) % (end + chars + 1)
     for m in WORD.finditer(text, end, stop + 64) if DIGIT.search(text, end, stop + 64) else ():
         value = m[0].strip(ENDS + "-")
         if m.start() >= stop:
             break
-        if is_typed(value) if kind == "password" else _is_told_key(text, value, end, m.start()):
+        if is_typed(value) if kind == "password" else _is_key_in_sentence(text, value, end, m.start()):
             at = m.start() + m[0].find(value)
             return ((at, at + len(value), kind),)
         if m[0][-1] in ".!?":
             break
-    before = BEFORE.search(text, max(0, start - TOLD_CHARS), start) if kind == "password" else None
+    before = BEFORE.search(text, max(0, start - SENTENCE_CHARS), start) if kind == "password" else None
     return ((*before.span("value"), kind),) if before and is_typed(before["value"]) else ()
 
 
-def _is_told_key(text: str, value: str, end: int, at: int) -> bool:
+def _is_key_in_sentence(text: str, value: str, end: int, at: int) -> bool:
     long_enough = is_key(value, shortest=12 if at - end < 6 else 20)
     if not long_enough or not TWO_DIGITS.search(value) or "=" in value[:-2]:
         return False

@@ -244,7 +244,7 @@ def test_an_import_that_could_read_nothing_exits_1_and_counts_what_it_skipped(tm
 def test_a_long_import_shows_its_progress_from_the_first_messages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("omg.cli.terminal.TELL_EVERY_S", 0.0)
+    monkeypatch.setattr("omg.cli.terminal.PRINT_EVERY_S", 0.0)
     file = chat(tmp_path, *(f"Day {n}: {'we went on and on ' * 100}" for n in range(60)))
     told = run("import", str(file), "--no-observe").stderr.splitlines()
     shares = [int(line.split()[-2]) for line in told if line.startswith("omg: importing: ")]
