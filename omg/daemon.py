@@ -91,8 +91,8 @@ REFUSAL = (
 
 class Server(socketserver.ThreadingUnixStreamServer):
     """
-    *answers*: path → the function that answers it; each request has its own thread. *lost*: path → the function that is
-    called with an answer whose client had gone away.
+    *answers*: path → the function that answers it; each request has its own thread. *lost*: path → the function
+    to call with an answer that did not reach its client.
     """
 
     daemon_threads = True

@@ -97,7 +97,7 @@ def import_command(
         start = time_argument(since, "--since", memory.registry.zone)
 
         def drops(newest: dict[str, int]) -> Drops:
-            """Arguments of one reading. *newest*: chat → when it was last changed."""
+            """Begin one reading. *newest*: chat → when it was last changed."""
             made = openclaw_drops(memory.config, agent, start) if openclaw else read_drops(files or [], start)
             made.reading.newest.update(newest)
             made.reading.place = place_of(memory)
@@ -173,8 +173,8 @@ def list_found(as_json: bool) -> None:
 
 def place_of(memory: Memory) -> Callable[[str, str, str], str | None]:
     """
-    Whose memory a client's session belongs to: the one that the client's hooks write to, or the owner's if the client
-    is not connected.
+    Return a function that says whose memory a client's session belongs to: the memory that the client's hooks write to,
+    or the owner's if the client is not connected.
     """
     from ..hosts.sessions import file_name, new_session
     from ..importers.drops import key_of
@@ -347,7 +347,7 @@ def elsewhere(graph: Graph) -> str:
 
 
 def hits_text(hits: list[dict[str, Any]], weak: bool) -> str:
-    """Print *hits* for a person. Without *weak*, weak hits are only counted."""
+    """Return *hits* as text for a person. Without *weak*, weak hits are only counted."""
     shown = [h for h in hits if weak or not h["weak"]]
     lines = [
         f"{h['path']}\n    {h['description']}\n    {h['why'] or 'a little alike in meaning'}" for h in shown

@@ -57,8 +57,8 @@ def due_text(event: str | None, today: date, loop: str | None = None, said: date
     """
     When a node's *event* is, seen from *today*: "due in 2 days", "3 weeks ago"; "" without an event.
 
-    With *loop* "open" the last day is a deadline; two weeks after it, it counts as met. An event that lay ahead on the day
-    of the latest news of it (*said*) was a plan. One that was told on its day was none.
+    With *loop* "open" the last day is a deadline, which counts as met two weeks later. *said* is the day of the latest
+    news of the event: an event that lay ahead then was a plan, an event reported on its own day was not.
     """
     days = event_span(event)
     if days is None:

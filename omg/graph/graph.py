@@ -246,12 +246,12 @@ class Graph:
             (folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
         self._inode = folder.stat().st_ino
         self.tombstones = Tombstones(folder / "tombstones.jsonl")
-        # The graph was removed once and begins anew. One that is just being removed still has its own file.
+        # The graph was removed once and begins anew. A graph that is just being removed still has its own file.
         if (kept := kept_tombstones(folder)).exists() and not self.tombstones.file.exists():
             kept.replace(self.tombstones.file)
         self.uses = Uses(folder / "uses.jsonl")
-        # For a graph that will replace another (rebuild.py): the other's index, and the notes in it that a person made
-        # or changed, which are here already. Several notes may come from one message.
+        # For a graph that will replace another one (rebuild.py): the index of the old graph, and the notes that a person
+        # made or changed there, which were copied here. Several notes may come from one message.
         self.former: Index | None = None
         self.carried: frozenset[str] = frozenset()
         self._keys: dict[str, frozenset[str]] = {}  # pending file -> the keys of its messages
@@ -264,7 +264,7 @@ class Graph:
         self.notes_given = True  # whether the graph records what prompts were given
 
     def is_there(self) -> bool:
-        """Whether the graph's folder is still the one that was opened, and was not forgotten and made again since."""
+        """Whether the folder is still the one that was opened. It is not if the graph was forgotten, or made again since."""
         try:
             return self.folder.stat().st_ino == self._inode and (self.folder / GRAPH_MARK).exists()
         except FileNotFoundError:

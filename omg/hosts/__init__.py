@@ -11,7 +11,7 @@ OMG in other assistants: Claude Code, Codex, OpenCode, Gemini CLI.
     mcp         `omg mcp`: the memory as tools and resources of the Model Context Protocol, over stdio or loopback
                 HTTP.
     timers      Runs nights and starts the daemon at login by the operating system's own timer, where no gateway does
-                it.
+                so.
     overview    What `omg` alone prints: what is installed and where, what was learnt today, what waits, and three
                 commands for now.
 

@@ -8,7 +8,7 @@ or when much was said since. The person's memory and the project's stand side by
 
 A mark in the spool says which transcript grew, and its size at that time. The transcript is read READ_AFTER_S later,
 because a client may write the last line after its hook. The whole turns in it become drops, as the gateway's plugin
-writes them. What the person typed after the mark waits for the next one. The drop is on disk before the offset moves;
+writes them. What the person typed after the mark waits for the next mark. The drop is on disk before the offset moves;
 messages that are read twice are recognized by their ids.
 
 Of a transcript, only what the person typed and what the assistant said and called is read. Left out: the results of
@@ -55,7 +55,7 @@ from .sessions import Heartbeat, HostSession, HostSessions, heartbeats, installe
 
 log = logging.getLogger(__name__)
 
-# Reasons to give `system` again in a context that has an older one: that one is wrong, or far behind.
+# Reasons to give `system` again in a context that has an older one: the older one is wrong, or far behind.
 GIVEN_AGAIN = ("edit", "threshold")
 TOOL_NAMES = (("omg_search", "the tool `search` of omg"), ("omg_open", "the tool `fetch` of omg"))
 HEAD_CHARS = 400  # of the headings and the tag around the text

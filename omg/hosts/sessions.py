@@ -1,7 +1,7 @@
 """
 A client's sessions: whose memory each has, how far it was read and served, and whether the client's capture works.
 
-A session reads the person's memory and, in a git repository, the project's. It writes to the project's if there is one.
+A session reads the person's memory and, in a git repository, the project's. It writes to the project's memory if there is a project.
 A project is known by its git common directory. We find that by reading files: git itself could start programs that a
 repository's configuration names. Remotes do not count, because any download can name one. A claim about another
 repository counts only if that repository lists the claiming folder as well.
@@ -117,7 +117,9 @@ class HostSession:
     session: str
     cwd: str = ""
     transcript: str = ""
-    person: str | None = None  # session keys of the memories that it reads; None: not that one
+    person: str | None = (
+        None  # session keys of the memories that it reads; None: it does not read that memory
+    )
     project: str | None = None
     name: str = ""  # of the project
     offset: int = 0  # how far the transcript has been read

@@ -1,5 +1,5 @@
 """
-Runs nights and starts the daemon at login by the operating system's own timer, where no gateway does it.
+Runs nights and starts the daemon at login by the operating system's own timer, where no gateway does so.
 
 One of three is used: systemd's user timers, launchd's agents, or the person's crontab. Each home has its own entries,
 named after its folder, so that two homes never change each other's. Everything written is found again by these names.

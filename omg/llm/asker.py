@@ -212,7 +212,7 @@ def reply_to_failure(ask: Ask, question: ModelQuestion) -> ModelReply:
 
 
 def pause_before_retry(failure: Failure, tries: int, llm: Llm) -> float | None:
-    """Seconds until the next try after *tries* of them; None: there is none."""
+    """Seconds to wait before the next try, after *tries* tries; None: give up."""
     if not failure.again or tries >= llm.attempts or (failure.wait_s or 0) > RETRY_PAUSE_S:
         return None
     # ±20 %, so that calls that failed together are not retried together

@@ -122,10 +122,10 @@ class Ledger:
     @contextmanager
     def reserved(self, most: Spent, now: datetime) -> Iterator[None]:
         """
-        Make a call in this block that costs at most *most*. Raises OverBudget if today's cap is reached.
+        Reserve *most* for a call in this block. Raises OverBudget if today's cap is reached.
 
         While the calls under way may reach the cap, this waits for their real cost. So only the last call of a day may
-        go past the cap, as when calls are made one after another.
+        exceed the cap.
         """
         with self._settled:
             while self._may_be_reached(now):

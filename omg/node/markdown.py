@@ -57,7 +57,7 @@ def split_head(text: str) -> tuple[slice, int]:
 
 
 def line_end(text: str) -> str:
-    """The line end that *text* uses, going by its first."""
+    """The line end that *text* uses, judged by its first line."""
     end = text.find("\n")
     return "\r\n" if end > 0 and text[end - 1] == "\r" else "\n"
 
@@ -235,7 +235,7 @@ def with_properties(text: str, values: Mapping[str, Any]) -> str:
     """
     *text* with the properties *values*; None takes one out. All other bytes stay.
 
-    What has its value already keeps its bytes too. A head is added where there is none. Raises BadNode for a
+    A property that already has its value keeps its bytes. A head is added where there is none. Raises BadNode for a
     head that cannot be read, and where a property cannot be changed without touching another (YAML aliases).
     """
     values = {name: jsonable(value) for name, value in values.items()}

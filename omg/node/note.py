@@ -229,8 +229,8 @@ def map_of_type(type: str) -> str:
 
 def map_listing(path: str, type: str, links: Iterable[str]) -> str:
     """
-    Path of the map that lists a note: the first it links to, else that of its type, or of its folder below `nodes/`
-    where a person's page names none.
+    Path of the map that lists a note: the first map that the note links to, else the map of its type. For a person's
+    page without a type it is the map of its folder below `nodes/`.
 
     "" for notes that no map lists: the maps themselves, the log, and a person's pages outside `nodes/`.
     """
@@ -248,7 +248,7 @@ def type_of_folder(path: str) -> str:
 
 
 def page_title(path: str) -> tuple[str, str]:
-    """Title and description of the page at *path*; a topic's come of its name."""
+    """Title and description of the page at *path*; those of a topic are made from its name."""
     fixed = {p: (title, purpose) for p, title, purpose in MOCS.values()}
     fixed["index"] = ("Index", "The way in: the maps, and how to find what is remembered.")
     fixed["now"] = ("Now", "What is going on: each conversation's task, and what is due.")

@@ -180,7 +180,7 @@ def check_sharing(config: dict[str, Any]) -> Iterator[Finding]:
 
 
 def check_apart(memory: Memory) -> Iterator[Finding]:
-    """Chats of the gateway's own that are not the owner's: `openclaw gateway call` signs in without a name."""
+    """Find chats in the gateway itself that are not the owner's: `openclaw gateway call` signs in without a name."""
     for who in memory.registry.identities():
         if why := memory.registry.why_apart(who):
             mend = (
@@ -274,7 +274,7 @@ def check_loaded(claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
 
 
 def check_turns(graph: Graph, since_ms: int) -> Iterator[Finding]:
-    """Sessions whose turns come in, but whose contexts the engine is not asked for. *since_ms*: when it was installed."""
+    """Find sessions whose contexts the gateway does not ask the engine for. *since_ms*: when the engine was installed."""
     for session, own in graph.state().sessions.items():
         if (turns := unasked_turns(graph, session, own, since_ms)) >= MISSED_TURNS:
             what = f"{turns} turns went by without {ENGINE}: the gateway did not ask the engine what leaves their context"

@@ -307,7 +307,7 @@ FIELD = re.compile(  # a line of a longer value has no name
     r"(?m)(?:^|,)[ \t>]*+(?:[\"']?[\w.-]{1,80}[\"']?:[ \t]*(?:[|>][-+]?)?)?+[ \t]*[\"']?(?P<value>[^\s\"',}<][^\n\"',}]*)"
 )
 
-# Words of a wallet: twelve and more on end from one of BIP-39's lists, in none of which "the" is.
+# Words of a wallet: twelve or more in a row from one of BIP-39's lists. No list has "the".
 SEED = re.compile(r"\b(?:(?:\d{1,2}[.):]?\s{1,3})?+(?![Tt]he\b)\w{3,8}+(?:,?\s{1,3}|(?![\w'-])))++")
 SEED_COUNT = 12
 SEED_CHARS = 4 * SEED_COUNT - 1  # of words of three letters, the shortest
@@ -358,7 +358,7 @@ def seed_phrases(text: str) -> Iterator[Span]:
 
 
 def phrase_of(run: Sequence[re.Match[str]]) -> Iterator[Span]:
-    """Yield the span of *run* if it has enough words. Ones said again and again do not count: no wallet repeats so many."""
+    """Yield the span of *run* if it has enough words. Repeated words do not count: no wallet repeats so many."""
     if len({m[0].lower() for m in run}) >= SEED_COUNT - 1 and len(run) >= SEED_COUNT:
         yield run[0].start(), run[-1].end(), "recovery phrase"
 

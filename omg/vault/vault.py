@@ -139,7 +139,7 @@ ORIGINS_OF_OURS = ("user", "assistant", "tool")  # a person's own note has "huma
 
 
 def as_corrected(node: Node, theirs: Iterable[str]) -> Node:
-    """*node* with its description and the first sentence of its text saying the same, where a person corrected one of the two."""
+    """Make the description and the first sentence of *node* agree where a person corrected only one of them."""
     if (BODY_PART in theirs) == ("description" in theirs):
         return node
     first = next(iter(split_sentences(with_labels(node.body.strip()).partition("\n")[0])), "").strip()
