@@ -28,7 +28,7 @@ from ..hosts.sessions import heartbeats
 from ..identity import Identity
 from ..memory import Memory
 from .graph_checks import Finding, check_graph, check_home
-from .install import ENGINE, JOB_KEY, OpenClaw, admission_patch, engine_files, engine_folder, plugin_files
+from .install import ENGINE, OpenClaw, admission_patch, engine_files, engine_folder, plugin_files
 
 
 def examine_home(memory: Memory, claw: OpenClaw | None) -> Iterator[Finding]:
@@ -147,7 +147,7 @@ def check_running(memory: Memory, claw: OpenClaw) -> Iterator[Finding]:
     elif up:
         yield Finding("ok", "the gateway's plugin and the daemon talk to each other")
     try:
-        jobs = [job for job in claw.jobs() if job.get("declarationKey") == JOB_KEY]
+        jobs = claw.jobs()
     except (GatewayError, ValueError) as e:
         yield Finding("warn", f"OpenClaw's scheduler could not be asked for the nightly job: {e}")
         return

@@ -89,9 +89,10 @@ class OpenClaw:
         return True
 
     def jobs(self) -> list[dict[str, Any]]:
-        """The jobs of its scheduler. The gateway must be up."""
-        said = json.loads(self.run("cron", "list", "--json"))
-        return list(said["jobs"] if isinstance(said, dict) else said)
+        """Our jobs in its scheduler. The gateway must be up."""
+        answer = json.loads(self.run("cron", "list", "--json"))
+        jobs = answer["jobs"] if isinstance(answer, dict) else answer
+        return [job for job in jobs if job.get("declarationKey") == JOB_KEY]
 
     def health(self) -> dict[str, Any]:
         """What the running gateway has loaded, and what it has disabled."""
@@ -395,7 +396,7 @@ def nightly_step(claw: OpenClaw, home: Path, up: bool) -> Step:
             changed=False,
         )
     what, argv = "have `omg reflect` run at 04:20 each night by OpenClaw's scheduler", nightly_command(home)
-    ours = [job for job in claw.jobs() if job.get("declarationKey") == JOB_KEY]
+    ours = claw.jobs()
     there = ours and value_at(ours[0], "payload.argv") == argv and ours[0].get("enabled") is not False
     add = partial(
         claw.run, "cron", "add", "--name", JOB, "--cron", NIGHTLY, "--session", "isolated",
@@ -455,7 +456,7 @@ def uninstall_plugin(claw: OpenClaw, home: Path) -> Iterator[Step]:
     """The steps of taking OMG out of OpenClaw. Vaults and home stay."""
     since = home / "installed.json"
     if claw.up(claw.config()):
-        for job in [job for job in claw.jobs() if job.get("declarationKey") == JOB_KEY]:
+        for job in claw.jobs():
             remove = partial(claw.run, "cron", "rm", str(job["id"]))
             yield Step("take the nightly job out of OpenClaw's scheduler", do=remove)
     else:
