@@ -13,6 +13,7 @@ import sys
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from ..client import default_home
 from ..errors import OmgError, error_text
@@ -34,7 +35,7 @@ def print_version(wanted: bool) -> None:
 def every_command(
     asked: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version.")
+        bool, Option("--version", callback=print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Observational Memory Graph: a memory for agents that you can open, read and correct."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from ..errors import BadInput, OmgError, how_many
 from .terminal import (
@@ -48,26 +49,26 @@ PROBLEMS = 20  # of a file named one by one; all of them are counted
 def import_command(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(
+        Argument(
             help="An export (ChatGPT, Claude.ai, Gemini), a folder or file of histories or memories, or JSONL."
         ),
     ] = None,
     found: Annotated[
-        bool, typer.Option("--found", help="List the histories that lie on this machine; read none.")
+        bool, Option("--found", help="List the histories that lie on this machine; read none.")
     ] = False,
     openclaw: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--openclaw", help="Read the sessions of this machine's OpenClaw, and its MEMORY.md and memory/."
         ),
     ] = False,
-    agent: Annotated[str | None, typer.Option(help="With --openclaw: only this agent.")] = None,
-    since: Annotated[str | None, typer.Option(help="Only what was said on or after this day.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Go on after the look without asking.")] = False,
+    agent: Annotated[str | None, Option(help="With --openclaw: only this agent.")] = None,
+    since: Annotated[str | None, Option(help="Only what was said on or after this day.")] = None,
+    yes: Annotated[bool, Option("--yes", "-y", help="Go on after the look without asking.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what was found, and how much is new; write nothing.")
+        bool, Option("--dry-run", help="Only show what was found, and how much is new; write nothing.")
     ] = False,
-    observe: Annotated[bool, typer.Option(help="Observe what came in at once.")] = True,
+    observe: Annotated[bool, Option(help="Observe what came in at once.")] = True,
     as_json: JsonFlag = False,
 ) -> None:
     """
@@ -273,9 +274,7 @@ def observe_all(memory: Memory, *, force: bool = True) -> WorkDone:
 
 @app.command("observe")
 def observe_command(
-    now: Annotated[
-        bool, typer.Option("--now/--due", help="All that is pending, or only what is due.")
-    ] = True,
+    now: Annotated[bool, Option("--now/--due", help="All that is pending, or only what is due.")] = True,
     as_json: JsonFlag = False,
 ) -> None:
     """Turn what is pending into notes."""
@@ -289,14 +288,12 @@ def observe_command(
 
 @app.command("search")
 def search_command(
-    query: Annotated[str, typer.Argument(help="What to look for, in plain words.")],
-    k: Annotated[int, typer.Option("-k", "-n", min=1, help="How many.")] = 10,
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Search the archived messages instead of the notes.")
-    ] = False,
+    query: Annotated[str, Argument(help="What to look for, in plain words.")],
+    k: Annotated[int, Option("-k", "-n", min=1, help="How many.")] = 10,
+    raw: Annotated[bool, Option("--raw", help="Search the archived messages instead of the notes.")] = False,
     weak: Annotated[
         bool,
-        typer.Option("--weak", help="Also print notes that hardly match; --json always includes them."),
+        Option("--weak", help="Also print notes that hardly match; --json always includes them."),
     ] = False,
     identity: IdentityOption = None,
     as_json: JsonFlag = False,
@@ -383,12 +380,10 @@ def message_line(message: Message, zone: tzinfo, found: bool, query: str) -> str
 
 @app.command("inject")
 def inject_command(
-    prompt: Annotated[str, typer.Option("--prompt", "-p", help="What the user would say.")],
+    prompt: Annotated[str, Option("--prompt", "-p", help="What the user would say.")],
     session: Annotated[
         str,
-        typer.Option(
-            "--identity", "-i", "--session", help="Whose graph, or the key of one of their sessions."
-        ),
+        Option("--identity", "-i", "--session", help="Whose graph, or the key of one of their sessions."),
     ] = "agent:main:main",
     as_json: JsonFlag = False,
 ) -> None:
@@ -421,10 +416,10 @@ def status_command(as_json: JsonFlag = False) -> None:
 @app.command("events")
 def events_command(
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Keep printing new events as they happen.")
+        bool, Option("--follow", "-f", help="Keep printing new events as they happen.")
     ] = False,
-    last: Annotated[int, typer.Option("-n", min=0, help="How many past events to show first.")] = 20,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    last: Annotated[int, Option("-n", min=0, help="How many past events to show first.")] = 20,
+    as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """Show what happened: turns taken in, observations, activations, reflections; and what today and 30 days cost."""
     from datetime import UTC, datetime
@@ -451,10 +446,10 @@ def events_command(
 @app.command("demo")
 def demo_command(
     folder: Annotated[
-        Path | None, typer.Option(help="Where to make it. Default: a fresh temporary folder.")
+        Path | None, Option(help="Where to make it. Default: a fresh temporary folder.")
     ] = None,
     offline: Annotated[
-        bool, typer.Option("--offline", help="With rules alone, without the recorded replies of a model.")
+        bool, Option("--offline", help="With rules alone, without the recorded replies of a model.")
     ] = False,
 ) -> None:
     """See on a sample what is remembered, tidied, undone, forgotten, and given to prompts; needs no key."""

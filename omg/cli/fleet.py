@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from ..errors import ConfigError, pip_install
 from .terminal import JsonFlag, app, print_value
@@ -18,10 +19,10 @@ tenant_app = typer.Typer(help="The tenants of a fleet, and their tokens.", no_ar
 app.add_typer(fleet_app, name="fleet")
 fleet_app.add_typer(tenant_app, name="tenant")
 
-Name = Annotated[str, typer.Argument(help="The tenant's name.")]
-Folder = Annotated[Path, typer.Argument(help="The folder.")]
+Name = Annotated[str, Argument(help="The tenant's name.")]
+Folder = Annotated[Path, Argument(help="The folder.")]
 CacheOption = Annotated[
-    Path, typer.Option("--cache", help="Where graphs are checked out; it may be emptied at any time.")
+    Path, Option("--cache", help="Where graphs are checked out; it may be emptied at any time.")
 ]
 CACHE = Path("/var/tmp")  # a disk, not the memory that /tmp may be
 
@@ -87,9 +88,7 @@ def rotate_command(name: Name) -> None:
 
 
 @tenant_app.command("remove")
-def remove_command(
-    name: Name, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False
-) -> None:
+def remove_command(name: Name, yes: Annotated[bool, Option("--yes", help="Do not ask.")] = False) -> None:
     """Delete a tenant with all that is remembered of it."""
     if not yes:
         typer.confirm(f"delete all that is remembered of {name}?", abort=True)
@@ -100,9 +99,9 @@ def remove_command(
 @fleet_app.command("serve")
 def serve_command(
     host: Annotated[
-        str, typer.Option(help="The address to listen on; put TLS in front of any but loopback.")
+        str, Option(help="The address to listen on; put TLS in front of any but loopback.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port to listen on.")] = 8790,
+    port: Annotated[int, Option(help="The port to listen on.")] = 8790,
     cache: CacheOption = CACHE,
 ) -> None:
     """Answer the plugins of gateways over HTTP."""
@@ -115,12 +114,12 @@ def serve_command(
 
 @fleet_app.command("work")
 def work_command(
-    parallel: Annotated[int, typer.Option(help="Graphs at a time.", min=1)] = 4,
+    parallel: Annotated[int, Option(help="Graphs at a time.", min=1)] = 4,
     cache: CacheOption = CACHE,
     lease: Annotated[
-        float, typer.Option(help="Seconds without a sign of life after which others take over.", min=3)
+        float, Option(help="Seconds without a sign of life after which others take over.", min=3)
     ] = 30,
-    metrics_port: Annotated[int, typer.Option(help="Port of the Prometheus metrics; 0: none.")] = 0,
+    metrics_port: Annotated[int, Option(help="Port of the Prometheus metrics; 0: none.")] = 0,
 ) -> None:
     """Observe and reflect, on any number of machines."""
     url = checked_url()
@@ -173,8 +172,8 @@ def export_command(tenant: Name, folder: Folder) -> None:
 
 @fleet_app.command("join")
 def join_command(
-    url: Annotated[str, typer.Argument(help="The server's address, such as https://memory.example.org.")],
-    token: Annotated[str, typer.Argument(help="The tenant's token.")],
+    url: Annotated[str, Argument(help="The server's address, such as https://memory.example.org.")],
+    token: Annotated[str, Argument(help="The tenant's token.")],
 ) -> None:
     """Let this home's plugin and `omg` ask a fleet instead of a daemon."""
     import json

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from ..client import ask_daemon, default_home
 from ..errors import BadInput, Locked, OmgError, how_many
@@ -96,10 +97,8 @@ def without_daemon(home: Path, *, again: bool = True) -> Iterator[bool]:
 
 @app.command("init")
 def init_command(
-    vault: Annotated[
-        Path | None, typer.Argument(help="Folder of the vault. Default: under the home.")
-    ] = None,
-    identity: Annotated[str, typer.Option(help="Whose vault it is.")] = "agent:main:main",
+    vault: Annotated[Path | None, Argument(help="Folder of the vault. Default: under the home.")] = None,
+    identity: Annotated[str, Option(help="Whose vault it is.")] = "agent:main:main",
 ) -> None:
     """Make a home and a vault from the template; what is there already stays as it is."""
     root = lay(vault, identity)
@@ -155,7 +154,7 @@ def place_vault(config: Config, who: Identity, vault: Path) -> None:
 def serve_command(
     with_parent: Annotated[
         bool,
-        typer.Option("--with-parent", help="Stop when standard input ends; the gateway's plugin uses this."),
+        Option("--with-parent", help="Stop when standard input ends; the gateway's plugin uses this."),
     ] = False,
 ) -> None:
     """Run the daemon in the foreground."""
@@ -184,10 +183,10 @@ def down_command() -> None:
         print("stopped" if was_up else "not running")
 
 
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")]
+DryRunOption = Annotated[bool, Option("--dry-run", help="Say what would be done; change nothing.")]
 HostArgument = Annotated[
     str | None,
-    typer.Argument(metavar="[HOST]", help="claude-code, codex, opencode or gemini; nothing for OpenClaw."),
+    Argument(metavar="[HOST]", help="claude-code, codex, opencode or gemini; nothing for OpenClaw."),
 ]
 
 
@@ -195,21 +194,19 @@ HostArgument = Annotated[
 def install_command(
     host: HostArgument = None,
     dry_run: DryRunOption = False,
-    nightly: Annotated[bool, typer.Option(help="Add the nightly job.")] = True,
+    nightly: Annotated[bool, Option(help="Add the nightly job.")] = True,
     context_engine: Annotated[
         bool | None,
-        typer.Option(
-            help="Make OMG OpenClaw's context engine, which puts long contexts together; or undo that."
-        ),
+        Option(help="Make OMG OpenClaw's context engine, which puts long contexts together; or undo that."),
     ] = None,
     identity: Annotated[
-        str, typer.Option("--identity", "-i", help="With HOST: whose memory it serves.")
+        str, Option("--identity", "-i", help="With HOST: whose memory it serves.")
     ] = "agent:main:main",
     only: Annotated[
         str,
-        typer.Option(help="With HOST: `project` serves a project's memory alone, nothing of the person's."),
+        Option(help="With HOST: `project` serves a project's memory alone, nothing of the person's."),
     ] = "",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="With HOST: do not ask.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="With HOST: do not ask.")] = False,
 ) -> None:
     """Install OMG in OpenClaw, or in HOST. Running it again changes only what is wrong or missing."""
     home = default_home()
@@ -253,7 +250,7 @@ def uninstall_command(host: HostArgument = None, dry_run: DryRunOption = False) 
 
 @app.command("doctor")
 def doctor_command(
-    fix: Annotated[bool, typer.Option("--fix", help="Repair what is safe to repair.")] = False,
+    fix: Annotated[bool, Option("--fix", help="Repair what is safe to repair.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Find what is wrong, and say how to repair it. Exit code 1 if anything fails."""
@@ -300,8 +297,8 @@ def list_command(as_json: JsonFlag = False) -> None:
 
 @identity_app.command("join")
 def join_command(
-    name: Annotated[str, typer.Argument(help="A name for the person; `owner` means yourself.")],
-    accounts: Annotated[list[str], typer.Argument(help="Who they are, as channel:sender.")],
+    name: Annotated[str, Argument(help="A name for the person; `owner` means yourself.")],
+    accounts: Annotated[list[str], Argument(help="Who they are, as channel:sender.")],
 ) -> None:
     """Make several accounts one person, and their memories one."""
     from ..curate import join_accounts
@@ -315,8 +312,8 @@ def join_command(
 
 @identity_app.command("move")
 def move_command(
-    old: Annotated[str, typer.Argument(help="Whose memory, as `omg identity list` shows it.")],
-    new: Annotated[str, typer.Argument(help="The session key it belongs to from now on.")],
+    old: Annotated[str, Argument(help="Whose memory, as `omg identity list` shows it.")],
+    new: Annotated[str, Argument(help="The session key it belongs to from now on.")],
 ) -> None:
     """Move a memory to another session key, for example after a change of session.dmScope."""
     from ..curate import move_identity
@@ -379,8 +376,8 @@ def install_into(host: str, home: Path, *, identity: str, only: str, yes: bool, 
 project_app = typer.Typer(help="The memory that a project has of its own.", no_args_is_help=True)
 app.add_typer(project_app, name="project")
 
-FolderOption = Annotated[Path, typer.Option("--in", help="A folder of the project; default: this one.")]
-PersonOption = Annotated[str, typer.Option("--identity", "-i", help="Whose project.")]
+FolderOption = Annotated[Path, Option("--in", help="A folder of the project; default: this one.")]
+PersonOption = Annotated[str, Option("--identity", "-i", help="Whose project.")]
 
 
 @project_app.command("show")
@@ -393,10 +390,10 @@ def show_command(folder: FolderOption = Path(), identity: PersonOption = "agent:
 
 @project_app.command("join")
 def join_project_command(
-    other: Annotated[Path, typer.Argument(help="A folder of the other checkout.")],
+    other: Annotated[Path, Argument(help="A folder of the other checkout.")],
     folder: FolderOption = Path(),
     identity: PersonOption = "agent:main:main",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Let this checkout share the memory of another one of the same project."""
     from ..hosts.sessions import join_project
@@ -414,8 +411,8 @@ def ensure_daemon(home: Path) -> None:
 
 @app.command("mcp")
 def mcp_command(
-    host: Annotated[str, typer.Option(help="Whose memory: as installed for this client.")] = "",
-    http: Annotated[int | None, typer.Option(help="Serve on this loopback port, with a token.")] = None,
+    host: Annotated[str, Option(help="Whose memory: as installed for this client.")] = "",
+    http: Annotated[int | None, Option(help="Serve on this loopback port, with a token.")] = None,
 ) -> None:
     """Serve the memory to an MCP client: over stdio, or on a loopback port."""
     from ..hosts.mcp import daemon_asker, make_server, run_http, served_identities, token_of
@@ -435,7 +432,7 @@ def mcp_command(
 @app.command("confirm")
 def confirm_command(
     note: Annotated[
-        str | None, typer.Argument(help="A note that an assistant proposed. Default: list all such notes.")
+        str | None, Argument(help="A note that an assistant proposed. Default: list all such notes.")
     ] = None,
     identity: IdentityOption = None,
 ) -> None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote, urlencode
 
 import typer
+from typer import Argument, Option
 
 from ..errors import BadInput, NotFound, how_many
 from .terminal import (
@@ -57,10 +58,10 @@ SHOWN_CHARS = 300  # of a message
 @app.command("list")
 def list_command(
     type: Annotated[
-        str | None, typer.Argument(help="identity, preference, project, decision, fact or episode.")
+        str | None, Argument(help="identity, preference, project, decision, fact or episode.")
     ] = None,
-    n: Annotated[int | None, typer.Option("-n", min=1, help="How many. Default: all.")] = None,
-    retired: Annotated[bool, typer.Option("--all", help="Dormant and superseded notes too.")] = False,
+    n: Annotated[int | None, Option("-n", min=1, help="How many. Default: all.")] = None,
+    retired: Annotated[bool, Option("--all", help="Dormant and superseded notes too.")] = False,
     identity: IdentityOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -91,7 +92,7 @@ def list_line(entry: Entry) -> str:
 
 @app.command("show")
 def show_command(
-    id: Annotated[str, typer.Argument(help="A note: its path, id, alias or file name.")],
+    id: Annotated[str, Argument(help="A note: its path, id, alias or file name.")],
     identity: IdentityOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -131,10 +132,10 @@ def note_page(note: OpenNote, said: str, file: Path) -> str:
 
 @app.command("open")
 def open_command(
-    id: Annotated[str | None, typer.Argument(help="A note. Default: the whole vault.")] = None,
+    id: Annotated[str | None, Argument(help="A note. Default: the whole vault.")] = None,
     editor: Annotated[
         bool,
-        typer.Option("--editor", help="Open it in $VISUAL or $EDITOR, even if Obsidian knows the vault."),
+        Option("--editor", help="Open it in $VISUAL or $EDITOR, even if Obsidian knows the vault."),
     ] = False,
     identity: IdentityOption = None,
 ) -> None:
@@ -171,7 +172,7 @@ def is_in_obsidian(place: Path) -> bool:
     return False
 
 
-NoteArgument = Annotated[str, typer.Argument(help="A note: its path, id, alias or file name.")]
+NoteArgument = Annotated[str, Argument(help="A note: its path, id, alias or file name.")]
 
 
 def print_done(done: CurationResult, text: str, as_json: bool) -> None:
@@ -182,9 +183,9 @@ def print_done(done: CurationResult, text: str, as_json: bool) -> None:
 
 @app.command("new")
 def new_command(
-    type: Annotated[str, typer.Argument(help="identity, preference, project, decision, fact or episode.")],
-    title: Annotated[str, typer.Argument(help="A short name for the note.")],
-    text: Annotated[str, typer.Option("--text", "-t", help="What it says; '-' reads standard input.")] = "",
+    type: Annotated[str, Argument(help="identity, preference, project, decision, fact or episode.")],
+    title: Annotated[str, Argument(help="A short name for the note.")],
+    text: Annotated[str, Option("--text", "-t", help="What it says; '-' reads standard input.")] = "",
     identity: IdentityOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -200,7 +201,7 @@ def new_command(
 @app.command("pin")
 def pin_command(
     id: NoteArgument,
-    off: Annotated[bool, typer.Option("--off", help="Unpin.")] = False,
+    off: Annotated[bool, Option("--off", help="Unpin.")] = False,
     identity: IdentityOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -248,7 +249,7 @@ def merge_command(
 @app.command("rename")
 def rename_command(
     id: NoteArgument,
-    name: Annotated[str, typer.Argument(help="New file name, or a path below the vault.")],
+    name: Annotated[str, Argument(help="New file name, or a path below the vault.")],
     identity: IdentityOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -275,7 +276,7 @@ def supersede_command(
 def undo_command(
     cycle: Annotated[
         str | None,
-        typer.Argument(help="As `omg history` shows it; its end is enough. Default: your own last change."),
+        Argument(help="As `omg history` shows it; its end is enough. Default: your own last change."),
     ] = None,
     identity: IdentityOption = None,
     as_json: JsonFlag = False,
@@ -316,8 +317,8 @@ def undo_whole_import(id: str, as_json: bool) -> None:
 
 @app.command("history")
 def history_command(
-    id: Annotated[str | None, typer.Argument(help="Only cycles that changed this note.")] = None,
-    n: Annotated[int, typer.Option("-n", min=1, help="How many.")] = 20,
+    id: Annotated[str | None, Argument(help="Only cycles that changed this note.")] = None,
+    n: Annotated[int, Option("-n", min=1, help="How many.")] = 20,
     identity: IdentityOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -338,9 +339,7 @@ def history_command(
 
 @app.command("export")
 def export_command(
-    out: Annotated[
-        Path, typer.Argument(help="A new folder; or a file of JSON lines, if it ends with .jsonl.")
-    ],
+    out: Annotated[Path, Argument(help="A new folder; or a file of JSON lines, if it ends with .jsonl.")],
     identity: IdentityOption = None,
 ) -> None:
     """Write everything that is remembered: notes, messages and sources, as `omg import` reads them."""
@@ -355,11 +354,9 @@ def export_command(
 
 @app.command("ui")
 def ui_command(
-    note: Annotated[str | None, typer.Argument(help="A note, to begin at what is around it.")] = None,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="A port of 127.0.0.1. Default: any free port.")
-    ] = 0,
-    show: Annotated[bool, typer.Option("--open", help="Open it in this machine's browser.")] = False,
+    note: Annotated[str | None, Argument(help="A note, to begin at what is around it.")] = None,
+    port: Annotated[int, Option(min=0, max=65535, help="A port of 127.0.0.1. Default: any free port.")] = 0,
+    show: Annotated[bool, Option("--open", help="Open it in this machine's browser.")] = False,
 ) -> None:
     """See and correct what is remembered, in a browser on this machine. Prints a link that works once; Ctrl-C ends it."""
     import webbrowser
@@ -388,9 +385,7 @@ def ui_command(
 
 @app.command("rebuild")
 def rebuild_command(
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Replace the old notes by the new ones at once.")
-    ] = False,
+    yes: Annotated[bool, Option("--yes", help="Replace the old notes by the new ones at once.")] = False,
     identity: IdentityOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -427,22 +422,22 @@ SHOWN = ("paths", "messages", "again", "linking", "left", "trash", "beyond")
 
 @app.command("forget")
 def forget_command(
-    ids: Annotated[list[str] | None, typer.Argument(help="Notes.")] = None,
-    session: Annotated[str | None, typer.Option(help="Everything said in this session.")] = None,
+    ids: Annotated[list[str] | None, Argument(help="Notes.")] = None,
+    session: Annotated[str | None, Option(help="Everything said in this session.")] = None,
     before: Annotated[
-        str | None, typer.Option(help="Everything said before this day; notes of your own stay.")
+        str | None, Option(help="Everything said before this day; notes of your own stay.")
     ] = None,
     matching: Annotated[
-        str | None, typer.Option(help="Every note and message that holds this text, however it is written.")
+        str | None, Option(help="Every note and message that holds this text, however it is written.")
     ] = None,
     redact: Annotated[
-        bool, typer.Option("--redact", help="With --matching: take out only the text itself; all else stays.")
+        bool, Option("--redact", help="With --matching: take out only the text itself; all else stays.")
     ] = False,
     only: Annotated[
-        bool, typer.Option("--only", help="With notes: only these; the messages they came from stay.")
+        bool, Option("--only", help="With notes: only these; the messages they came from stay.")
     ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Do it; without it the command only says what each choice takes.")
+        bool, Option("--yes", help="Do it; without it the command only says what each choice takes.")
     ] = False,
     identity: IdentityOption = None,
     as_json: JsonFlag = False,
@@ -584,18 +579,16 @@ def unreached(what: Selection) -> list[str]:
 
 @app.command("reflect")
 def reflect_command(
-    all_vaults: Annotated[
-        bool, typer.Option("--all-vaults", help="Every graph, as without --identity.")
-    ] = False,
+    all_vaults: Annotated[bool, Option("--all-vaults", help="Every graph, as without --identity.")] = False,
     since: Annotated[
         str | None,
-        typer.Option(help="Look again at everything noted on or after this day."),
+        Option(help="Look again at everything noted on or after this day."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be done; asks the model, writes nothing.")
+        bool, Option("--dry-run", help="Say what would be done; asks the model, writes nothing.")
     ] = False,
     identity: Annotated[
-        str | None, typer.Option("--identity", "-i", help="Only this graph, as `omg identity list` shows it.")
+        str | None, Option("--identity", "-i", help="Only this graph, as `omg identity list` shows it.")
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:

@@ -17,6 +17,7 @@ from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from ..client import default_home
 from ..errors import BadInput, NotFound
@@ -37,13 +38,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON value for scripts.")]
+JsonFlag = Annotated[bool, Option("--json", help="Print one JSON value for scripts.")]
 
 IdentityOption = Annotated[
     str | None,
-    typer.Option(
-        "--identity", "-i", help="Whose graph, as `omg identity list` shows it. Default: the owner's."
-    ),
+    Option("--identity", "-i", help="Whose graph, as `omg identity list` shows it. Default: the owner's."),
 ]
 
 
