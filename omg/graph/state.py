@@ -25,7 +25,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from ..dates.days import LAST_MS
 from ..errors import Locked
 from ..vault.files import TEMPORARY as TEMPORARY
-from ..vault.files import Entries
+from ..vault.files import Entries, write_new
 from ..vault.files import append_lines as append_lines
 from ..vault.files import remove_refused as remove_refused
 from ..vault.files import write_private as write_private
@@ -97,10 +97,10 @@ def set_aside_damaged(graph: Path, file: Path, why: str, mend: str, part: bytes 
     """Move *file*, or copy a damaged *part* of it, below the folder *graph*; nothing is done if the file is gone."""
     target = free_name(graph, file.name)
     said, line = target.with_name(f"{target.name}.txt"), f"{file}: {why}; set aside as {target}; {mend}"
-    write_damaged(said, line.encode("utf-8", "replace"))
+    write_new(said, line.encode("utf-8", "replace"))
     log.warning("%s", line)
     if part is not None:
-        write_damaged(target, part)
+        write_new(target, part)
         return
     try:
         file.rename(target)
@@ -122,13 +122,6 @@ def free_name(graph: Path, name: str) -> Path:
         n += 1
         target = folder / f"{n}-{name}"
     return target
-
-
-def write_damaged(file: Path, data: bytes) -> None:
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as f:
-        f.write(data)
-        f.flush()
-        os.fsync(f.fileno())
 
 
 SESSIONS_KEPT = 100  # most sessions of one identity; an older session that returns is only activated anew

@@ -80,14 +80,9 @@ def put_file(file: Path, data: bytes, was: bytes | None, mode: int | None = None
     try:
         for folder in reversed(missing):
             folder.mkdir(exist_ok=True)
-        with os.fdopen(os.open(tmp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as f:
-            with suppress(FileNotFoundError):
-                mode = stat.S_IMODE(file.stat().st_mode)
-            if mode is not None:
-                os.fchmod(f.fileno(), mode)
-            f.write(data)
-            f.flush()
-            os.fsync(f.fileno())
+        with suppress(FileNotFoundError):
+            mode = stat.S_IMODE(file.stat().st_mode)
+        write_new(tmp, data, mode)
         swap_file(tmp, data, file, was)
     except BaseException:
         with suppress(OSError):
@@ -210,17 +205,26 @@ def remove_refused() -> None:
             _refused.discard(tmp)
 
 
+def write_new(file: Path, data: bytes, mode: int | None = None) -> os.stat_result:
+    """
+    Write a file that is not there yet, durably, by default readable by its owner alone; returns how it looks. Raises
+    FileExistsError.
+    """
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as f:
+        if mode is not None:
+            os.fchmod(f.fileno(), mode)
+        f.write(data)
+        f.flush()
+        os.fsync(f.fileno())
+        return os.fstat(f.fileno())
+
+
 def write_private(file: Path, text: str) -> os.stat_result:
     """Replace *file* atomically and durably, readable by its owner alone; returns how it looks now."""
     remove_refused()
     tmp = file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    fd = os.open(tmp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        with os.fdopen(fd, "w", encoding="utf-8") as f:
-            f.write(text)
-            f.flush()
-            os.fsync(f.fileno())
-            found = os.fstat(f.fileno())
+        found = write_new(tmp, text.encode("utf-8"))
         tmp.replace(file)
     except BaseException:
         _refused.add(tmp)
