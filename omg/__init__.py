@@ -83,7 +83,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
       memory      `Memory`: an open home, for programs, the command line, the daemon and the doctor.
     For people, other assistants and the gateway
       hosts/      OMG in other assistants: Claude Code, Codex, OpenCode, Gemini CLI.
-                    hook · install · mcp · overview · serve · sessions · timers
+                    hook · install · mcp · serve · sessions · timers
       openclaw/   OpenClaw: its command line and configuration, installing, the doctor.
                     doctor · graph_checks · install
       ui/         The page (`omg ui`): a person sees what is remembered and why it was given, and corrects it, in a

@@ -10,15 +10,20 @@ import logging
 import os
 import sqlite3
 import sys
-from typing import Annotated
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Option
 
-from ..client import default_home
-from ..errors import OmgError, error_text
+from ..client import ask_daemon, default_home
+from ..errors import OmgError, error_text, how_many
 from . import conversations, fleet, gateway, notes
 from .terminal import app, opened_memory, warn
+
+if TYPE_CHECKING:
+    from ..memory import Memory
 
 __all__ = ["app", "conversations", "fleet", "gateway", "main", "notes"]
 
@@ -43,15 +48,54 @@ def every_command(
         print_overview()
 
 
+# --- What `omg` alone prints: what is installed and where, what was learnt today, what waits, and three commands for now.
+
+
+LEARNT = 3  # notes of today that are named
+BEGIN = """No memory yet in {home}. Begin with:
+omg demo               see it on a sample
+omg init [FOLDER]      make a vault
+omg install [CLIENT]   connect OpenClaw, or another assistant"""
+
+
 def print_overview() -> None:
     """Print what `omg` shows without a command."""
-    from ..hosts.overview import overview_lines
-
     home = default_home()
-    if not (home / "graphs").is_dir():
-        return print("\n".join(overview_lines(None, home)))
-    with opened_memory(vectors=False) as memory:
-        print("\n".join(overview_lines(memory, home)))
+    if (home / "graphs").is_dir():
+        with opened_memory(vectors=False) as memory:
+            if memory.registry.identities():
+                return print("\n".join(overview_lines(memory)))
+    print(BEGIN.format(home=home))
+
+
+def overview_lines(memory: Memory) -> Iterator[str]:
+    """At most ten lines about *memory*."""
+    from ..hosts.sessions import installed_hosts
+
+    home = memory.folder
+    openclaw = ["OpenClaw"] * (home / "installed.json").exists()
+    connected = ", ".join([*openclaw, *installed_hosts(home)]) or "no assistant; `omg install` connects one"
+    yield f"home      {home}, daemon {daemon_state(home)}"
+    yield f"connected {connected}"
+    graphs = list(memory.registry.graphs())
+    notes = [e for g in graphs for e in g.index.entries() if e.path.startswith("nodes/")]
+    today = memory.clock().astimezone(memory.registry.zone).date()
+    new = [e for e in notes if today in (e.created, e.updated)]
+    where = graphs[0].vault.root if len(graphs) == 1 else how_many(len(graphs), "vault")
+    yield f"memory    {how_many(len(notes), 'note')} in {where}"
+    yield f"today     {how_many(len(new), 'note')} new or changed" + ":" * bool(new)
+    yield from (f"          {entry.title}" for entry in new[-LEARNT:])
+    turns = sum(len(g.pending()) for g in graphs)
+    yield f"waits     {how_many(turns, 'turn')} to be observed"
+    yield f"next      {'omg observe · ' if turns else ''}omg list · omg search WORDS{'' if turns else ' · omg status'}"
+
+
+def daemon_state(home: Path) -> str:
+    try:
+        found = ask_daemon(home, "/health", {}, timeout_s=2)
+    except OmgError:
+        return "does not answer (`omg doctor`)"
+    return "up" if found else "not running (`omg up`)"
 
 
 def main() -> None:

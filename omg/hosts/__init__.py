@@ -12,8 +12,6 @@ OMG in other assistants: Claude Code, Codex, OpenCode, Gemini CLI.
                 HTTP.
     timers      Runs nights and starts the daemon at login by the operating system's own timer, where no gateway does
                 so.
-    overview    What `omg` alone prints: what is installed and where, what was learnt today, what waits, and three
-                commands for now.
 
 The daemon does the work: a hook only asks it, or leaves a mark for it. A client never waits longer than the hook's
 deadline; if the daemon does not answer, the client continues without memory.
