@@ -281,8 +281,7 @@ def renamed_path(path: str, name: str) -> str:
     name = name.strip().removesuffix(".md")
     if not name or re.search(r'[\[\]|#^:*?"<>\\]', name):
         raise BadInput(f'{name!r} cannot be linked to or kept everywhere; leave out [ ] | # ^ : * ? " < > \\')
-    target = name if "/" in name else f"{path.rpartition('/')[0]}/{name}".lstrip("/")
-    return target
+    return name if "/" in name else f"{path.rpartition('/')[0]}/{name}".lstrip("/")
 
 
 def with_links_to(graph: Graph, text: str, old: str, new: str) -> str:

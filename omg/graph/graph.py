@@ -111,8 +111,8 @@ class Tombstones:
         """
         Whether a note made from *sources* was deleted before.
 
-        Several notes may come from one message, so the note's id decides. Because a deleted note could come back
-        under another name, it also counts whether a living note still cites these messages (*cited*).
+        Several notes may come from one message, so the note's id decides. A note with another id is blocked as well, unless
+        a living note still cites these messages (*cited*): a deleted note could come back under another name.
         """
         self._read()
         sources = list(sources)

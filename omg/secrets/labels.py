@@ -274,7 +274,7 @@ def _is_key_in_sentence(text: str, value: str, end: int, at: int) -> bool:
 
 
 def _codes(text: str, end: int) -> Iterator[Span]:
-    """Three or more codes on end with nothing said between them, or a long one."""
+    """Yield three or more codes in a row without words between them, or one long code."""
     found: list[tuple[int, int]] = []
     for m in ONE_CODE.finditer(text, end, end + CODES_CHARS):
         if found and re.search(r"[A-Za-z]", text[found[-1][1] : m.start()]):
@@ -317,7 +317,7 @@ def columns(text: str) -> Iterator[Span]:
 
 
 def _headings(line: str, separator: str) -> list[int]:
-    """The numbers of the cells in *line* that end with a label; none where a cell is empty or no few words."""
+    """The numbers of the cells in *line* that end with a label; none if a cell is empty or has more than a few words."""
     heads = [line[start:end] for start, end in _cells(line, separator)]
     inner = heads[1:-1] if separator == "|" and not heads[0] else heads
     if len(inner) < 2 or not all(map(HEADING.fullmatch, inner)):
