@@ -83,7 +83,7 @@ def import_command(
         return list_found(as_json)
     if bool(files) == openclaw:
         raise BadInput(
-            f"{'two things' if openclaw else 'nothing'} to import: give files, or --openclaw; --found lists what lies here"
+            f"{'two things' if openclaw else 'nothing'} to import: give files, or --openclaw; --found lists the histories on this machine"
         )
     if agent is not None and not openclaw:
         raise BadInput("--agent names an agent of OpenClaw: give it with --openclaw, without files")
@@ -208,7 +208,9 @@ def look_first(memory: Memory, drops: Drops, *, yes: bool, observe: bool, quiet:
         if sys.stdin.readline().strip().lower() not in ("y", "yes", "j", "ja"):
             raise typer.Exit(1)
     elif observe and models != ["offline"]:
-        warn("nothing was imported: a model would be asked. Say --yes, or --no-observe to take it in only")
+        warn(
+            "nothing was imported, because a model would be asked; give --yes, or --no-observe to only take it in"
+        )
         raise typer.Exit(1)
     return drops.reading.newest
 

@@ -570,7 +570,7 @@ def choice_lines(graph: Graph, shown: dict[str, Selection], again: Sequence[str]
 
 def unreached(what: Selection) -> list[str]:
     """List the places, with paths, from which OMG cannot forget."""
-    left = [f"{path} has it too, in what you wrote there: take it out yourself" for path in what.left]
+    left = [f"you wrote it in {path}, too: take it out there yourself" for path in what.left]
     return [*left, *(f"not reached: {place}" for place in what.beyond)]
 
 

@@ -112,7 +112,7 @@ def check_heads(graph: Graph) -> Iterator[Finding]:
             yield from check_other_forms(node)
             for key, value in node.extra.items():
                 if key in UNDERSTOOD:
-                    what = f"`{key}: {value}` is not understood, and counts for nothing"
+                    what = f"`{key}: {value}` is not understood, and has no effect"
                     yield Finding("note", what, path, f"write {UNDERSTOOD[key]}")
 
 
@@ -178,7 +178,7 @@ def check_shape(graph: Graph) -> Iterator[Finding]:
     entries = [e for e in graph.index.entries() if e.type in TYPES]
     orphans = [e.path for e in entries if not e.links and not graph.index.backlinks(e.path)]
     for path in [path for path in orphans if not UNLINKABLE.search(path)][:20]:
-        what = "linked from nowhere, and leads nowhere"
+        what = "no note links to it, and it links to none"
         yield Finding("note", what, path, "omg reflect attaches it to its map")
     pairs = {tuple(sorted((e.path, other))): None for e in entries for other in e.contradicts}
     for one, other in list(pairs)[:20]:
