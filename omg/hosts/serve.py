@@ -263,7 +263,9 @@ class Capture:
         self.sessions.update(session, **changes)
 
 
-def whole_turns(rows: Iterator[transcripts.TranscriptRow], until: int | None) -> list[transcripts.TranscriptRow]:
+def whole_turns(
+    rows: Iterator[transcripts.TranscriptRow], until: int | None
+) -> list[transcripts.TranscriptRow]:
     """*rows* before the first turn that begins at *until* or later."""
     taken = []
     for row in rows:
