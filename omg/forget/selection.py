@@ -165,7 +165,7 @@ def sources_without(graph: Graph, notes: Iterable[str], messages: Collection[str
     found = set[str]()
     for path in sorted(notes):
         told = {s.id for s in graph.index.sources(path)}
-        if told.isdisjoint(found.union(messages)):
+        if told.isdisjoint(found) and told.isdisjoint(messages):
             found |= told
     return found
 
@@ -295,10 +295,10 @@ def leads_to_one_of(graph: Graph, node: Node, paths: set[str]) -> bool:
     return not paths.isdisjoint(led_to(graph, filter(None, targets)))
 
 
-def is_lost(graph: Graph, path: str, messages: Collection[str], texts: Mapping[str, str], words: str) -> bool:
+def is_lost(graph: Graph, path: str, messages: set[str], texts: Mapping[str, str], words: str) -> bool:
     """Whether only *messages* (which hold *words*) support the present text of the note at *path*."""
     now, entry = messages_by_state(graph, path, texts)[0], graph.index.entry(path)
-    return now <= set(messages) and bool(now or (entry and holds_words(entry.description, words)))
+    return now <= messages and bool(now or (entry and holds_words(entry.description, words)))
 
 
 def messages_by_state(graph: Graph, path: str, texts: Mapping[str, str]) -> tuple[set[str], set[str]]:
@@ -481,8 +481,7 @@ def new_names(graph: Graph, paths: Iterable[str], words: str) -> dict[str, str]:
     ids = {entry.id: new for path, new in found.items() if (entry := graph.index.entry(path))}
     for path in paths:
         for target in link_targets(read_text(graph.vault.bytes(path))):
-            there = graph.index.resolve(target)
-            if there and holds_words(target, words):
+            if holds_words(target, words) and (there := graph.index.resolve(target)):
                 found.setdefault(target, found.get(there, there))
     for id, new in ids.items():
         found.setdefault(id, f"omg/{new.removeprefix('nodes/')}")

@@ -34,6 +34,7 @@ ROWS = 50  # on a page of the list
 SAID_TOKENS, SAID_SHOWN = 1_500, 12  # messages shown beside the notes that a search finds
 LOOPS_SHOWN = 6
 LINE_CHARS, MESSAGE_CHARS = 320, 1_200
+TEXT_CHARS = 40_000  # of a note, or of a map with thousands of lines
 SESSIONS_SHOWN = 30
 BESIDE = 24  # notes around one on its own page
 SAYERS = {"user": "you", "human": "you, by hand", "assistant": "the assistant", "tool": "a tool or a page"}
@@ -241,7 +242,8 @@ def note_view(asked: Asked) -> dict[str, Any]:
     if entry is None:
         raise NotFound(f"{node.path} is not in the index yet; try again in a moment")
     main, before = split_history(node.body)
-    text = main.removeprefix(f"# {node.title}").strip()
+    whole = main.removeprefix(f"# {node.title}").strip()
+    text = cut_text(whole, TEXT_CHARS)
     times, last = graph.uses.all().get(node.id, NEVER)
     around, links = graph.index.ask(neighbourhood, node.path, BESIDE, pages=False)
     proposed = corrected_by(node)
@@ -249,6 +251,7 @@ def note_view(asked: Asked) -> dict[str, Any]:
         "title": node.title,
         "node": node,
         "row": row_of(asked, entry),
+        "cut": text != whole,
         "text": "" if as_read(with_labels(text)) == as_read(node.description) else text,
         "before": [line.removeprefix("- ") for line in before][::-1],
         "said": [message_row(asked, m) for m in note.messages],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache, partial
@@ -119,7 +120,7 @@ def prose(text: str, asked: Asked) -> Markup:
     from markupsafe import Markup
 
     reader = MarkdownIt("commonmark", {"html": False}).disable(["image", "link", "autolink", "reference"])
-    linked = dict[str, tuple[str, str]]()
+    linked = list[Markup]()
 
     def named(found: Any) -> str:
         target, _, label = found[1].partition("|")
@@ -129,12 +130,11 @@ def prose(text: str, asked: Asked) -> Markup:
         shown = label or target.rpartition("/")[2]
         if path is None:
             return str(shown)
-        mark = f"\ue000{len(linked)}\ue001"  # private characters: no text has them, and markdown leaves them
-        linked[mark] = (asked.link("note", path=path), shown)
-        return mark
+        linked.append(Markup('<a href="{}">{}</a>').format(asked.link("note", path=path), shown))
+        return (
+            f"\ue000{len(linked) - 1}\ue001"  # private characters: no text has them, and markdown leaves them
+        )
 
     text = text.replace("\ue000", "").replace("\ue001", "")
     html = reader.render(WIKILINK.sub(named, text))
-    for mark, (address, shown) in linked.items():
-        html = html.replace(mark, str(Markup('<a href="{}">{}</a>').format(address, shown)))
-    return Markup(html)
+    return Markup(re.sub("\ue000(\\d+)\ue001", lambda mark: linked[int(mark[1])], html))
