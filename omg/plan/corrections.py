@@ -202,6 +202,15 @@ def taken_days(made: Correction) -> frozenset[date]:
 TAKES_PLACE = re.compile(r"^It is to replace: “(.+)”$", re.M)
 
 
+UNANSWERED_DAYS = 30  # older questions stand at the end of "To decide", and their notes weigh less
+ABOUT_THEM = re.compile(r"\bthe user\b", re.I)
+
+
+def is_in_doubt(node: Node) -> bool:
+    """Whether only the person can say that *node* holds: a proposal, or what the assistant or a page says of the person."""
+    return node.origin in ("assistant", "tool") and bool(node.proposes or ABOUT_THEM.search(node.description))
+
+
 def proposed_notes(graph: Graph) -> Iterator[Entry]:
     """The proposals that are not confirmed yet."""
     return (entry for entry in graph.index.entries(origin="assistant") if is_proposal(graph, entry))
@@ -333,7 +342,9 @@ def take_up(plan: Plan, path: str) -> str | None:
         plan.mark_superseded(path, done)
         return done
     kind = node.proposes if node.proposes in TYPES else node.type
-    path = plan.amend(path, origin="user", proposes="")
+    path = plan.amend(
+        path, origin="user", proposes="", priority="high" if node.priority == "high" else "medium"
+    )
     if kind == node.type:
         return path
     changed = Edit(

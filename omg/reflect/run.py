@@ -179,6 +179,7 @@ class CycleWork:
         if self.since and self.first is None:
             cycle.skipped += undone_lines(snapshot.frozen)
         dormant, woken = similar.mark_dormant(snapshot, self.now, options.dormant_after_days)
+        unanswered = similar.mark_unanswered(snapshot)
         linked = similar.link_mentions_by_night(snapshot)
         split, filed = assign_maps(snapshot, options.moc_entries)
         told, moved = self.tell_maps()
@@ -196,6 +197,7 @@ class CycleWork:
             *told,
         ]
         cycle.summary += [f"{n} is dormant now." for n in dormant] + [f"{n} is active again." for n in woken]
+        cycle.summary += unanswered
         cycle.proposed = [
             *rules.proposed,
             *similar.proposed_pairs(snapshot, self.not_compared()),
@@ -210,6 +212,7 @@ class CycleWork:
             "mended": len(mended),
             "dormant": len(dormant),
             "woken": len(woken),
+            "unanswered": len(unanswered),
             "split": len(split),
             "filed": filed.total(),
             "told": len(self.plan.maps.told),

@@ -21,7 +21,7 @@ from ..index.store import Entry, Hit
 from ..journal import Rebase
 from ..node.markdown import wikilink
 from ..node.note import TYPES, Node
-from ..plan.corrections import says_all
+from ..plan.corrections import UNANSWERED_DAYS, is_in_doubt, says_all
 from ..plan.drafts import Plan
 from ..plan.edits import (
     ORIGIN_ORDER,
@@ -419,6 +419,22 @@ def mark_dormant(snapshot: Snapshot, now: dt.datetime, days: int) -> tuple[list[
         snapshot.plan.amend(entry.path, status="dormant" if idle else "active")
         (dormant if idle else woken).append(link_of(node))
     return dormant, woken
+
+
+def mark_unanswered(snapshot: Snapshot) -> list[str]:
+    """Give a low priority to what the person has not confirmed for UNANSWERED_DAYS. Return a line for each such note."""
+    since, lines = snapshot.plan.day - dt.timedelta(days=UNANSWERED_DAYS), []
+    for path, entry in sorted(snapshot.entries.items()):
+        said = entry.updated or entry.created
+        if entry.origin not in ("assistant", "tool") or entry.priority == "low" or not said or said >= since:
+            continue
+        node = snapshot.node(path)
+        if path in snapshot.frozen or not snapshot.ours(path, "priority") or not is_in_doubt(node):
+            continue
+        if node.status == "active":
+            snapshot.plan.amend(path, priority="low")
+            lines.append(f"{link_of(node)} weighs less now: nobody confirmed it for {UNANSWERED_DAYS} days.")
+    return lines
 
 
 def is_recent(entry: Entry, uses: Uses, *, since_ms: float, today: dt.date, days: int) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -23,7 +22,7 @@ from ..index.links import CONTRADICTION
 from ..index.store import Entry
 from ..journal import Change, Receipt, is_closed, readable, undone_cycles
 from ..node.note import Node, parse_node
-from ..plan.corrections import corrected_by
+from ..plan.corrections import UNANSWERED_DAYS, corrected_by, is_in_doubt
 from ..worker.events import event_lines, parsed_events
 from ..worker.status import DAYS, cost_of, home_status, observer_text
 from .drawing import drawn_bars
@@ -168,22 +167,20 @@ def refused_by_day(asked: Asked) -> dict[str, list[tuple[str, int]]]:
 
 
 ASKED_AT_ONCE = 30
-EXPIRES_DAYS = 30  # a doubt older than this moves to the end
-ABOUT_THEM = re.compile(r"\bthe user\b", re.I)
 
 
 def decide_view(asked: Asked) -> dict[str, Any]:
     """List what the memory is unsure of, newest first. All other notes count without a question."""
     doubts = [*contradictions(asked), *claims(asked)]
     doubts.sort(key=lambda d: d["day"], reverse=True)
-    since = str(asked.today - timedelta(days=EXPIRES_DAYS))
+    since = str(asked.today - timedelta(days=UNANSWERED_DAYS))
     fresh = [d for d in doubts if d["day"] >= since]
     return {
         "title": "To decide",
         "fresh": fresh[:ASKED_AT_ONCE],
         "old": [d for d in doubts if d["day"] < since][:ASKED_AT_ONCE],
         "total": len(doubts),
-        "days": EXPIRES_DAYS,
+        "days": UNANSWERED_DAYS,
     }
 
 
@@ -215,19 +212,15 @@ def claims(asked: Asked) -> Iterator[dict[str, Any]]:
     for origin in ("assistant", "tool"):
         for entry in graph.index.entries(origin=origin):
             node = readable_note(graph, entry.path)
-            if node is None or not entry.path.startswith("nodes/"):
+            if node is None or not entry.path.startswith("nodes/") or not is_in_doubt(node):
                 continue
-            if not node.proposes and not ABOUT_THEM.search(node.description):
-                continue
-            found, corrected = corrected_by(node), None
-            if found:
-                corrected = linked_row(asked, found[0])
+            found = corrected_by(node)
             row = row_of(asked, entry)
             said = graph.index.messages([s.id for s in node.sources[:1]])
             yield {
                 "kind": "claim",
                 "row": row,
-                "corrects": corrected,
+                "corrects": bool(found),
                 "was": found[1].was if found else "",
                 "said": [message_row(asked, m) for m in said],
                 "day": row.day,

@@ -29,7 +29,7 @@ from planted import (
     snapshot,
 )
 
-from omg.curate import take_back
+from omg.curate import confirm_note, take_back
 from omg.errors import ModelUnavailable, OverBudget
 from omg.graph.graph import Graph
 from omg.llm.replies import Ask, ModelQuestion, ModelReply
@@ -1054,3 +1054,24 @@ def test_a_long_map_of_a_persons_own_notes_stays_long(graph: Graph) -> None:
     assert night(graph, moc_entries=8).counts["split"] == 0
     notes = [name for name in changed(before, snapshot(graph)) if name.startswith("nodes/")]
     assert notes == []
+
+
+def test_a_proposal_unanswered_for_a_month_weighs_less_and_the_log_says_so(graph: Graph) -> None:
+    """Its words stay, and "To decide" still asks about it; what the person said themselves keeps its weight."""
+    old, fresh = NOW - 40 * DAY, NOW - 9 * DAY
+    put(
+        graph,
+        note("nodes/fact/tea", "Likes tea.", old.date(), origin="assistant", proposes="fact"),
+        note("nodes/fact/page", "The user owns a boat.", old.date(), origin="tool"),
+        note("nodes/fact/plum", "Likes plums.", fresh.date(), origin="assistant", proposes="fact"),
+        note("nodes/fact/shed", "The user has a shed.", old.date()),
+        note("nodes/fact/gate", "The gate closes at nine.", old.date(), origin="tool"),
+    )
+    cycle = night(graph)
+    low = [path for path in graph.vault.paths("nodes/") if graph.vault.read(path).priority == "low"]
+    assert low == ["nodes/fact/page", "nodes/fact/tea"] and cycle.counts["unanswered"] == 2
+    assert sum("nobody confirmed it for 30 days" in line for line in cycle.summary) == 2
+    assert graph.index.entry("nodes/fact/tea").updated == old.date()
+    assert night(graph, now=NOW + DAY).counts["unanswered"] == 0
+    confirm_note(graph, "nodes/fact/tea", NOW)
+    assert graph.vault.read("nodes/fact/tea").priority == "medium"
