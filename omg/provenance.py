@@ -108,6 +108,9 @@ def as_claim_of(source: str, text: str) -> str:
 # --- Recognises a person's own words, which need no check.
 
 
+# A statement without marks before it or a line through it: what is struck out, or a comment, is left to the check.
+UNMARKED = re.compile(r"[\w\"'“„«‹「『¿¡($€£](?:(?!~~|\*/).)*\Z", re.S)
+
 NEAR = 0.6  # share of a statement's words that a sentence must have to stand for it
 HEARD = 0.4  # share of the words of a sentence attributed to the assistant
 QUOTE_CHARS = 400  # longest sentence that is quoted
@@ -138,7 +141,9 @@ class OwnWords:
         names = {m.sender for m, _ in said}
         # In a longer text, a sentence may be quoted, denied or questioned without any sign of this, so the check is
         # asked.
-        worded = frozenset(as_worded(text, m.sender) for m, text in said if stands_alone(m, text))
+        worded = frozenset(
+            as_worded(text, m.sender) for m, text in said if stands_alone(m, text) and UNMARKED.match(text)
+        )
         return cls(worded, tuple(text for _, text in said), names.pop() if len(names) == 1 else "")
 
     def hold(self, text: str) -> bool:
@@ -244,7 +249,10 @@ def titled_by(edit: Edit, target: Target | None, text: str, own: OwnWords) -> bo
     said = (
         s for s in own.statements if edit.op == "create" or target is None or not is_of_another(s, target)
     )
-    return words <= told_words(f"{text} {known}") or any(
+    # A new note's title may leave a "not" of its text out ("Coeliac disease"), but adds none.
+    says = edit.description or (target.description if target else "")
+    turned = denies(edit.title) != denies(says) and (edit.op == "update" or denies(edit.title))
+    return (words <= told_words(f"{text} {known}") and not turned) or any(
         words <= told_words(s) and denies(s) == denies(edit.title) for s in said
     )
 
@@ -410,7 +418,8 @@ def quoted_alone(proposed: Proposed, place: int, done: Settled) -> Parts:
         return None, None
     message, statement = found
     alone = stands_alone(message, statement)
-    kind = kind_of(statement)[0] if alone else ""
+    # What stands behind a colon may be another's: "Tom goes: I am vegan."
+    kind = kind_of(statement)[0] if alone and ": " not in statement else ""
     near = quoted(message, statement if alone else with_neighbours(message, statement))
     type = TYPES.get(kind, "fact" if edit.type in NEEDS_USER else edit.type)
     made = Edit(

@@ -8,7 +8,7 @@ handles they were shown under. Who said a thing is computed from the messages ci
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, tzinfo
 from typing import Annotated, Any, Literal
@@ -40,7 +40,7 @@ from ..provenance import (
     source_name,
 )
 from ..text.characters import visible
-from ..text.words import cut_text, split_sentences
+from ..text.words import cut_text, split_sentences, told_words
 
 CLEAR = "clear"  # what a model writes in an update to empty a field; null leaves it as it is
 LINE = {"type": ["string", "null"]}
@@ -169,11 +169,11 @@ def handle(value: Any, letter: str) -> str:
 
 
 def each(value: Any, separator: str = "\0") -> list[str]:
-    """The texts in a list, in the values of an object, or in a text with *separator* between them."""
+    """The texts in a list or in the values of an object, or the parts of a text with *separator* between them."""
     if isinstance(value, dict):
         value = [v for v in value.values() if isinstance(v, str)] or [*value.values()]
     if isinstance(value, list):
-        return [text for item in value for text in each(item, separator)]
+        return [text for item in value for text in each(item)]
     texts = re.split(separator, value) if isinstance(value, str) else [str(value)] * isinstance(value, int)
     return [text.strip() for text in texts if text.strip() and text.strip().lower() not in NOTHING]
 
@@ -255,13 +255,16 @@ def parse_answer(
 ) -> ParsedReply:
     """The edits in *reply*; if it was cut short, the complete ones. Raises BadReply, which names the *model*."""
     try:
-        parsed = parse_value(cut_out(reply.text), shown, material=material)
+        raw = cut_out(reply.text)
+        parsed = parse_value(raw, shown, material=material)
     except BadReply as e:
         why = "ended before its first note was whole; raise [llm] max_output_tokens" if reply.cut else e
         raise BadReply(f"{model}: {why}") from e
     if reply.cut:
         parsed.cut, parsed.hints = 1, {}  # the hints stand at the end of a reply
         parsed.dropped.append("the end of a reply that was cut short; [llm] max_output_tokens allows more")
+    elif broken := raw.get("broken"):
+        parsed.dropped.append(f"{how_many(broken, 'edit')} that could not be read as JSON")
     return parsed
 
 
@@ -274,8 +277,6 @@ def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: boo
         notes={e.path: e.description for e in shown.notes.values()}, said=assistant_said(shown)
     )
     counted = NotesOfPages(dict(shown.noted))
-    if broken := raw.get("broken"):
-        parsed.dropped.append(f"{how_many(broken, 'edit')} that could not be read as JSON")
     items = raw.get("edits")
     if isinstance(items, str):
         items = cut_out(items)["edits"]
@@ -381,6 +382,7 @@ def evidence_for(parsed: ParsedReply, shown: ShownToObserver) -> Evidence:
         for t in parsed.targets.values()
         if t.path and t.origin in PERSONS
     }
+    known = {n.title: f"(said {n.updated}) {n.description}" for n in leant_on(parsed, shown)} | known
 
     def cites(claim: Claim) -> Sequence[Message]:
         if claim.part == "hint":
@@ -391,6 +393,16 @@ def evidence_for(parsed: ParsedReply, shown: ShownToObserver) -> Evidence:
         return [m for m in messages if m.id in ids]
 
     return Evidence([*shown.before, *messages], cites, shown.zone, known)
+
+
+def leant_on(parsed: ParsedReply, shown: ShownToObserver) -> Iterator[Entry]:
+    """The persons' notes that an edit is linked to, and that share words with it which its messages do not have."""
+    for edit, cited in zip(parsed.edits, parsed.cited, strict=True):
+        words = told_words(f"{edit.description} {edit.body}") - told_words("\n".join(m.spoken for m in cited))
+        for note in shown.notes.values() if edit.origin in PERSONS else ():
+            named = note.path in edit.links and note.origin in PERSONS
+            if named and words & told_words(f"{note.title} {note.description}"):
+                yield note
 
 
 def proposal_claim(place: int, node: Node) -> Claim:
@@ -453,13 +465,12 @@ def to_edit(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> tupl
     if why := why_no_edit(item, heard, known=target is not None or about is not None):
         raise ValueError(why)
     description, rest = short_line(visible(" ".join(item.description.split())))
-    body = f"{rest}\n{'' if item.body == CLEAR else visible(item.body)}".strip()
+    body = f"{rest}\n{visible(unless_clear(item.body) or '')}".strip()
     day = day_of_ms(max(m.timestamp for m in heard), shown.zone)
     item = item.model_copy(update={"event": event_meant(item.event, day)})
     kind = item.type or (target.type if target else about.type if about else "fact")
-    links = (note.path for link in item.links if (note := shown.notes.get(handle(link, "n"))))
-    named = (note.path for name in item.contradicts if (note := note_named(name, shown)))
-    contradicts = tuple(dict.fromkeys(named))
+    links = paths_of(shown.notes.get(handle(link, "n")) for link in item.links)
+    contradicts = paths_of(note_named(name, shown) for name in item.contradicts)
     kept = target if item.op == "update" else None  # what is not given stays as it has it
     edit = Edit(
         op=item.op,
@@ -468,8 +479,8 @@ def to_edit(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> tupl
         type=kind,
         body=body,
         priority=item.priority or (kept.priority if kept else "medium"),
-        event=None if item.event == CLEAR else item.event,
-        loop=None if item.loop == CLEAR else item.loop,
+        event=unless_clear(item.event),
+        loop=unless_clear(item.loop),
         tags=tuple(tag for tag in map(safe_tag, item.tags) if tag and tag != CLEAR)[:5],
         links=tuple(dict.fromkeys((*links, *contradicts))),
         contradicts=contradicts,
@@ -504,6 +515,14 @@ def short_line(text: str) -> tuple[str, str]:
         line = f"{line} {sentence}".strip()
     line = line or cut_text(text, LONGEST_DESCRIPTION)
     return line, text[len(line) :].strip() if text.startswith(line) else text
+
+
+def unless_clear(value: str | None) -> str | None:
+    return None if value == CLEAR else value
+
+
+def paths_of(notes: Iterable[Entry | None]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(note.path for note in notes if note))
 
 
 def target_of(

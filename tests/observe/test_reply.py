@@ -7,10 +7,17 @@ from hypothesis import strategies as st
 from openai_server import created
 
 from omg.errors import BadReply
-from omg.llm.replies import cut_out
+from omg.llm.replies import ModelReply, cut_out
 from omg.message.turn import Message
 from omg.node.note import Node
-from omg.observe.reply import ParsedReply, ShownToObserver, claims_in, parse_value, settled_reply
+from omg.observe.reply import (
+    ParsedReply,
+    ShownToObserver,
+    claims_in,
+    parse_answer,
+    parse_value,
+    settled_reply,
+)
 from omg.plan.edits import as_entry
 from omg.provenance import Verdict
 
@@ -90,9 +97,9 @@ def test_what_is_nearly_json_is_read(slip):
 
 def test_an_item_that_is_no_json_is_counted_and_the_others_are_kept():
     text = json.dumps({"edits": [edit(), edit()]}).replace('"title"', 'title"', 1)
-    understood = parsed(text, SHOWN)
+    understood = parse_answer(ModelReply(text, "m", 1, 1), SHOWN, "m")
     assert len(understood.edits) == 1
-    assert understood.dropped[0] == "1 edit that could not be read as JSON"
+    assert understood.dropped == ["1 edit that could not be read as JSON"]
 
 
 SPAN = {"event": "2026-03-05..2026-03-07"}
@@ -133,6 +140,7 @@ SPAN = {"event": "2026-03-05..2026-03-07"}
         ({"body": [{"text": "On Mondays."}]}, {"body": "On Mondays."}),
         ({"drop": [{"sentence": "On Sundays."}]}, {"drop": ("On Sundays.",)}),
         ({"links": ["[n1]"]}, {"links": (NOTE.path,)}),
+        ({"contradicts": ["n2, n3", "Answers"]}, {"contradicts": (NOTE.path,)}),
         ({"contradicts": [{"node": "[[n1|Answers]]"}]}, {"contradicts": (NOTE.path,)}),
         ({"description": None, "summary": "Short lists."}, {"description": "Short lists."}),
         ({"description": None, "body": "Short lists."}, {"description": "Short lists.", "body": ""}),
