@@ -169,30 +169,41 @@ def said_by_people(
             proposal = m.text
         if m.role != "user":
             continue
-        words = m.spoken
-        short = WHOLE_CHARS if m.id in cited else OTHER_CHARS
-        most = AGAIN_CHARS if whole else CITED_CHARS
-        shown = shown_of(words, chosen.get((m.id, "words")), short, most, whole=whole and m.id in cited)
-        if m.id not in cited and shown != words and (m.id, "words") not in chosen:
-            shown = ""
+        shown = said_in(m, chosen, cited=m.id in cited, whole=whole)
         at = datetime.fromtimestamp(m.timestamp / 1000, evidence.zone)
         on = f"{at:%A %Y-%m-%d %H:%M}" if timed and m.id in cited else f"{at:%A %Y-%m-%d}"
         head = ({} if on == day else {"on": on}) | ({"by": m.sender} if m.sender else {})
         if m.id in cited:
-            assent = len(words) <= ASSENT_CHARS
-            answered = cut_middle(proposal, PROPOSAL_CHARS) if assent else proposal[-END_CHARS:]
-            answers = {"answers": answered} if proposal and len(words) <= ANSWER_CHARS else {}
-            passed = passed_on(m)
-            about = shown_of(passed, chosen.get((m.id, "about")), PROPOSAL_CHARS, most, whole=whole)
-            code = [m.text[s.start : s.end][:CODE_CHARS] for s in m.material if s.kind == "code"]
-            more = ({"about": about} if about else {}) | ({"pasted": code} if code else {})
-            told.append({"cited": True, **head, **answers, **more, "words": shown})
-            cut |= {m.id} if (shown, about) != (words, passed) else set()
+            told.append({"cited": True, **head, **answered_by(m, proposal), **shown})
+            cut |= {m.id} if (shown["words"], shown.get("about", "")) != (m.spoken, passed_on(m)) else set()
         elif shown:
-            told.append({**head, "words": shown})
-        day = on if m.id in cited or shown else day
+            told.append({**head, **shown})
+        day = on if shown else day
         proposal = ""
     return told, cut
+
+
+def said_in(
+    message: Message, chosen: Mapping[tuple[str, str], Collection[int]], *, cited: bool, whole: bool
+) -> dict[str, Any]:
+    """What is shown of *message*; nothing, if it is not *cited* and long, and has no piece that is *chosen*."""
+    words, passed = message.spoken, passed_on(message)
+    most = AGAIN_CHARS if whole else CITED_CHARS
+    pieces = chosen.get((message.id, "words"))
+    shown = shown_of(words, pieces, WHOLE_CHARS if cited else OTHER_CHARS, most, whole=whole and cited)
+    if not cited:
+        return {"words": shown} if shown and (shown == words or pieces) else {}
+    about = shown_of(passed, chosen.get((message.id, "about")), PROPOSAL_CHARS, most, whole=whole)
+    code = [message.text[s.start : s.end][:CODE_CHARS] for s in message.material if s.kind == "code"]
+    return ({"about": about} if about else {}) | ({"pasted": code} if code else {}) | {"words": shown}
+
+
+def answered_by(message: Message, proposal: str) -> dict[str, str]:
+    """The end of the *proposal* that *message* may answer."""
+    if not proposal or len(message.spoken) > ANSWER_CHARS:
+        return {}
+    assent = len(message.spoken) <= ASSENT_CHARS
+    return {"answers": cut_middle(proposal, PROPOSAL_CHARS) if assent else proposal[-END_CHARS:]}
 
 
 def passed_on(message: Message) -> str:

@@ -10,9 +10,11 @@ assistant said it. `Refused` lists all refused claims.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from typing import Any
 
 from .check import Claim, Verdict
 from .message.statements import SAYING, is_idle, stands_alone, statements_of
@@ -286,22 +288,38 @@ class Settled:
 Parts = tuple[Edit | None, Edit | None]  # the person's part of an edit, and a note beside it
 
 
-def settle_edits(proposed: Proposed, verdicts: Sequence[tuple[Claim, Verdict]]) -> Settled:
-    """The edits of *proposed* after the *verdicts*. Claims without a question stay."""
-    of_edit: dict[int, list[tuple[Claim, Verdict]]] = {}
-    for claim, verdict in verdicts:
+def settle_edits(proposed: Proposed, verdicts: Sequence[tuple[Claim, Verdict]] | None) -> Settled:
+    """
+    The edits of *proposed* after the *verdicts*. Claims without a question stay. None: the model cannot answer the check.
+    Then an edit that would be a person's becomes a new note that quotes one of their sentences, and changes no other.
+    """
+    of_edit: dict[int, list[tuple[Claim, Verdict]]] = defaultdict(list)
+    for claim, verdict in verdicts or ():
         if claim.part not in ("hint", "proposal"):
             quoted = is_only_quoted(claim, proposed.cited[claim.of])
-            of_edit.setdefault(claim.of, []).append((claim, "not supported" if quoted else verdict))
-    return put_together(proposed, lambda place, done: parted(proposed, place, of_edit.get(place, ()), done))
-
-
-def in_their_words(proposed: Proposed) -> Settled:
-    """
-    The edits of a model that cannot answer the check. An edit that would be a person's becomes a new note that quotes
-    one of their sentences, and changes no other note.
-    """
-    return put_together(proposed, lambda place, done: quoted_alone(proposed, place, done))
+            of_edit[claim.of].append((claim, "not supported" if quoted else verdict))
+    done, beside = Settled(), list[Edit]()
+    new_place: dict[int, int] = {}  # index of an edit → its present index
+    for place, edit in enumerate(proposed.edits):
+        if edit.origin not in PERSONS:
+            kept, other = others_edit(proposed, place, done)
+        elif verdicts is None:
+            kept, other = quoted_alone(proposed, place, done), None
+        else:
+            kept, other = parted(proposed, place, of_edit[place], done)
+        about = new_place.get(edit.about) if edit.about is not None else None
+        if kept is not None and edit.about is not None and about is None:
+            kept = replace(kept, op="create", about=None) if kept.description else None
+        if kept is not None:
+            new_place[place] = len(done.edits)
+            done.edits.append(replace(kept, about=about if kept.op != "create" else None))
+        if other is not None:
+            near = new_place.get(place, about)
+            beside.append(replace(other, beside=() if near is None else (near,)))
+    count = len(done.edits)
+    edits = [replace(e, beside=tuple(new_place[n] for n in e.beside if n in new_place)) for e in done.edits]
+    done.edits = edits + [replace(e, beside=tuple(n for n in e.beside if n < count)) for e in beside]
+    return done
 
 
 def second_try(proposed: Proposed, answers: Sequence[tuple[Claim, Verdict]]) -> list[Claim]:
@@ -318,63 +336,37 @@ def second_try(proposed: Proposed, answers: Sequence[tuple[Claim, Verdict]]) -> 
     return [Claim(n, "quote", quoted(*near), {"type": proposed.edits[n].type}) for n, near in found if near]
 
 
-def put_together(proposed: Proposed, part: Callable[[int, Settled], Parts]) -> Settled:
-    done, beside = Settled(), list[Edit]()
-    new_place: dict[int, int] = {}  # index of an edit → its present index
-    for place, edit in enumerate(proposed.edits):
-        kept, other = part(place, done)
-        about = new_place.get(edit.about) if edit.about is not None else None
-        if kept is not None and edit.about is not None and about is None:
-            kept = replace(kept, op="create", about=None) if kept.description else None
-        if kept is not None:
-            new_place[place] = len(done.edits)
-            done.edits.append(replace(kept, about=about if kept.op != "create" else None))
-        if other is not None:
-            near = new_place.get(place, about)
-            beside.append(replace(other, beside=() if near is None else (near,)))
-    count = len(done.edits)
-    edits = [replace(e, beside=tuple(new_place[n] for n in e.beside if n in new_place)) for e in done.edits]
-    done.edits = edits + [replace(e, beside=tuple(n for n in e.beside if n < count)) for e in beside]
-    return done
-
-
 def parted(proposed: Proposed, place: int, own: Sequence[tuple[Claim, Verdict]], done: Settled) -> Parts:
     """The supported part of the edit at *place*, and a note of the assistant's with its own sentences."""
     edit, target = proposed.edits[place], proposed.targets.get(place)
-    if edit.origin not in PERSONS:
-        return others_edit(proposed, place, done)
-    failed = {(c.part, c.text): verdict for c, verdict in own if verdict != "supported"}
+    failed = [(c, verdict) for c, verdict in own if verdict != "supported" and c.part != "quote"]
     if not failed:
         return of_their_own(edit, target), None
-    head = next((verdict for (part, _), verdict in failed.items() if part == "head"), "supported")
-    quote = next((c.text for c, verdict in own if c.part == "quote" and verdict == "supported"), "")
-    failed = {(part, text): verdict for (part, text), verdict in failed.items() if part != "quote"}
-    unsaid = {text for part, text in failed if part == "sentence"}
-    refused = [edit.description or edit.title] * (head != "supported") + [
-        t for part, t in failed if part != "head"
-    ]
-    done.refuse(place, UNSAID if "contradicted" not in failed.values() else DENIED, refused)
-    doubted = {text for part, text in failed if part == "doubt"}
-    contradicts = tuple(p for p in edit.contradicts if proposed.notes.get(p, p) not in doubted)
-    goes = tuple(s for s in edit.drop if ("drop", s) not in failed)
-    kept = replace(edit, body=without_sentences(edit.body, unsaid), drop=goes, contradicts=contradicts)
+    texts = [edit.description or edit.title if c.part == "head" else c.text for c, _ in failed]
+    done.refuse(place, DENIED if any(verdict == "contradicted" for _, verdict in failed) else UNSAID, texts)
+    refused = {(c.part, c.text) for c, _ in failed}
+    parts = {part for part, _ in refused}
+    kept = without_refused(edit, refused, proposed.notes)
     told = OwnWords.of(proposed.cited[place])
-    if head != "supported":
+    if "head" in parts:
+        quote = next((c.text for c, verdict in own if c.part == "quote" and verdict == "supported"), "")
         kept = without_head(kept, target, quote, told)
-    if any(part == "title" for part, _ in failed) or not titled_by(kept, target, says_of(kept), told):
+    if "title" in parts or not titled_by(kept, target, f"{kept.description} {kept.body}", told):
         kept = retitled(kept, target)
-    said = [t for (p, t), v in failed.items() if p == "sentence" and v != "contradicted"]
-    said = [edit.description] * (head == "not supported") + said
-    asked = {w for m in proposed.cited[place] if m.role == "user" for w in told_words(m.spoken)}
-    other = beside_note(edit, target, said, proposed.said, asked)
+    unsaid = [c for c, verdict in failed if verdict != "contradicted" and c.part in ("head", "sentence")]
+    other = beside_note(proposed, place, [edit.description if c.part == "head" else c.text for c in unsaid])
     return (of_their_own(kept, target) if says_anything(kept) else None), other
 
 
+def without_refused(edit: Edit, refused: Collection[tuple[str, str]], notes: Mapping[str, str]) -> Edit:
+    """*edit* without the sentences, drops and doubts that are *refused*, by part and text."""
+    doubts = (p for p in edit.contradicts if ("doubt", notes.get(p, p)) not in refused)
+    body = without_sentences(edit.body, {text for part, text in refused if part == "sentence"})
+    drop = tuple(s for s in edit.drop if ("drop", s) not in refused)
+    return replace(edit, body=body, drop=drop, contradicts=tuple(doubts))
+
+
 DENIED = "the user says that it is not so"
-
-
-def says_of(edit: Edit) -> str:
-    return f"{edit.description} {edit.body}"
 
 
 def retitled(edit: Edit, target: Target | None) -> Edit:
@@ -382,6 +374,13 @@ def retitled(edit: Edit, target: Target | None) -> Edit:
     if edit.op == "update":
         return replace(edit, title=target.title if target else edit.title, sets=edit.sets - {"title"})
     return replace(edit, title=short_title(edit.description))
+
+
+def as_new(edit: Edit, target: Target | None, **changes: Any) -> Edit:
+    """*edit* with *changes*, as a new note that is linked to the *target*, which the edit was to change."""
+    links = dict.fromkeys((*edit.links, *([target.path] if target and target.path else [])))
+    made = replace(edit, op="create", target=None, about=None, drop=(), sets=frozenset(), links=tuple(links))
+    return replace(made, **changes)
 
 
 def without_head(edit: Edit, target: Target | None, quote: str, own: OwnWords) -> Edit:
@@ -392,54 +391,50 @@ def without_head(edit: Edit, target: Target | None, quote: str, own: OwnWords) -
     """
     plain = replace(edit, sets=frozenset(), loop=None, event=None, tags=(), standing=False, contradicts=())
     if edit.description and own.hold(edit.description):
-        kind = "fact" if edit.type in NEEDS_USER else edit.type
-        return replace(plain, op="create", target=None, about=None, drop=(), priority="medium", type=kind)
+        return as_new(plain, None, priority="medium", type=without_will(edit))
     plain = replace(plain, description="")
     if edit.op != "create" and target is not None:
         return replace(plain, op="update") if target.origin in PERSONS else replace(plain, body="", drop=())
     if quote:
         return replace(plain, description=quote)
     first, *rest = [*map(one_line, split_sentences(edit.body)), ""]
-    kind = "fact" if edit.type in NEEDS_USER else edit.type
-    return replace(plain, type=kind, priority="medium", description=first, body="\n".join(filter(None, rest)))
+    body = "\n".join(filter(None, rest))
+    return replace(plain, type=without_will(edit), priority="medium", description=first, body=body)
 
 
-def quoted_alone(proposed: Proposed, place: int, done: Settled) -> Parts:
+def quoted_alone(proposed: Proposed, place: int, done: Settled) -> Edit | None:
     """
     The edit at *place* as a new note that quotes the person's nearest sentence; None if none is near. The rules decide
     its type. If a neighbouring sentence may change its meaning, both are quoted and the note is a fact.
     """
-    edit, target = proposed.edits[place], proposed.targets.get(place)
-    if edit.origin not in PERSONS:
-        return others_edit(proposed, place, done)
+    edit = proposed.edits[place]
     found = nearest_statement(edit, proposed.cited[place])
     if found is None:
         done.refuse(place, f"{UNSAID}, word for word", [edit.description or edit.body])
-        return None, None
+        return None
     message, statement = found
     alone = stands_alone(message, statement)
     # What stands behind a colon may be another's: "Tom goes: I am vegan."
     kind = kind_of(statement)[0] if alone and ": " not in statement else ""
-    near = quoted(message, statement if alone else with_neighbours(message, statement))
-    type = TYPES.get(kind, "fact" if edit.type in NEEDS_USER else edit.type)
-    made = Edit(
-        "create",
+    made = as_new(
+        replace(edit, body="", event=None, loop=None, tags=(), contradicts=()),
+        proposed.targets.get(place),
         title=short_title(one_line(statement)),
-        description=near,
-        type=type,
-        priority=edit.priority,
+        description=quoted(message, statement if alone else with_neighbours(message, statement)),
+        type=TYPES.get(kind, without_will(edit)),
         standing=kind == "wish",
-        links=(*edit.links, *([target.path] if target and target.path else [])),
         sources=tuple(s for s in edit.sources if s.id == message.id),
-        origin=edit.origin,
-        beside=edit.beside,
-        day=edit.day,
     )
     if (made.description, made.type) != (edit.description, edit.type) or edit.op != "create":
         done.dropped.append(
             f"edit {place + 1}: quoted, as the model does not tell the user's words from others'"
         )
-    return made, None
+    return made
+
+
+def without_will(edit: Edit) -> str:
+    """The type of *edit*; a fact for a type that only a person's own words become."""
+    return "fact" if edit.type in NEEDS_USER else edit.type
 
 
 def nearest_statement(edit: Edit, cited: Sequence[Message]) -> tuple[Message, str] | None:
@@ -480,8 +475,7 @@ def of_their_own(edit: Edit, target: Target | None) -> Edit:
         return edit
     if target.origin == "assistant" and edit.type not in NEEDS_USER:
         return edit
-    links = (*edit.links, *([target.path] if target.path else []))
-    return replace(edit, op="create", target=None, about=None, title=edit.title or target.title, links=links)
+    return as_new(edit, target, title=edit.title or target.title)
 
 
 def was_said(edit: Edit, proposed: Proposed, place: int) -> bool:
@@ -521,29 +515,21 @@ def others_edit(proposed: Proposed, place: int, done: Settled) -> Parts:
     return None, note_beside(edit, target, said, edit.origin or "tool")
 
 
-def beside_note(
-    edit: Edit,
-    target: Target | None,
-    sentences: Sequence[str],
-    said: Sequence[tuple[Source, str]],
-    asked: Collection[str],
-) -> Edit | None:
+def beside_note(proposed: Proposed, place: int, sentences: Sequence[str]) -> Edit | None:
     """
-    A note of the assistant's with those *sentences* of the user's *edit* that the assistant *said*; None if it said
-    none. *asked*: the person's words that an answer ("Booked: Friday 9:00.") refers to.
+    A note of the assistant's with those *sentences* of the user's edit at *place* that the assistant said; None if it
+    said none. An answer ("Booked: Friday 9:00.") may refer to the person's words.
     """
-    told: list[str] = []
-    sources: list[Source] = []
+    asked = {w for m in proposed.cited[place] if m.role == "user" for w in told_words(m.spoken)}
+    told: dict[str, Source] = {}
     for sentence in sentences:
         words = told_words(sentence)
-        source = max(said, key=lambda found: len(words & told_words(found[1])), default=None)
+        source = max(proposed.said, key=lambda found: len(words & told_words(found[1])), default=None)
         theirs = told_words(source[1]) if source else frozenset()
-        if source and words & theirs - {*asked} and len(words & (theirs | {*asked})) >= NEAR * len(words):
-            told.append(sentence)
-            sources.append(source[0])
-    if not told:
-        return None
-    return note_beside(replace(edit, sources=tuple(dict.fromkeys(sources))), target, told, "assistant")
+        if source and words & theirs - asked and len(words & (theirs | asked)) >= NEAR * len(words):
+            told[sentence] = source[0]
+    edit = replace(proposed.edits[place], sources=tuple(dict.fromkeys(told.values())))
+    return note_beside(edit, proposed.targets.get(place), [*told], "assistant")
 
 
 def note_beside(edit: Edit, target: Target | None, sentences: Sequence[str], origin: str) -> Edit | None:
@@ -553,23 +539,14 @@ def note_beside(edit: Edit, target: Target | None, sentences: Sequence[str], ori
         return None
     if origin == "assistant" and ASSISTANT not in texts[0]:
         texts[0] = f"{ASSISTANT} said: {texts[0]}"
-    title = target.title if target else edit.title
-    links = (*edit.links, *([target.path] if target and target.path else []))
-    other = replace(
-        edit,
-        op="create",
-        target=None,
-        about=None,
-        title=f"{title} ({origin})",
+    other = as_new(
+        replace(
+            edit, loop=None, event=None if edit.origin in PERSONS else edit.event, contradicts=(), joins=True
+        ),
+        target,
+        title=f"{target.title if target else edit.title} ({origin})",
         description=texts[0],
         body="\n".join(texts[1:]),
-        drop=(),
-        loop=None,
-        event=None if edit.origin in PERSONS else edit.event,
-        contradicts=(),
-        sets=frozenset(),
-        links=tuple(dict.fromkeys(links)),
-        joins=True,
     )
     return as_others(other, origin)
 

@@ -34,7 +34,6 @@ from ..provenance import (
     Target,
     as_claim_of,
     claims_of,
-    in_their_words,
     origin_of,
     settle_edits,
     source_name,
@@ -428,7 +427,7 @@ def quoted_reply(parsed: ParsedReply) -> ParsedReply:
     *parsed*, from a model that is not able to check: notes that would count as the user's become quotations of the
     user.
     """
-    return with_settled(parsed, in_their_words(proposed_by(parsed)))
+    return with_settled(parsed, settle_edits(proposed_by(parsed), None))
 
 
 def with_settled(parsed: ParsedReply, done: Settled) -> ParsedReply:

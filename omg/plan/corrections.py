@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from difflib import SequenceMatcher
 from itertools import pairwise
+from typing import Any
 
 from ..dates.days import days_in, event_span, says_day
 from ..dates.rules import resolve_dates
@@ -150,16 +151,8 @@ def amend_persons(
 
 def take_place(plan: Plan, old: Node, made: Correction, sources: tuple[Source, ...]) -> str:
     """Draft a note of the person's own that supersedes a tool's or the assistant's note."""
-    edit = Edit(
-        "create",
-        title=short_title(made.says),
-        description=made.says,
-        type=old.type,
-        event=made.event or old.event,
-        sources=sources,
-        origin="user",
-    )
-    path = plan.create(edit, supersedes=(old.path,))
+    edit = edit_of(made, sources, "user", type=old.type)
+    path = plan.create(replace(edit, event=made.event or old.event), supersedes=(old.path,))
     if path is None:
         raise BadInput(f"{plan.dropped[-1]}; nothing was written")
     plan.mark_superseded(old.path, path)
@@ -299,17 +292,15 @@ def days_said(node: Node) -> set[date]:
 
 def correction_proposed(node: Node, made: Correction, sources: tuple[Source, ...]) -> Edit:
     """A note that proposes the correction *made* for *node*."""
-    return Edit(
-        "create",
-        title=short_title(made.says),
-        description=made.says,
-        body=f"It is to replace: “{made.was}”",
-        event=made.event,
-        sources=sources,
-        origin="assistant",
-        links=(node.path,),
-        proposes=wikilink(node.path),
-    )
+    was = f"It is to replace: “{made.was}”"
+    link = wikilink(node.path)
+    return edit_of(made, sources, "assistant", body=was, links=(node.path,), proposes=link)
+
+
+def edit_of(made: Correction, sources: tuple[Source, ...], origin: str, **more: Any) -> Edit:
+    """A new note that says what *made* puts in place of the former sentence."""
+    title = short_title(made.says)
+    return Edit("create", title, made.says, event=made.event, sources=sources, origin=origin, **more)
 
 
 def corrected_by(node: Node) -> tuple[str, Correction] | None:
@@ -347,13 +338,5 @@ def take_up(plan: Plan, path: str) -> str | None:
     )
     if kind == node.type:
         return path
-    changed = Edit(
-        "update",
-        title=node.title,
-        description="",
-        type=kind,
-        sources=node.sources,
-        origin="user",
-        target=path,
-    )
-    return plan.update(replace(changed, sets=frozenset(["type"]))) or path
+    update = Edit("update", node.title, "", kind, sources=node.sources, origin="user", target=path)
+    return plan.update(replace(update, sets=frozenset(["type"]))) or path

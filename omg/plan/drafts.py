@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -67,6 +67,7 @@ PERSONS = ("user", "human", None)  # origins of what a person said or wrote
 NEEDS_USER = ("identity", "preference", "decision", "project")  # only a person's own words become these
 
 
+IN_BOTH = ("type", "priority", "event", "loop", "standing", "tags")  # properties of an edit and of its note
 LINK_END = re.compile(r"\\?\||#")  # where the target of a link ends
 
 
@@ -223,13 +224,8 @@ class Plan:
             path=path,
             id=id,
             description=one_line(edit.description),
-            type=edit.type,
-            priority=edit.priority,
-            loop=edit.loop,
             created=self.day,
             updated=self.day,
-            event=edit.event,
-            standing=edit.standing,
             scope=self.graph.identity.scope,
             identity=self.graph.identity.key,
             origin=edit.origin,
@@ -237,9 +233,9 @@ class Plan:
             sources=edit.sources,
             supersedes=supersedes,
             links=(map_of_type(edit.type), *links),
-            tags=edit.tags,
             aliases=title_alias(edit.title, path),
             body=with_history_lines(body, history),
+            **{name: getattr(edit, name) for name in IN_BOTH},
         )
         same_title = supersedes or beside
         first = next(numbered_paths(edit.type, edit.title)) if same_title else path
@@ -294,38 +290,26 @@ class Plan:
         """Update the note in place. Its former statement and each removed sentence move to the History."""
         assert edit.target is not None
         draft = self.draft(edit.target)
-        edit = without_outdated(edit, draft.node)
-        change = Restated(draft, edit, self.updated(draft.node, edit))
-        return self.way_of(change)(change)
-
-    def way_of(self, change: Restated) -> Callable[[Restated], str | None]:
-        """The method that drafts *change*. Drafts nothing itself."""
-        edit, old, restated = change.edit, change.old, change.restated
+        old, edit = draft.node, without_outdated(edit, draft.node)
+        change = Restated(draft, edit, self.updated(old, edit))
         theirs, more_sources = edit.origin in PERSONS, change.node.sources != old.sources
-        if change.says_nothing_new:
-            return self.add_sources if more_sources else self.keep
-        if old.path in self.graph.carried and not more_sources:
-            return self.keep  # a rebuild: the person had what these messages said before them
+        if change.says_nothing_new and more_sources:
+            return self.rewrite(draft, replace(old, sources=change.node.sources), Rebase())
+        # In a rebuild, the person had what these messages said before them.
+        if change.says_nothing_new or (old.path in self.graph.carried and not more_sources):
+            return old.path
         if change.late:  # a person's word does not yield
-            beside = restated and theirs and old.origin not in PERSONS
-            return self.create_beside if beside else self.recall_earlier
-        if not (change.stated and restated):
-            return self.update_in_place
+            if change.restated and theirs and old.origin not in PERSONS:
+                links = (*edit.links, old.path)
+                return self.create(replace(edit, op="create", target=None, links=links))
+            return self.recall_earlier(change)
+        if not (change.stated and change.restated):
+            return self.update_in_place(change)
         if self.said_since(edit, old.path):
-            return self.succeed
+            return self.succeed(change)
         if edit.said_ms > last_said_ms(old) and theirs:
-            return self.put_beside
-        return self.recall_earlier if change.draft.ours else self.update_in_place
-
-    def keep(self, change: Restated) -> str:
-        return change.old.path
-
-    def add_sources(self, change: Restated) -> str:
-        return self.rewrite(change.draft, replace(change.old, sources=change.node.sources), Rebase())
-
-    def create_beside(self, change: Restated) -> str | None:
-        links = (*change.edit.links, change.old.path)
-        return self.create(replace(change.edit, op="create", target=None, links=links))
+            return self.put_beside(change)
+        return self.recall_earlier(change) if draft.ours else self.update_in_place(change)
 
     def update_in_place(self, change: Restated) -> str:
         draft, edit, old, node = change.draft, change.edit, change.old, change.node
@@ -434,15 +418,10 @@ class Plan:
         trusted = trust_of(node.origin) >= trust_of(edit.origin)
         whole = replace(
             edit,
-            type=node.type,
             description=node.description,
             body=split_history(node.body)[0] if trusted else edit.body,
-            priority=node.priority,
-            event=node.event,
-            loop=node.loop,
-            standing=node.standing,
             links=tuple(link for link in node.links if not link.startswith("mocs/")),
-            tags=node.tags,
+            **{name: getattr(node, name) for name in IN_BOTH},
         )
         path = self.supersede(whole, old)
         if path is not None and path != old.path:

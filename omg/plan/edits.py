@@ -284,29 +284,13 @@ def numbered_paths(type: str, title: str) -> Iterator[str]:
         yield f"nodes/{type}/{slug}-{n}"
 
 
+SHARED = {*Entry.__slots__} & {*dir(Node)} - {"links"}  # what a note and its index entry have alike
+
+
 def as_entry(node: Node) -> Entry:
     """The index entry of *node*, with its links unresolved."""
-    return Entry(
-        path=node.path,
-        id=node.id,
-        type=node.type,
-        title=node.title,
-        description=node.description,
-        priority=node.priority,
-        status=node.status,
-        pinned=node.pinned,
-        loop=node.loop,
-        event=node.event,
-        created=node.created,
-        updated=node.updated,
-        origin=node.origin,
-        superseded_by=node.superseded_by,
-        links=(*node.links, *node.wikilinks),
-        tags=node.tags,
-        mtime=0,
-        standing=node.standing,
-        contradicts=node.contradicts,
-    )
+    shared = {name: getattr(node, name) for name in SHARED}
+    return Entry(**shared, links=(*node.links, *node.wikilinks), mtime=0)
 
 
 def with_node_properties(node: Node, of: Node, properties: Iterable[str]) -> Node:
