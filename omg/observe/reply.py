@@ -177,17 +177,16 @@ def each(value: Any, separator: str = "\0") -> list[str]:
     return [text.strip() for text in texts if text.strip() and text.strip().lower() not in NOTHING]
 
 
-def handles(letter: str) -> BeforeValidator:
-    def named(found: re.Match[str]) -> str:
-        first, last = int(found[2]), int(found[3])
-        return " ".join(f"{letter}{n}" for n in range(first, min(last, first + MOST_IN_RANGE) + 1))
+def as_listed(found: re.Match[str]) -> str:
+    """A range of messages, such as "m1-m3", one by one."""
+    first, last = int(found[2]), int(found[3])
+    return " ".join(f"m{n}" for n in range(first, min(last, first + MOST_IN_RANGE) + 1))
 
-    def mend(value: Any) -> list[str]:
-        texts = (RANGE.sub(named, text) for text in each(value))
-        parts = (part for text in texts for part in re.split(r"[,;]|\s(?:and\s|&|(?=[mn]\d))", text))
-        return [handle(part, letter) for part in parts if part.strip()]
 
-    return BeforeValidator(mend)
+def mended_sources(value: Any) -> list[str]:
+    text = ", ".join(RANGE.sub(as_listed, text) for text in each(value))
+    parts = re.split(r"[,;]|\s(?:and\s|&|(?=m\d))", text)
+    return [handle(part, "m") for part in parts if part.strip()]
 
 
 def as_line(value: Any) -> str:
@@ -239,7 +238,7 @@ class ReplyItem(BaseModel):
     tags: Annotated[list[str], BeforeValidator(lambda value: each(value, r"[,;]\s*"))] = []
     links: Names = []
     contradicts: Names = []
-    sources: Annotated[list[str], handles("m")]
+    sources: Annotated[list[str], BeforeValidator(mended_sources)]
 
     @model_validator(mode="after")
     def described(self) -> ReplyItem:
@@ -291,7 +290,7 @@ def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: boo
             item = ReplyItem.model_validate(value)
             place = None if named_note(item, shown) else places.get(name_of_edit(item.node))
             edit, cited = to_edit(item, shown, None if place is None else parsed.edits[place])
-        except (ValidationError, ValueError) as e:
+        except (ValidationError, ValueError, RecursionError) as e:
             reason = e.errors()[0]["msg"] if isinstance(e, ValidationError) else str(e)
             parsed.dropped.append(f"edit {n}: {reason}")
             continue

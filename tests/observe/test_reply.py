@@ -102,6 +102,12 @@ def test_an_item_that_is_no_json_is_counted_and_the_others_are_kept():
     assert understood.dropped == ["1 edit that could not be read as JSON"]
 
 
+def test_an_item_nested_too_deep_spoils_no_other():
+    deep = json.loads("[" * 600 + '"m1"' + "]" * 600)
+    understood = parse_value({"edits": [edit(sources=deep), edit()]}, SHOWN)
+    assert (len(understood.edits), len(understood.dropped)) == (1, 1)
+
+
 SPAN = {"event": "2026-03-05..2026-03-07"}
 
 
