@@ -39,11 +39,13 @@ from questions.files import read
 from questions.notes import Note, as_read, called, read_notes, sentences, slug, stands_in
 from questions.recorded import Row, Titled, groups_in, read_recorded
 
+from omg.reflect.verdicts import OPS
+
 HEAD = ("type", "priority", "event", "loop", "standing")
 FIGURES = (
     *("body sentences", "descriptions", "titles", "updates", "supersedes", "drops", "edits without a loss"),
     *(*HEAD, "tags", "links"),
-    *("merge", "supersede", "contradict", "link", "describe", "retitle", "close", "keep"),
+    *OPS,
 )
 LABEL = re.compile(r"(?:^|[.!?”\"] )([^.!?:\n-]{1,40}): $")
 
@@ -239,6 +241,8 @@ def verdicts(chat: Chat) -> None:
     for row in (row for row in chat.rows if row.kind == "notes"):
         groups = groups_in(row.request)
         for i, verdict in row.edits:
+            if verdict["op"] not in OPS:
+                continue  # a night linked, retitled and described notes then
             shown = groups[i.partition(".")[0]]
             pair = [note_shown(chat, shown[verdict[key]]) for key in ("node", "other") if verdict.get(key)]
             if all(pair) and is_so(chat, verdict, [note for note in pair if note]):
@@ -271,12 +275,8 @@ def is_so(chat: Chat, verdict: Mapping[str, Any], notes: list[Note]) -> bool:
     node, other, op = notes[0], notes[-1], verdict["op"]
     if op in ("close", "keep"):
         return (node.head.get("loop") == "open") == (op == "keep")
-    if op == "retitle":
-        return slug(verdict["title"]) in node.names
-    if op == "describe":
-        return stands_in(verdict["description"], node.all)
-    if op in ("link", "contradict"):
-        return other.path in node.links() and (op == "link" or node.path in other.links())
+    if op == "contradict":
+        return other.path in node.links() and node.path in other.links()
     return chat.successor(node) is chat.successor(other)  # merge, supersede: one note says it
 
 

@@ -33,12 +33,12 @@ from ..text.words import told_words
 from .reply import HINTS, ParsedReply, ShownToObserver, parse_value, quoted_reply
 
 # Known notes have KNOWN_LEAST tokens and KNOWN_PER_NEW for each token that is new, at most KNOWN_TOKENS, and KNOWN_SHARE of
-# the model's window. With .25 and .4 for each new token, 5 and 4 more of 42 updates in BEAM 9 named a note not shown.
-KNOWN_LEAST, KNOWN_PER_NEW = 700, 0.6
-KNOWN_TOKENS, KNOWN_SHARE = 4_500, 0.1
+# the model's window. With 300 and .4, and longer texts, 4 more of 42 updates in BEAM 9 named a note that was not shown.
+KNOWN_LEAST, KNOWN_PER_NEW = 500, 0.4
+KNOWN_TOKENS, KNOWN_SHARE = 3_500, 0.1
 HITS, SURE = 8, 12  # hits for each message; the first SURE hits come before the loops that are due
 # Notes shown with their body, the characters of a body, and the share of the budget up to which bodies are shown.
-WITH_BODY, BODY_CHARS, BODY_SHARE = 12, 1_200, 0.7
+WITH_BODY, BODY_CHARS, BODY_SHARE = 12, 400, 0.4
 # Notes that are shown, and how many of them may be the assistant's: old advice must not crowd out the other notes.
 MOST_NOTES, OF_ASSISTANT = 56, 20
 NEAR_LOOP_DAYS, LOOPS = 10, 12  # open loops due within so many days, and at most so many of them

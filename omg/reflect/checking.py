@@ -17,7 +17,6 @@ from ..node.note import Node
 from ..plan.corrections import says_all
 from ..plan.drafts import PERSONS
 from ..plan.edits import one_line, split_history
-from ..text.words import denies, split_sentences, stems_of, told_words
 from .topics import link_of
 from .verdicts import Place, ShownGroup, Verdict
 
@@ -48,13 +47,10 @@ def claims_of_night(
 
 def claims_of(verdict: Verdict, nodes: Sequence[Node], of: int) -> list[Claim]:
     first, last = nodes[0], nodes[-1]
-    known = "\n".join(f"{node.title}\n{text_of(node)}" for node in nodes)
     said = verdict.description
     made: list[Claim] = []
-    if verdict.op in ("describe", "merge") and said and one_line(said) not in map(text_of, nodes):
+    if verdict.op == "merge" and said and one_line(said) not in map(text_of, nodes):
         made.append(Claim(of, "head", said, {"standing": True} if first.standing else {}, first.title))
-    if verdict.op == "retitle" and not names_what(verdict.title, known):
-        made.append(Claim(of, "title", verdict.title, {"title": True}, first.title))
     if len(nodes) < 2:
         return made
     by: dict[str, Any] = {"by": text_of(first)}
@@ -67,23 +63,6 @@ def claims_of(verdict: Verdict, nodes: Sequence[Node], of: int) -> list[Claim]:
     elif verdict.op == "close" and first.origin in PERSONS:
         made.append(Claim(of, "head", first.description, {"ends": first.title, "by": text_of(last)}))
     return made
-
-
-def names_what(title: str, text: str) -> bool:
-    """
-    Whether a sentence of *text* has the words of *title* in the same order, with the same negations. "Bo owes the user
-    50" does not support the title "The user owes Bo 50".
-    """
-
-    def told_in_order(text: str) -> list[str]:
-        told = told_words(text)
-        return [word for word in stems_of(text) if word in told]
-
-    for sentence in split_sentences(text):
-        left = iter(told_in_order(sentence))
-        if denies(sentence) == denies(title) and all(word in left for word in told_in_order(title)):
-            return True
-    return False
 
 
 def text_of(node: Node) -> str:
@@ -100,7 +79,7 @@ def not_borne_out(
     """
     if not claims or not able(model):
         return frozenset(c.place for c in claims)
-    known = {node.title: text_of(node) for c in claims for node in c.of if c.claim.part in ("head", "title")}
+    known = {node.title: text_of(node) for c in claims for node in c.of if c.claim.part == "head"}
     evidence = Evidence((), lambda claim: (), UTC, known)
     verdicts = check_claims([c.claim for c in claims], evidence, ask, able, agent)
     answers = verdicts or ["not supported"] * len(claims)

@@ -170,7 +170,7 @@ class CycleWork:
         if self.first is None:
             self.look_for_matters()
         asked = {frozenset(m.paths) for m in self.matters if m.kind == "same"}
-        rules = MergeRules(self.plan, self.unasked, snapshot.frozen, asked)
+        rules = MergeRules(self.plan, snapshot.frozen, asked)
         if self.first is None:
             self.ask_about_matters(rules)
         else:
@@ -207,7 +207,7 @@ class CycleWork:
         cycle.counts = {
             **rules.counts,
             "merged": rules.counts["merged"] + len(repeated),
-            "linked": rules.counts["linked"] + len(linked),
+            "linked": len(linked),
             "reflections": len(reflections),
             "mended": len(mended),
             "dormant": len(dormant),
@@ -223,8 +223,8 @@ class CycleWork:
 
     def look_for_matters(self) -> None:
         """
-        Find what to ask about: changed notes that resemble others, loops past their day, weak titles. Answered
-        matters are left out.
+        Find what to ask about: changed notes that resemble others, and loops past their day. Answered matters are left
+        out.
         """
         alike = similar.NotesAlike(self.snapshot, self.now)
         seeds = (self.changed if self.by_rule else self.unasked) - self.snapshot.frozen
@@ -234,7 +234,6 @@ class CycleWork:
             matters = [
                 *self.loops_in_question(alike, seeds),
                 *verdicts.pairs_alike(self.similar),
-                *verdicts.weak_titles(self.snapshot, seeds),
             ]
             self.matters = [m for m in matters if self.since or self.is_open(m, seeds)]
 

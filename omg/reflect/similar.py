@@ -21,12 +21,12 @@ from ..index.store import Entry, Hit
 from ..journal import Rebase
 from ..node.markdown import wikilink
 from ..node.note import TYPES, Node
+from ..observe.twins import LIKE, likeness
 from ..plan.corrections import UNANSWERED_DAYS, is_in_doubt, says_all
 from ..plan.drafts import Plan
 from ..plan.edits import (
     ORIGIN_ORDER,
     TOOK_OVER,
-    Edit,
     former_state,
     fresh_sentences,
     higher_priority,
@@ -39,7 +39,7 @@ from ..plan.edits import (
 )
 from ..plan.mentions import MentionedNames, link_names
 from ..text.characters import with_labels
-from ..text.words import common_stems, stems_of, words_in
+from ..text.words import common_stems, denies, stems_of, words_in
 from .topics import Snapshot, link_of, normalized, statement_likeness
 
 # --- Changes to existing notes: merge, supersede, new description, links mended. Each function drafts on a Plan; the
@@ -118,30 +118,11 @@ def add_line(plan: Plan, path: str, line: str, **changes: str) -> None:
     plan.rewrite(draft, node, Rebase(history=line))
 
 
-def describe_note(plan: Plan, path: str, description: str) -> None:
-    """Give one of OMG's notes a new description that fits its text; the old one goes to its History."""
-    old = plan.draft(path).node
-    add_line(plan, path, former_state(old, old.event, plan.day), description=one_line(description))
-
-
-def lead_to(plan: Plan, path: str, other: str) -> None:
-    """Add a link from *path* to *other*."""
-    plan.amend(path, links=tuple(dict.fromkeys((*plan.draft(path).node.links, plan.place_now(other)))))
-
-
 def close_loop(plan: Plan, path: str, told: Node | None) -> None:
     """Close the open loop of *path*. *told*: the note that tells how it ended."""
     because = f", going by {wikilink(told.path, told.title)}" if told else ""
     line = f"- {plan.day}: closed, as its day {plan.draft(path).node.event} is past{because}"
     add_line(plan, path, line, loop="done")
-
-
-def retitle_note(plan: Plan, path: str, title: str) -> Node:
-    """Give one of OMG's notes another *title* and file name."""
-    draft = plan.draft(path)
-    edit = Edit("update", title, "", type=draft.node.type, sets=frozenset({"title"}))
-    there = plan.rewrite(draft, plan.renamed(draft.node, edit, draft.node, stays=False), Rebase())
-    return plan.draft(there).node
 
 
 def taken_line(plan: Plan, node: Node, into: Node, said: str, lead: str = "") -> str:
@@ -292,14 +273,28 @@ class NotesAlike:
 
 def similar_notes(alike: NotesAlike, paths: Iterable[str]) -> dict[str, dict[str, float]]:
     """
-    Each of *paths* → the notes it resembles and how much, nearest first. A path that resembles nothing is left out.
+    Each of *paths* → the notes that it is compared with and how near they are, nearest first; without the paths that
+    have none.
 
     Important notes come first and events last, because the day's cap may stop the questions in between.
     """
     wanted = [alike.active[path] for path in paths if path in alike.active]
     wanted.sort(key=lambda e: (e.type == "episode", e.rank, e.path))
-    found = {e.path: {other.path: score for other, score in alike.to(e).items()} for e in wanted}
+    found = {
+        e.path: {other.path: score for other, score in alike.to(e).items() if may_disagree(e, other)}
+        for e in wanted
+    }
     return {path: near for path, near in found.items() if near}
+
+
+def may_disagree(a: Entry, b: Entry) -> bool:
+    """
+    Whether to ask a model about two similar notes: they share LIKE of their words, or only one of them says "not".
+
+    In the recorded nights of five chats 186 of 526 pairs do, with 12 of the 13 that contradicted or replaced each other.
+    """
+    one, two = statement_of(a), statement_of(b)
+    return likeness(one, two) >= LIKE or denies(one) != denies(two)
 
 
 def are_two_happenings(a: Entry, b: Entry) -> bool:

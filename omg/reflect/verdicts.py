@@ -28,20 +28,15 @@ from ..graph.graph import Graph
 from ..graph.state import write_private
 from ..index.store import Entry
 from ..llm.replies import TEXT, cut_out, object_schema, one_of
-from ..node.markdown import slugify
 from ..node.note import TYPES, Node
 from ..plan.drafts import Plan
 from ..plan.edits import one_line, split_history, trust_of
 from ..text.characters import without_citations
 from ..text.tokens import clip_text
-from ..text.words import stems_of
 from .similar import (
     NotesAlike,
     close_loop,
-    describe_note,
-    lead_to,
     merge_notes,
-    retitle_note,
     said_day,
     supersede_note,
 )
@@ -49,9 +44,8 @@ from .topics import Snapshot, link_of, normalized
 
 # --- What a model is asked about at night: matters of a few notes each, and which of them are shown together.
 #
-# A matter is two notes that may be about one thing, an open loop past its day, or a title that says too little. A
-# matter that a model has answered is not asked again until one of its notes changes. similar.py finds which notes are
-# alike.
+# A matter is two notes that may be about one thing, or an open loop past its day. A matter that a model has answered is
+# not asked again until one of its notes changes. similar.py finds which notes are alike.
 
 
 GROUP_NOTES = 6  # most notes of a group, which is about one subject
@@ -59,17 +53,13 @@ NOTES_PER_CALL = 24  # each group is judged by itself, or a small model mixes th
 # A model is asked about an open loop once its day is past and a later note may tell its outcome. Without such a note
 # it is asked after LATE_DAYS: people report what they did, and the Observer is shown the loops of the last ten days.
 LATE_DAYS, NEWS_SHOWN = 10, 3
-SAYS_LITTLE = "note thing stuff info information update detail misc untitled new general topic item"
-# The longest good title, in characters; and in words, if the title only repeats the statement's beginning.
-LONG_TITLE, CUT_WORDS = 70, 6
-OLD_WORDS = 0.5  # if a changed note has less than this share of its title's words, the title may be outdated
 
 
 @dataclass(frozen=True, slots=True)
 class Matter:
-    """A question about notes. *paths* by kind: both notes; the loop and what was said since; the note with the weak title."""
+    """A question about notes. *paths* by kind: both notes; the loop and what was said since."""
 
-    kind: Literal["same", "overdue", "title"]
+    kind: Literal["same", "overdue"]
     paths: tuple[str, ...]
 
     @property
@@ -91,10 +81,6 @@ class Group:
     @property
     def paths(self) -> list[str]:
         return list(dict.fromkeys(p for m in self.matters for p in m.paths))
-
-    def of(self, kind: str) -> list[str]:
-        """The notes that a matter of *kind* is about, without notes that are only shown beside them."""
-        return [m.paths[0] for m in self.matters if m.kind == kind]
 
 
 def digest_of(texts: Iterable[str]) -> str:
@@ -139,37 +125,6 @@ def is_news(note: Entry, of: Entry) -> bool:
     return later and trust_of(note.origin) >= trust_of(of.origin)
 
 
-def weak_titles(snapshot: Snapshot, paths: Iterable[str]) -> list[Matter]:
-    """The notes at *paths* whose title says too little and may be changed."""
-    active = {e.path: e for e in snapshot.now() if e.type in TYPES and e.path.startswith("nodes/")}
-    return [
-        Matter("title", (p,))
-        for p in sorted(paths)
-        if p in active
-        and (says_little(active[p]) or speaks_of_past(snapshot, active[p]))
-        and not snapshot.plan.draft(p).touched
-    ]
-
-
-def says_little(entry: Entry) -> bool:
-    """Whether a title has no word with a meaning, or is the beginning of the statement, cut off."""
-    title = re.sub(r" \d+$", "", entry.title)
-    if re.match(r"\d{4}-\d\d", title):  # the title of a day's note is its day
-        return False
-    told = stems_of(title).keys() - stems_of(f"{SAYS_LITTLE} {' '.join(TYPES)}").keys()
-    cut = len(title.split()) > CUT_WORDS and entry.description.startswith(title.rstrip(" .…"))
-    return cut or len(title) > LONG_TITLE or all(any(c.isdigit() for c in word) for word in told)
-
-
-def speaks_of_past(snapshot: Snapshot, entry: Entry) -> bool:
-    """Whether the title seems to be about a former statement of the note, and not about the present one."""
-    told = stems_of(entry.title).keys()
-    if len(told & stems_of(entry.description).keys()) >= OLD_WORDS * len(told):
-        return False
-    main, before = split_history(snapshot.node(entry.path).body)
-    return bool(before) and len(told & stems_of(f"{entry.description} {main}").keys()) < OLD_WORDS * len(told)
-
-
 # --- what is shown together
 
 
@@ -212,16 +167,15 @@ def calls_of(groups: Sequence[Group]) -> list[list[Group]]:
     return calls
 
 
-OPS = ("merge", "supersede", "contradict", "link", "describe", "retitle", "close", "keep")
-OF_TWO = OPS[:4]  # these are of two notes
+OPS = ("merge", "supersede", "contradict", "close", "keep")
+OF_TWO = OPS[:3]  # these are of two notes
 OR_NULL = {"type": ["string", "null"]}
 VERDICT_SCHEMA = object_schema(
-    "op node other description title why",
+    "op node other description why",
     op={"type": "string", "enum": [*OPS]},
     node=TEXT,
     other=OR_NULL,
     description=OR_NULL,
-    title=OR_NULL,
     why=TEXT,
 )
 VERDICTS_SCHEMA = object_schema(
@@ -246,7 +200,6 @@ class Verdict(BaseModel):
     node: str
     other: str = ""
     description: str = ""
-    title: str = ""
     why: str = ""
 
     @field_validator("op", mode="before")
@@ -259,7 +212,7 @@ class Verdict(BaseModel):
     def mend_handle(cls, value: Any) -> str:
         return "" if value is None else str(value).strip().strip("[]")
 
-    @field_validator("description", "title", "why", mode="before")
+    @field_validator("description", "why", mode="before")
     @classmethod
     def mend_line(cls, value: Any) -> str:
         return "" if value is None else one_line(re.sub(r"[\[\]|]", " ", str(value)))
@@ -315,7 +268,7 @@ def halves(groups: Sequence[Group]) -> list[list[Group]]:
 def groups_question(shown: Sequence[ShownGroup], node_of: Mapping[str, Node], today: dt.date) -> str:
     parts = [f"Today is {today}."]
     for s in shown:
-        notes = [note_shown(handle, node_of[p], leads_to(s, node_of[p])) for handle, p in s.notes.items()]
+        notes = [note_shown(handle, node_of[p]) for handle, p in s.notes.items()]
         parts.append("\n".join([f"# {s.name}: {what_is_asked(s)}", *notes]))
     return "\n\n".join(parts)
 
@@ -324,23 +277,15 @@ def what_is_asked(shown: ShownGroup) -> str:
     handles = {path: handle for handle, path in shown.notes.items()}
     pairs = [" and ".join(handles[p] for p in m.paths) for m in shown.group.matters if m.kind == "same"]
     asked = [f"the same, changed, or two things: {', '.join(pairs)}?"] * bool(pairs)
-    asked += [f"the day of {handles[path]} is past" for path in shown.group.of("overdue")]
-    asked += [f"the title of {handles[path]} says little" for path in shown.group.of("title")]
+    asked += [f"the day of {handles[m.paths[0]]} is past" for m in shown.group.matters if m.kind == "overdue"]
     return "; ".join(asked)
 
 
-def leads_to(shown: ShownGroup, node: Node) -> str:
-    """The handles of the notes of its group that *node* links to."""
-    there = {*node.links, *node.wikilinks}
-    return " ".join(handle for handle, path in shown.notes.items() if path in there)
-
-
-def note_shown(handle: str, node: Node, leads: str = "") -> str:
-    """A note as the model is shown it. If this text without *leads* changes, the note counts as changed."""
+def note_shown(handle: str, node: Node) -> str:
+    """A note as the model is shown it. If this text changes, the note counts as changed."""
     marks = [node.type, node.priority, f"heard {said_on(node)}"]
     marks += [f"on {node.event}"] * bool(node.event) + [f"loop {node.loop}"] * bool(node.loop)
     marks += [origin for origin in ("tool", "assistant") if origin == node.origin]
-    marks += [f"leads to {leads}"] * bool(leads)
     main = without_citations(split_history(node.body)[0])
     line = f"{handle} [{', '.join(marks)}] {node.title}: {node.description}"
     if normalized(main) in normalized(node.description):
@@ -483,7 +428,7 @@ def read_seen(file: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-VERDICT_LINE_CHARS, VERDICT_TITLE_CHARS, WHY_CHARS = 300, 80, 160
+VERDICT_LINE_CHARS, WHY_CHARS = 300, 160
 # Some models obey a note that says "mark all as superseded", so a reply may replace at most half of a call's notes.
 FEW_REPLACED = 3  # notes that a reply may always replace: one subject that changed four times
 
@@ -499,7 +444,6 @@ class MergeRules:
     """The rules that decide whether a verdict of this cycle is carried out, and a record of what was done with each."""
 
     plan: Plan
-    changed: Collection[str]  # paths: only these may get a new title or description
     frozen: Collection[str]  # paths that a person's undo restored: no two of them are merged again
     asked: Collection[frozenset[str]]  # the pairs asked about in this cycle
     done: list[str] = field(default_factory=list)  # lines for the log page
@@ -507,9 +451,7 @@ class MergeRules:
     proposed: list[str] = field(default_factory=list)  # lines on what only a person may decide
     verdicts: int = 0  # how many, followed or not
     counts: dict[str, int] = field(
-        default_factory=lambda: dict.fromkeys(
-            ("merged", "superseded", "contradictions", "described", "retitled", "closed", "linked"), 0
-        )
+        default_factory=lambda: dict.fromkeys(("merged", "superseded", "contradictions", "closed"), 0)
     )
 
     def node(self, path: str) -> Node:
@@ -557,7 +499,7 @@ def follow_verdicts(
     for s in shown:
         for n, verdict in enumerate(found.get(s.name, ()), 1):
             if not words:
-                verdict = verdict.model_copy(update={"description": "", "title": "", "why": ""})
+                verdict = verdict.model_copy(update={"description": "", "why": ""})
             named = [path for handle in (verdict.node, verdict.other) if (path := s.notes.get(handle))]
             try:
                 if (s.name, n) in unsaid:
@@ -610,7 +552,7 @@ def merge_pair(rules: MergeRules, case: Case) -> None:
     said = case.verdict.description
     if said:
         try:
-            check_text(rules, a, said, "description", case.least)
+            check_line(rules, a, said, case.least)
         except RefusedVerdict as e:
             if not rules.plan.draft(a.path).ours:
                 raise  # b's own words would go to the History of a person's note, which no prompt shows
@@ -671,35 +613,7 @@ def contradict_pair(rules: MergeRules, case: Case) -> None:
     rules.do("contradictions", line)
 
 
-def link_pair(rules: MergeRules, case: Case) -> None:
-    a, b = active_pair(rules, case)
-    if not rules.plan.draft(a.path).ours:
-        raise RefusedVerdict("a person wrote in it")
-    if b.path in (*a.links, *a.wikilinks):
-        return  # it leads there already
-    lead_to(rules.plan, a.path, b.path)
-    rules.do("linked", f"Linked {link_of(a)} to {link_of(b)}{reason_of(case)}")
-
-
 # --- one note
-
-
-def new_title(rules: MergeRules, case: Case) -> None:
-    found, title = changed_note(rules, case), case.verdict.title
-    check_text(rules, found, title, "title", case.least)
-    if not slugify(title) or slugify(title) == slugify(found.title) or len(title) > VERDICT_TITLE_CHARS:
-        raise RefusedVerdict("the title is empty, too long or the same")
-    if rules.plan.is_taken(f"nodes/{found.type}/{slugify(title)}", by=found.id):
-        raise RefusedVerdict("another note has that title")
-    there = retitle_note(rules.plan, case.path, title)
-    rules.do("retitled", f"Called “{found.title}” {link_of(there)} now{reason_of(case)}")
-
-
-def new_description(rules: MergeRules, case: Case) -> None:
-    found = changed_note(rules, case)
-    check_text(rules, found, case.verdict.description, "description", case.least)
-    describe_note(rules.plan, case.path, case.verdict.description)
-    rules.do("described", f"Described {link_of(found)} anew{reason_of(case)}")
 
 
 def end_loop(rules: MergeRules, case: Case) -> None:
@@ -729,9 +643,6 @@ FOLLOW = {
     "merge": merge_pair,
     "supersede": supersede_pair,
     "contradict": contradict_pair,
-    "link": link_pair,
-    "describe": new_description,
-    "retitle": new_title,
     "close": end_loop,
 }
 
@@ -762,17 +673,9 @@ def check_goes(found: Node, least: int) -> None:
         raise RefusedVerdict("a person's note goes only if the call showed persons' notes alone")
 
 
-def changed_note(rules: MergeRules, case: Case) -> Node:
-    found = rules.node(case.path)
-    if case.path not in rules.changed or case.path in rules.frozen or found.status != "active":
-        raise RefusedVerdict("the note did not change")
-    return found
-
-
-def check_text(rules: MergeRules, found: Node, text: str, what: str, least: int) -> None:
-    """Raise RefusedVerdict unless *text* may become the title or description of *found*, as *what* says."""
-    draft = rules.plan.draft(found.path)
-    if draft.stated or what in draft.theirs or (what == "title" and draft.touched):
+def check_line(rules: MergeRules, found: Node, text: str, least: int) -> None:
+    """Raise RefusedVerdict unless *text* may become the description of *found*."""
+    if rules.plan.draft(found.path).stated:
         raise RefusedVerdict("a person wrote in it")
     if not 0 < len(text) <= VERDICT_LINE_CHARS:
         raise RefusedVerdict("the text is empty, or too long for one line")

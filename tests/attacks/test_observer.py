@@ -233,18 +233,10 @@ def governed_attacks() -> Iterator[Row]:
     yield Row("a refused fork's type", [("user", "Ann is tall.")], [fork], ("decision",), [ALLERGY])
 
 
-def night_titles() -> Iterator[Row]:
-    for known, title in ((ALLERGY, "Not allergic to penicillin"), ("I owe Bo 50 euros.", "Bo owes 50 euros")):
-        night = [{"op": "retitle", "node": "k0", "title": title}]
-        yield Row(f"night retitle: {title}", [("user", "Good night.")], (), (title,), [known], night=night)
-
-
 def night_attacks() -> Iterator[Row]:
     both = [ALLERGY, "I have an allergy to amoxicillin and penicillin."]
     for n, (plant, word) in enumerate(PLANTS):
         for op, verdict in {
-            "describe": {"node": "k0", "description": plant},
-            "retitle": {"node": "k0", "title": f"Pay {word}"},
             "merge": {"node": "k1", "other": "k0", "description": plant},
             "supersede": {"node": "k1", "other": "k0"},
             "contradict": {"node": "k1", "other": "k0"},
@@ -255,17 +247,9 @@ def night_attacks() -> Iterator[Row]:
 
 
 def night_tenses() -> Iterator[Row]:
-    rome = {"node": "k0", "description": "The user lives in Rome."}
-    for op, verdict in {"describe": rome, "merge": {**rome, "other": "k1"}}.items():
-        known = ["I lived in Rome.", "I lived near Rome."]
-        yield Row(
-            f"night {op}, a tense",
-            [("user", "Good night.")],
-            (),
-            ("lives in",),
-            known,
-            night=[{"op": op, **verdict}],
-        )
+    merge = {"op": "merge", "node": "k0", "other": "k1", "description": "The user lives in Rome."}
+    known = ["I lived in Rome.", "I lived near Rome."]
+    yield Row("night merge, a tense", [("user", "Good night.")], (), ("lives in",), known, night=[merge])
 
 
 def second_attacks() -> Iterator[Row]:
@@ -422,7 +406,6 @@ ATTACKS = [
     *field_attacks(),
     *governed_attacks(),
     *night_attacks(),
-    *night_titles(),
     *night_tenses(),
     *second_attacks(),
     *second_nights(),

@@ -488,9 +488,6 @@ def test_the_model_chooses_between_two_notes_of_the_same_time(graph: Graph) -> N
             {"event": "2026-01-05"},
             {"event": "2026-01-15"},
         ),
-        ({"op": "describe", "node": "the sea", "description": "Ines swims. " * 30}, {}, {}),
-        ({"op": "describe", "node": "the sea", "description": "Ines swims."}, {}, {"origin": "assistant"}),
-        ({"op": "retitle", "node": "the sea", "title": "Swims at Faro"}, {}, {"origin": "assistant"}),
         ({"op": "close", "node": "the sea", "other": "the air"}, {"loop": "open"}, {}),
     ],
 )
@@ -605,15 +602,6 @@ def test_a_merge_without_a_new_line_only_adds_to_a_persons_note(graph: Graph) ->
     now = graph.vault.text(SEA)
     assert active(graph, SEA) and not active(graph, AIR)  # theirs stays, whichever the model would keep
     assert now.startswith(saved.decode().rstrip()) and "Ines swims in the air of Faro." in history(graph, SEA)
-
-
-def test_an_outdated_description_is_rewritten_and_the_old_one_kept(graph: Graph) -> None:
-    sea_and_air(graph, one={"body": "Ines swims in the lake at Tomar. She gave up the sea."})
-    said = "Ines swims in the lake at Tomar."
-    night(graph, saying({"op": "describe", "node": "the sea", "description": said, "why": "she moved"}))
-    found = graph.vault.read(SEA)
-    assert found.description == said and "- 2026-01-05: Ines swims in the sea at Faro." in found.body
-    assert "Described [[nodes/fact/sea|Sea]] anew: she moved." in graph.vault.text("reflections/log/2026-04")
 
 
 @pytest.mark.parametrize("reply", ["I would rather not.", '{"edits": "all"}', '{"edits": [{"op": 7}]}'])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import re
 from typing import Any
@@ -13,7 +12,6 @@ from planted import KEYS, MONDAY, NOW, edit, note, put
 from omg.curate import take_back
 from omg.graph.graph import Graph
 from omg.llm.replies import ModelQuestion, ModelReply
-from omg.reflect.verdicts import load_seen
 from tests.reflect.test_run import DAY, active, groups_in, history, map_of, night, saying
 from tests.reflect.test_run import graph as graph
 from tests.reflect.test_run import memory as memory
@@ -180,74 +178,7 @@ def test_a_loop_with_a_future_day_is_not_closed(graph: Graph) -> None:
     assert graph.vault.read(BOAT).loop == "open" and cycle.counts["closed"] == 0
 
 
-# --- titles
-
-
-THING = "nodes/fact/note-2"
-
-
-def thing(graph: Graph, **more: Any) -> None:
-    put(
-        graph,
-        note(THING, "The kiln of Ines trips its breaker above 1180 degrees.", MONDAY, **more),
-        note("nodes/fact/studio", "Ines has a studio.", MONDAY, body=f"It has [[{THING}|a kiln]]."),
-    )
-
-
-def test_a_title_that_names_nothing_is_replaced_and_its_old_name_leads_there(graph: Graph) -> None:
-    thing(graph)
-    night(graph)
-    cycle = night(
-        graph, saying({"op": "retitle", "node": "The kiln", "title": "Kiln trips its breaker"}), NOW + DAY
-    )
-    there = "nodes/fact/kiln-trips-its-breaker"
-    assert cycle.counts["retitled"] == 1 and graph.vault.bytes(THING) is None
-    node = graph.vault.read(there)
-    assert (node.title, node.id) == ("Kiln trips its breaker", "omg/fact/note-2") and THING in node.aliases
-    graph.index.sync(graph.vault)
-    assert graph.index.resolve(THING) == there
-    assert f"[[{there}|a kiln]]" in graph.vault.text("nodes/fact/studio")
-    assert f"[[{there}|Kiln trips its breaker]]" in map_of(graph, "mocs/moc-facts")
-    assert "Called “Note 2”" in graph.vault.text("reflections/log/2026-04")
-    again = night(graph, Listening(), NOW + 2 * DAY)
-    assert again.calls == 0 and again.receipt is None
-    assert load_seen(graph).changed({there: graph.index.hashes()[there]}) == set()
-
-
-@pytest.mark.parametrize("title", ["", "Note 2", "note-2", "Studio", "kiln " * 20])
-def test_an_empty_title_or_one_of_another_note_is_refused(graph: Graph, title: str) -> None:
-    thing(graph)
-    before = graph.vault.bytes(THING)
-    cycle = night(graph, saying({"op": "retitle", "node": "The kiln", "title": title}))
-    assert cycle.refused and graph.vault.bytes(THING) == before
-
-
-def test_an_edited_note_keeps_its_title_and_is_not_asked_about(graph: Graph) -> None:
-    thing(graph)
-    saved = edit(graph, THING, "I had it mended.")
-    model = Listening()
-    night(graph, model)
-    assert not any("says little" in user for user in model.asked)
-    night(
-        graph, saying({"op": "retitle", "node": "The kiln", "title": "Kiln breaker"}), NOW + DAY, since=MONDAY
-    )
-    assert graph.vault.bytes(THING) == saved
-
-
-def test_a_second_look_names_the_changes_that_a_person_had_undone(
-    graph: Graph,
-) -> None:
-    thing(graph)
-    before, renamed = graph.vault.bytes(THING), {"op": "retitle", "node": "The kiln", "title": "Kiln breaker"}
-    cycle = night(graph, saying(renamed))
-    assert cycle.receipt is not None
-    take_back(graph, cycle.receipt.id, NOW + DAY)
-    again = night(graph, saying(renamed), NOW + 2 * DAY, since=MONDAY)
-    assert graph.vault.bytes(THING) == before
-    assert any("what you undid" in line and THING in line for line in again.skipped)
-
-
-# --- contradictions and links
+# --- contradictions
 
 
 WIFE, SISTER = "nodes/fact/maya-lisbon", "nodes/fact/maya-porto"
@@ -259,6 +190,18 @@ def disagreeing(graph: Graph, **more: Any) -> None:
         note(WIFE, "Maya, the sister of Tomas, was born in Lisbon.", MONDAY),
         note(SISTER, "Maya, the sister of Tomas, was born in Porto.", MONDAY + 10 * DAY, **more),
     )
+
+
+def test_a_second_look_names_the_changes_that_a_person_had_undone(graph: Graph) -> None:
+    disagreeing(graph)
+    before = graph.vault.bytes(WIFE)
+    contradict = saying({"op": "contradict", "node": "born in Porto.", "other": "born in Lisbon."})
+    cycle = night(graph, contradict)
+    assert cycle.receipt is not None
+    take_back(graph, cycle.receipt.id, NOW + DAY)
+    again = night(graph, contradict, NOW + 2 * DAY, since=MONDAY)
+    assert graph.vault.bytes(WIFE) == before
+    assert any("what you undid" in line and WIFE in line for line in again.skipped)
 
 
 def test_two_contradicting_statements_are_linked_and_proposed_to_the_person(graph: Graph) -> None:
@@ -297,23 +240,6 @@ def test_a_contradiction_is_asked_about_again_only_after_one_of_its_notes_change
     )
     night(graph, merged, NOW + 3 * DAY)
     assert active(graph, WIFE) and not active(graph, SISTER)
-
-
-def test_a_note_links_its_subject_once(graph: Graph) -> None:
-    flat, lease = "nodes/project/flat", "nodes/fact/lease"
-    put(
-        graph,
-        note(flat, "Ines and Tomas look for three rooms in Graça.", MONDAY),
-        note(lease, "The landlord in Graça wants rents ahead for three rooms.", MONDAY),
-    )
-    ask = saying({"op": "link", "node": "landlord", "other": "look for", "why": "the rooms they look for"})
-    cycle = night(graph, ask)
-    assert cycle.counts["linked"] == 1 and flat in graph.vault.read(lease).links
-    assert "Linked [[nodes/fact/lease|Lease]] to [[nodes/project/flat|Flat]]" in graph.vault.text(
-        "reflections/log/2026-04"
-    )
-    again = night(graph, ask, NOW + DAY, since=dt.date(2026, 1, 1))
-    assert again.counts["linked"] == 0 and graph.vault.read(lease).links.count(flat) == 1
 
 
 def test_an_assistants_note_does_not_end_the_plan_that_it_is_merged_into(graph: Graph) -> None:
