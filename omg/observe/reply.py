@@ -27,7 +27,7 @@ from ..node.markdown import slugify
 from ..node.note import PRIORITIES, TYPES, Node, Source
 from ..plan.corrections import corrected_by
 from ..plan.drafts import PERSONS
-from ..plan.edits import Edit, short_title
+from ..plan.edits import Edit, one_line, place_of, short_title, with_sentences
 from ..provenance import (
     Proposed,
     Settled,
@@ -57,7 +57,7 @@ EDIT_SCHEMA = object_schema(
     loop={"type": ["string", "null"], "enum": ["open", "done", CLEAR, None]},
     standing={"type": ["boolean", "null"]},
     tags=TEXTS,
-    links=TEXTS,
+    links={"type": "array", "items": object_schema("note", note={"type": "string"}, reason=LINE)},
     contradicts=TEXTS,
     sources=TEXTS,
 )
@@ -203,6 +203,20 @@ Text = Annotated[str, BeforeValidator(as_line)]
 Names = Annotated[list[str], BeforeValidator(lambda value: each(value, r"[,;]\s*"))]
 
 
+def links_meant(value: Any) -> list[tuple[str, str]]:
+    """The links of an edit with their reasons: objects, or names without a reason."""
+    found = list[tuple[str, str]]()
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, dict) and item.get("reason"):
+            found += [(name, visible(one_line(as_line(item["reason"])))) for name in each(item.get("note"))]
+        else:
+            found += [(name, "") for name in each(item, r"[,;]\s*")]
+    return found
+
+
+Links = Annotated[list[tuple[str, str]], BeforeValidator(links_meant)]
+
+
 class ReplyItem(BaseModel):
     """
     One edit as a model writes it. Values that can be mended are; a bad `op` or `sources` is an error. None: not given, so an
@@ -236,7 +250,7 @@ class ReplyItem(BaseModel):
     loop: Annotated[str | None, meant("loop", ("open", "done", CLEAR))] = None
     standing: Annotated[Literal["yes", "no"] | None, meant("standing", ("yes", "no"))] = None
     tags: Annotated[list[str], BeforeValidator(lambda value: each(value, r"[,;]\s*"))] = []
-    links: Names = []
+    links: Links = []
     contradicts: Names = []
     sources: Annotated[list[str], BeforeValidator(mended_sources)]
 
@@ -283,7 +297,7 @@ def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: boo
     if not isinstance(items, list):
         raise BadReply("the reply has no list of `edits`; nothing was marked observed")
     parsed.proposed = len(items)
-    linked: list[list[str]] = []  # by edit: the names that the model links it to
+    linked: list[list[tuple[str, str]]] = []  # by edit: the names that the model links it to, and why
     places: dict[str, int] = {}  # a name that other edits may use for an edit → its place
     for n, value in enumerate(items, 1):
         try:
@@ -310,10 +324,16 @@ def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: boo
             places.setdefault(name, len(parsed.edits))
         parsed.edits.append(edit)
         parsed.cited.append(cited)
-        linked.append([name_of_edit(link) for link in item.links])
-    for place, names in enumerate(linked):
-        beside = tuple(dict.fromkeys(places[name] for name in names if places.get(name, place) != place))
-        parsed.edits[place] = replace(parsed.edits[place], beside=beside)
+        linked.append(item.links)
+    for place, links in enumerate(linked):
+        edit = parsed.edits[place]
+        others = {name: n for name, _ in links if (n := places.get(name_of_edit(name), place)) != place}
+        titles = {name: parsed.edits[n].title for name, n in others.items()}
+        known = {name: shown.notes.get(handle(name, "n")) for name, _ in links}
+        titles |= {name: note.title for name, note in known.items() if note}
+        for name, reason in links:
+            edit = with_reason(edit, reason, titles.get(name, ""))
+        parsed.edits[place] = replace(edit, beside=tuple(dict.fromkeys(others.values())))
     now = raw.get("now")
     if isinstance(now, Mapping) and not material:
         parsed.hints = {
@@ -322,6 +342,15 @@ def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: boo
             if now.get(k) is not None
         }
     return parsed
+
+
+def with_reason(edit: Edit, reason: str, title: str) -> Edit:
+    """*edit* with the *reason* of its link to *title* as a sentence of its body, unless the body names *title*."""
+    if not reason or not title or place_of(title, edit.body):
+        return edit
+    if not place_of(title, reason):
+        reason = f"{reason.rstrip('.。 ')} ({title})."
+    return replace(edit, body=with_sentences(edit.body, reason))
 
 
 FROM_PAGE = 5  # notes of one page or tool's result
@@ -467,7 +496,7 @@ def to_edit(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> tupl
     day = day_of_ms(max(m.timestamp for m in heard), shown.zone)
     item = item.model_copy(update={"event": event_meant(item.event, day)})
     kind = item.type or (target.type if target else about.type if about else "fact")
-    links = paths_of(shown.notes.get(handle(link, "n")) for link in item.links)
+    links = paths_of(shown.notes.get(handle(name, "n")) for name, _ in item.links)
     contradicts = paths_of(note_named(name, shown) for name in item.contradicts)
     kept = target if item.op == "update" else None  # what is not given stays as it has it
     edit = Edit(

@@ -70,15 +70,15 @@ def test_relevant_notes_are_shown_with_their_whole_text_once(graph):
             "The kiln trips the breaker.",
             {"body": "The kiln trips the breaker. Bought in 2019 from [[nodes/fact/jo|Jo]]."},
         ),
-        ("Shelf", "The kiln shelf is long.", {"body": "One shelf. " * 100}),
-        ("Base", "The kiln base is longer.", {"body": "One base. " * 200}),
+        ("Shelf", "The kiln shelf is long.", {"body": "One shelf. " * 30}),
+        ("Base", "The kiln base is longer.", {"body": "One base. " * 100}),
     )
-    text = asked(graph, "The kiln, its shelf and its base", previous_observer_tokens=4_500)
+    text = asked(graph, "The kiln, its shelf and its base", previous_observer_tokens=3_500)
     assert "Kiln: The kiln trips the breaker.\n    Bought in 2019 from Jo.\n" in text
-    assert text.count("One shelf.") == 100
-    assert 100 < text.count("One base.") < 125
+    assert text.count("One shelf.") == 30
+    assert 30 < text.count("One base.") < 42
     assert "\n    … One base." in text
-    assert len(text) < 2_700
+    assert len(text) < 1_200
 
 
 def test_the_number_of_shown_notes_grows_with_the_turn_and_the_window(graph):
@@ -177,7 +177,7 @@ def test_the_number_of_shown_loops_due_soon_is_limited(graph):
             for n in range(40)
         ),
     )
-    assert asked(graph, "Hello there", previous_observer_tokens=4_500).count("\nn") == 12
+    assert asked(graph, "Hello there", previous_observer_tokens=3_500).count("\nn") == 12
 
 
 def test_of_an_assistants_code_the_beginning_is_shown_and_its_prose_whole():

@@ -172,6 +172,39 @@ def test_an_edit_within_its_own_name_is_read():
     assert made.description == "Prefers short checklists."
 
 
+@pytest.mark.parametrize(
+    ("body", "reason", "expected"),
+    [
+        ("", "The pages are long.", "The pages are long (Answers)."),
+        ("Deploys fail.", "Answers were too long", "Deploys fail. Answers were too long"),
+        ("Answers got shorter.", "The pages are long.", "Answers got shorter."),
+        ("Deploys fail.", "", "Deploys fail."),
+    ],
+)
+def test_the_reason_of_a_link_becomes_a_sentence_unless_the_text_names_the_note(body, reason, expected):
+    links = [{"note": "n1", "reason": reason}]
+    (made,) = parse_value({"edits": [edit(body=body, links=links)]}, SHOWN).edits
+    assert (made.body, made.links) == (expected, (NOTE.path,))
+
+
+def test_the_reason_of_a_link_is_checked_as_a_sentence_of_the_note():
+    links = [{"note": "n1", "reason": "The user owes Bo 50 euros."}]
+    made = parsed(
+        json.dumps({"edits": [edit(body="Deploys fail.", links=links)]}), SHOWN, "not supported"
+    ).edits
+    assert not any("Bo" in e.body + e.description for e in made)
+
+
+def test_a_link_with_a_reason_may_name_a_new_note_by_its_title():
+    other = edit(
+        title="Deploys",
+        description="Deploys fail.",
+        links=[{"note": "Checklists", "reason": "They are skipped."}],
+    )
+    _, made = parse_value({"edits": [edit(), other]}, SHOWN).edits
+    assert (made.body, made.beside) == ("They are skipped (Checklists).", (0,))
+
+
 def test_a_title_with_a_number_is_no_handle():
     (made,) = parse_value({"edits": [edit(links=["M1 motorway", "3 weeks"])]}, SHOWN).edits
     assert made.links == ()
