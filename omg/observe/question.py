@@ -34,7 +34,7 @@ from .reply import HINTS, ParsedReply, ShownToObserver, parse_value, quoted_repl
 
 # Known notes have KNOWN_LEAST tokens and KNOWN_PER_NEW for each token that is new, at most KNOWN_TOKENS, and KNOWN_SHARE of
 # the model's window. With 300 and .4, and longer texts, 4 more of 42 updates in BEAM 9 named a note that was not shown.
-KNOWN_LEAST, KNOWN_PER_NEW = 500, 0.4
+KNOWN_LEAST, KNOWN_PER_NEW = 700, 0.4
 KNOWN_TOKENS, KNOWN_SHARE = 3_500, 0.1
 HITS, SURE = 8, 12  # hits for each message; the first SURE hits come before the loops that are due
 # Notes shown with their body, the characters of a body, and the share of the budget up to which bodies are shown.
