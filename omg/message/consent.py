@@ -5,11 +5,12 @@ from __future__ import annotations
 import regex
 
 from ..text.words import denies, english_words, phrases
-from .statements import REMEMBERING
+from .statements import CLOSERS, REMEMBERING
 from .turn import Message
 
-# Quotation marks and emphasis around a code, and how a sentence ends. Other marks may mean no: "🚫", "!", "~~".
-AROUND = regex.compile(r"^[\"'“”„‟«»‹›‘’「」『』*_`\s]+|[\"'“”„‟«»‹›‘’「」『』*_`.!。！\s]+$")
+# How a sentence ends, and the marks that may stand around a code, in pairs. Other marks may mean no: "🚫", "!", "~~".
+ENDS = " \t\n.!。！"
+PAIRS = {**CLOSERS, **{mark: mark for mark in "*_`"}}
 BETWEEN = regex.compile(
     r"[\s,.!…，。！、-]+|[\N{EMOJI MODIFIER FITZPATRICK TYPE-1-2}-\N{EMOJI MODIFIER FITZPATRICK TYPE-6}\uFE0F]"
 )
@@ -43,5 +44,7 @@ def is_yes(message: Message) -> bool:
 
 def is_code(message: Message, code: str) -> bool:
     """Whether *message* is *code*, perhaps in quotation marks or behind `/omg forget`, and nothing else."""
-    said = message.text.strip().lower().removeprefix("/omg forget ")
-    return not message.material and AROUND.sub("", said) == code
+    said = message.text.strip().lower().removeprefix("/omg forget ").rstrip(ENDS)
+    while len(said) > 1 and said[-1] in PAIRS.get(said[0], ""):
+        said = said[1:-1].strip().rstrip(ENDS)
+    return not message.material and said == code

@@ -31,7 +31,10 @@ PERSON = {
     "我": USER,
     "私": USER,
 }
-PERSON |= {"my": USERS, "mine": USERS, "user's": USERS, "mein": "mein", "our": USERS}
+POSSESSIVES = (
+    "my mine user's our mein meine meiner meinem meinen unser unsere mon ma mes notre mi mis meu minha mijn"
+)
+PERSON |= dict.fromkeys(POSSESSIVES.split(), USERS)
 SHORT_FORMS = {"won't": "will not", "can't": "can not", "cannot": "can not", "i'm": "i am", "let's": "let us"}
 ENDINGS = {"'re": "are", "'ve": "have", "'ll": "will", "'d": "would"}
 IS = {"it's": "it is", "that's": "that is", "he's": "he is", "she's": "she is", "there's": "there is"}
@@ -52,7 +55,7 @@ def tokens_of(text: str, day: date | None = None) -> Tokens:
         for end, full in ENDINGS.items():
             word = f"{word.removesuffix(end)} {full}" if word.endswith(end) else word
         parts = word.split()
-        found += [c for part in parts for c in (part if UNSPACED_TOKEN.match(part) else [part])]
+        found += [c for part in parts for c in (part if UNSPACED_TOKEN.search(part) else [part])]
     return tuple(folded(found))
 
 

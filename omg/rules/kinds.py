@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from ..dates.rules import MONTHS, When
-from ..message.statements import Statement, statements_in
+from ..message.statements import ABOUT_ME, FIRST, Statement, is_idle, is_persons, statements_in
 from ..message.turn import HEADER, Span
 from ..text.words import LIST_MARK, told_words
 
@@ -129,6 +129,7 @@ def earning_part(text: str, tells: Callable[[str], bool]) -> str:
     """
     said = straight(text)
     starts = [m.end() for m in OWN_CLAUSE.finditer(said) if holds_at("subject", said, m.end())]
+    starts = [at for at in starts if not is_led(said, at)]
     edges = sorted({0, *starts, *(m.end() for m in EMOTICON.finditer(said)), len(text)})
     parts = [(a, b) for a, b in pairwise(edges) if said[a:b].strip()]
     earning = [(a, b) for a, b in parts if kind_of(text[a:b])[0] or tells(text[a:b])]
@@ -136,6 +137,14 @@ def earning_part(text: str, tells: Callable[[str], bool]) -> str:
         return text
     start, end = earning[0][0], earning[-1][1]
     return OWN_END.sub("", text[start:end]) if end < len(text) else text[start:end]
+
+
+def is_led(text: str, at: int) -> bool:
+    """Whether a colon before *at* ends words that may name who says "I" there: "My brother: I am vegan." """
+    lead = text[:at].rstrip()
+    if not lead.endswith((":", "：")) or not FIRST.match(text, at):
+        return False
+    return not (is_idle(lead) or is_persons(lead) or ABOUT_ME.search(lead))
 
 
 OWN_END = re.compile(r"(?:\s+-|[\s,;:—–])*(?:\b(?:and|but|so|und|aber|y|pero|et|mais)\s*)?$", re.I)
@@ -196,6 +205,8 @@ def kind_of(text: str) -> tuple[str, int]:
             if not m or (kind == "making" and not has_name(said[m.start() :])):
                 continue
             if len(told_words(said[at:])) >= (2 if kind in ("decision", "making") else 1):
+                if is_led(said, at):
+                    return "fact", 0
                 return "project" if kind == "making" else kind, at
     if cue("remember").match(said) and len(told_words(said)) > 1:
         return "fact", after_lead(said)

@@ -50,7 +50,7 @@ from ..text.words import sentence_spans, told_words
 from ..worker.intake import Intake
 from ..worker.registry import Registry
 from .reading import link_target, mapping_in, said_by_user, sent_in
-from .sentences import is_fragment, put_in_place, says_correction, says_plainly, says_value
+from .sentences import is_fragment, put_in_place, says_correction, says_plainly
 
 # --- omg_remember: what the agent is asked to remember becomes a note at once.
 #
@@ -244,7 +244,7 @@ def correct_tool(
             raise BadInput(f"[[{node.path}]] says so already")
         plan.day, source = day, (Source(session, asked.id, asked.timestamp),)
         named = made.event in (None, moved_event(node, new, day)) or names_days(asked.spoken, made.event, day)
-        said = says_correction(was, new, asked, day) or says_value(was, new, asked, day, before)
+        said = says_correction(was, new, asked, day, before)
         if not (named and said):
             path = plan.apply(correction_proposed(node, made, source))
             if path is None:

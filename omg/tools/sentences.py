@@ -8,11 +8,12 @@ A text and a statement are compared as tokens (message/wording.py). Only stateme
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import date
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from difflib import SequenceMatcher
 from functools import cache
+from itertools import pairwise
 
 import regex
 
@@ -36,7 +37,7 @@ from ..message.statements import (
     statements_of,
 )
 from ..message.turn import Message
-from ..message.wording import USER, USERS, Tokens, is_day, tokens_of, without_s
+from ..message.wording import UNSPACED_TOKEN, USER, USERS, Tokens, is_day, tokens_of, without_s
 from ..text.words import (
     ANY_LETTER,
     LIST_MARK,
@@ -45,15 +46,17 @@ from ..text.words import (
     WORD_OR_NUMBER,
     denies,
     english_words,
+    phrases,
     stem_of,
     told_words,
     words_in,
 )
 
 
-def telling(tokens: Sequence[str]) -> set[str]:
-    """Those of *tokens* that carry meaning."""
-    return {t for t in tokens if t not in STOP and t not in (USER, USERS) and not denies(t)}
+def telling(tokens: Iterable[str]) -> set[str]:
+    """Those of *tokens* that carry meaning. In Japanese, grammar is written in hiragana."""
+    idle = STOP | {USER, USERS}
+    return {t for t in tokens if t not in idle and not denies(t) and not HIRAGANA.fullmatch(t)}
 
 
 @cache
@@ -68,13 +71,29 @@ def marks() -> frozenset[str]:
     return frozenset(map(without_s, english_words("correcting")))
 
 
+@cache
+def changing() -> regex.Pattern[str]:
+    """What tells a change, before what holds now: "moved", "went up"."""
+    found = sorted(phrases("changed"), key=len, reverse=True)
+    return regex.compile(
+        rf"\b(?:{'|'.join(p for p in found if not UNSPACED_TOKEN.match(p))})\b|{'|'.join(filter(UNSPACED_TOKEN.match, found))}",
+        regex.I,
+    )
+
+
+HIRAGANA = regex.compile(r"\p{Hiragana}")
+
+
 # --- The statements that count.
 
 
-def own_statements(message: Message) -> list[Statement]:
-    """The statements that are the person's own, and questions, which may ask to remember something."""
+def own_statements(message: Message, *notes: Tokens) -> list[Statement]:
+    """
+    The statements that are the person's own, and questions, which may ask to remember something. A sentence that repeats one
+    of the *notes* frames none: "You still think that …"
+    """
     said = [s for s in statements_of(message) if s.governed in ("", "asked")]
-    return [s for n, s in enumerate(said) if not is_framed(message.text, said, n)]
+    return [s for n, s in enumerate(said) if not is_framed(message.text, said, n, notes)]
 
 
 # --- What frames a statement: who speaks, or of what text, is told by a sentence beside it.
@@ -90,7 +109,7 @@ CODE_MARK = regex.compile(r"[ \t]*(?:~~|//|#|--|[;%])")
 FRAGMENT = 3  # words: a signature, a source, "lol jk"
 
 
-def is_framed(text: str, said: Sequence[Statement], place: int) -> bool:
+def is_framed(text: str, said: Sequence[Statement], place: int, notes: Sequence[Tokens] = ()) -> bool:
     """
     Whether a sentence beside the statement at *place* may say whose words it is, or what of it holds: one before it that
     is not about the person, or one behind it that is too short to tell anything else, or points back. Forms and lists
@@ -101,7 +120,19 @@ def is_framed(text: str, said: Sequence[Statement], place: int) -> bool:
         return True
     if not (SENTENCE_MARK.search(one.text[-2:]) or FIRST.search(one.text)):
         return False
-    return any(frames(text, other, before=n < place) for n, other in enumerate(said) if n != place)
+    return any(
+        frames(text, other, before=n < place)
+        for n, other in enumerate(said)
+        if n != place and not any(repeats(tokens_of(other.text), note) for note in notes)
+    )
+
+
+def repeats(tokens: Tokens, note: Tokens) -> bool:
+    """Whether *tokens* hold all of *note*, or tell nothing but words of it."""
+    if any(tokens[n : n + len(note)] == note for n in range(len(tokens))):
+        return True
+    words = telling(tokens) - around()
+    return bool(words) and words <= {*note}
 
 
 def frames(text: str, other: Statement, *, before: bool) -> bool:
@@ -195,34 +226,35 @@ def parts_of(text: str, day: date) -> Iterator[str]:
 
 
 # --- Whether they said just what changes: "dentist at 15:30" says that of "The dentist is at 15:00".
+#
+# Each word of the message is accounted for: it stands in the note's sentence, in the new one, or in the lists of words that
+# object, and that tell a change. One word more ("my sister", "maybe", "travelled"), and the message may say something else.
 
 
-CLAUSE = re.compile(r"\s*(?:[;—–，、：]|[,:](?!\d)|\b(?:but|sondern|mais|sino|pero|maar)\b)\s*")
+CLAUSE = regex.compile(
+    r"\s*(?:[;—–，、：]|[,:](?!\d)|\b(?:but|sondern|mais|sino|pero|maar)\b)\s*"
+    r"|\s+(?=(?:instead of|rather than|(?:an)?statt|au lieu d|en vez de|en lugar de|invece di)\b)|(?<=ではなく|じゃなく|じゃなくて)"
+)
 ENGLISH = re.compile(r"(?:I|We|The user)\b", re.I)
 # "I", and verbs that need no "I": then the sentence names nothing that it is about but the person
 BARE = frozenset((USER, *"soy estoy tengo sono ho sou estou tenho jestem mam".split()))
 PRONOUNS = frozenset(
-    (
-        "it",
-        "he",
-        "she",
-        "they",
-        "er",
-        "sie",
-        "es",
-        "il",
-        "elle",
-        "ella",
-        "lui",
-        "lei",
-        "hij",
-        "zij",
-        "this",
-        "that",
-    )
+    "it he she they er sie es il elle ella lui lei hij zij this that ce das eso questo".split()
 )
-VERBS = frozenset(("is", "are", "was", "were", "am"))
-LEFT_OUT = VERBS | {"a", "an", "the", "now"}
+VERBS = frozenset("is are was were am".split())
+LEFT_OUT = (VERBS - {"was", "were"}) | frozenset("a an the now ist sind est es è é は".split())
+# Around a word that tells a change: who made it, its auxiliary, from what to what
+AGENTS = frozenset((USER, *"we they wir sie on nous".split()))
+WITH_CHANGE = VERBS | frozenset(
+    "have has had been got bin ist wurde ai été a ha he fue stato me from to von nach auf de à da um か ら に".split()
+)
+FROM = frozenset("from von da".split())
+ASKING_FIRST = VERBS | frozenset("has have had did do ist sind hat wurde est sont è".split())
+LATELY = timedelta(days=31)
+RIGHT_BEFORE = 2  # messages: the reply, and what it answers
+# Telling words that stay where the subject is put right ("No. Bert keeps the gate code."), or a name in what the person
+# says of themselves: "I like Bob." leaves "I like Ann." as it is
+SHARED = 3
 
 
 @dataclass(slots=True)
@@ -241,10 +273,6 @@ class Change:
     def kept(self) -> set[str]:
         return telling(self.before) & telling(self.after)
 
-    @property
-    def begins_with_user(self) -> bool:
-        return self.before[:1] == (USER,)
-
 
 def change_of(was: str, new: str, day: date) -> Change:
     before, after = tokens_of(was, day), tokens_of(new, day)
@@ -258,71 +286,166 @@ def change_of(was: str, new: str, day: date) -> Change:
 
 @dataclass(slots=True)
 class Said:
-    """What a statement says of a change: *told* tokens, those that it names as *wrong*, and whether it corrects."""
+    """What a message says of a change so far."""
 
-    told: list[str]
-    wrong: set[str]
-    marked: bool
+    told: list[str]  # tokens of the new sentence
+    wrong: set[str]  # tokens of the old one that it takes back
+    marked: bool = False  # whether it says that something was wrong, or has changed
+    alone: bool = False  # whether "it" may be what the note is about
+    pointed: bool = False  # whether "it" stands for what the message does not name
+    whole: bool = False  # whether it says the new sentence as it is
 
 
-def says_correction(was: str, new: str, message: Message, day: date) -> bool:
+def says_correction(was: str, new: str, message: Message, day: date, before: Sequence[Message] = ()) -> bool:
     """
     Whether *message* says that *new* holds instead of *was*: a statement says it whole, or what changes and nothing else. It
     names what *was* is about; where that is only the person, it also says that something was wrong ("no, …", "now",
-    "not X"), unless a number, a day or an English name is all that changes.
+    "not X"), unless a number, a day or an English name is all that changes. A message that only puts one value right
+    ("no, 52") is about what was said right *before* it.
     """
     change = change_of(was, new, day)
-    marked = False
-    taken = own_statements(message)
-    for n, statement in enumerate(own := [s for s in statements_of(message) if s.governed != "passed on"]):
-        text = statement.text
-        if statement not in taken or not statement.own:
-            continue
-        if only_marks(tokens_of(text, day)):
-            marked = True
-            continue
-        first = n == 0 or all(only_marks(tokens_of(s.text, day)) for s in own[:n])
-        alone = first and not message.material and not change.begins_with_user
-        whole = any(holds_all(part, change.after, day, asked=False) for part in parts_of(text, day))
-        said = Said([*change.after], set(), False) if whole else said_of(text, change, day, alone=alone)
-        if said is None:
-            continue
-        clauses = [tokens_of(clause, day) for clause in CLAUSE.split(text)]
-        said.marked |= marked or any(is_marked(c) for c in clauses) or bool(said.wrong)
-        if is_about(change, said):
+    taken = own_statements(message, change.before, change.after)
+    told = [s for s in statements_of(message) if s.governed != "passed on"]
+    said = Said([], set(), alone=not message.material and change.before[:1] != (USER,))
+    for statement in told:
+        if statement not in taken or not statement.own or not read(statement.text, change, day, said):
+            said = Said([], set())
+        elif says_new(change, said) and (
+            is_about(change, said) or (len(told) == 1 and is_answer(change, said, before, day))
+        ):
             return True
+        else:
+            said = replace(said, told=[], alone=said.alone and not said.told)
     return False
 
 
-MEANT = frozenset(("meant", "mean", "meinte", "meine"))
-RIGHT_BEFORE = 2  # messages: the reply, and what it answers
+def read(text: str, change: Change, day: date, said: Said) -> bool:
+    """Read *text* into *said*. False if it says anything but the change, or denies it."""
+    parts, bare = [*parts_of(text, day)], without_subject(change.after)
+    if any(tokens_of(p, day) == bare or holds_all(p, change.after, day, asked=False) for p in parts):
+        each = [tokens_of(clause, day) for clause in CLAUSE.split(text)]
+        said.marked |= any(is_marked(tokens) or only_marks(tokens) for tokens in each)
+        said.marked |= changing().search(text) is not None
+        said.told, said.whole = [*change.after], True
+        return True
+    clauses = sorted(filter(None, CLAUSE.split(text)), key=denies, reverse=True)  # what is wrong first
+    return all(read_clause(clause, change, day, said) for clause in clauses)
 
 
-def says_value(was: str, new: str, message: Message, day: date, before: Sequence[Message]) -> bool:
-    """
-    Whether *message* as a whole only puts one value right ("no, 52", "I meant 15:30") in what was said right *before* it,
-    which says *was* with the wrong one.
-    """
-    change, tokens = change_of(was, new, day), tokens_of(message.text, day)
-    marked = {*tokens[:2]} & (marks() | MEANT)
-    rest = [t for t in tokens if t not in marks() | MEANT | PRONOUNS | LEFT_OUT]
-    gone, come = telling(change.gone), telling(change.come)
-    own = all(s.own for s in statements_of(message)) and not denies(" ".join(rest))
-    if not (own and marked and len(gone) == len(come) == 1 and telling(rest) == {*rest[-1:]} == come):
+def without_subject(tokens: Tokens) -> Tokens:
+    """*tokens* without "I", as languages have it whose verbs need no subject; () where there is none."""
+    return tokens[2 if tokens[1:2] == ("は",) else 1 :] if tokens[:1] == (USER,) else ()
+
+
+def read_clause(clause: str, change: Change, day: date, said: Said) -> bool:
+    """Read one *clause* into *said*. False if it says anything but the change, or denies it."""
+    found = [m[0] for m in changing().finditer(clause) if not {*tokens_of(m[0])} <= {*change.after}]
+    plain = changing().sub(lambda m: " " if m[0] in found else m[0], clause)
+    tokens, changed = tokens_of(plain, day), bool(found)
+    left = LEFT_OUT | marks() | (WITH_CHANGE if changed else set())
+    idle = around() | left | PRONOUNS | AGENTS
+    if clause in marks() or only_marks(tokens) or idle.issuperset(tokens):
+        said.marked |= changed or not marks().isdisjoint((*tokens, clause))
+        return True
+    denied = denies(plain)
+    again = change.denied and not ({*change.come} <= {*tokens})
+    if denied and (words := repeated(tokens, change)) and (again or words & {*change.gone}):
+        said.marked |= is_marked(tokens)
+        said.wrong |= words & {*change.gone}
+        said.told += [t for t in change.kept if t in words]
+        return True
+    said.marked |= changed or is_marked(tokens)
+    idle = around() if changed else marks()
+    at = next((n for n, t in enumerate(tokens) if t in {*PRONOUNS, *change.after} or t not in idle), 0)
+    tokens = tokens[at:]
+    if (denied and not change.denied and denies(" ".join(tokens))) or tokens[0] in ASKING_FIRST:
         return False
-    said = (set(tokens_of(m.text, day)) for m in before[-RIGHT_BEFORE:])
-    return any(gone <= told and change.kept & told for told in said)
+    if tokens[0] in PRONOUNS and tokens[0] not in change.after[:1]:
+        said.pointed |= not (said.told or (said.alone and tokens[0] == "it"))
+        tokens = tokens[1:]
+    if not change.denied and said.wrong >= telling(change.gone):
+        left = left | {USERS}
+    told = [t for t in tokens if t in change.come or t not in left]
+    if changed:
+        if any(b in change.come and a in FROM for a, b in pairwise(tokens)):
+            return False
+        told = without_former(told, change, day, said)
+    said.told += told
+    return stands_in_order(told, [*change.after], change.come)
+
+
+def repeated(tokens: Sequence[str], change: Change) -> set[str]:
+    """The words of the old sentence that *tokens* repeat; none if they say more."""
+    stems = {stem_of(t): t for t in change.before}
+    words = {stem_of(t) for t in telling(tokens) - around()}
+    return {stems[w] for w in words} if words <= stems.keys() else set()
+
+
+def without_former(told: list[str], change: Change, day: date, said: Said) -> list[str]:
+    """
+    *told* of a clause that tells a change, without who made it, when, and the value that it names as the former one, which
+    stands before the new one: "We moved it from 15:00 to 15:30 yesterday." All stays where more is left out than a verb.
+    """
+    new = next((n for n, t in enumerate(told) if t in change.come), 0)
+    former = {t for t in told[:new] if t in telling(change.gone)}
+    unnamed = {t for t in change.kept - {*told} if len(t) > 2 or UNSPACED_TOKEN.match(t)}
+    if former and len(unnamed) > 1:
+        return told  # "I moved from Basel to Bern" does not name Anke
+    said.wrong |= former
+    agents = AGENTS if subject_of(change.before) in told else frozenset[str]()
+    lately = range(int(f"{day - LATELY:%Y%m%d}"), int(f"{day:%Y%m%d}") + 1)
+    beside = {t for t in told if t in former or t in agents or (is_day(t) and int(t) in lately)}
+    return [t for t in told if t in change.after or t not in beside]
+
+
+def says_new(change: Change, said: Said) -> bool:
+    """Whether what was said has all that is new, and takes the place of no more than it has."""
+    new = {*change.come} - LEFT_OUT - VERBS
+    enough = len(telling(change.gone) - said.wrong) <= len(telling(change.come))
+    return said.whole or (bool(change.come) and new <= {*said.told} and enough)
+
+
+def is_about(change: Change, said: Said) -> bool:
+    """Whether what was said is about the note's sentence, and may replace it."""
+    kept = change.kept
+    subject = subject_of(change.before)
+    if said.pointed or (
+        subject and subject not in change.after and subject not in said.wrong and len(kept) < SHARED
+    ):
+        return False
+    named = bool(telling(said.told) & kept or said.wrong)
+    stems = {stem_of(t) for t in change.after}
+    lost = {t for t in telling([*change.replaced]) - said.wrong if stem_of(t) not in stems}
+    new = {stem_of(t) for t in telling(change.come)} - {stem_of(t) for t in change.before}
+    if not lost or not new or said.marked or said.wrong:
+        return named or bool(telling(said.told) & {stem_of(t) for t in change.before})
+    by_user = change.before[:1] == (USER,)
+    if all(t[:1].isdigit() or (t in change.names and (not by_user or len(kept) >= SHARED)) for t in lost):
+        return named or not kept
+    subject = next((t for t in change.after if t in telling(change.after)), "")
+    return change.after[0] not in BARE and subject in kept and subject in said.told
+
+
+def is_answer(change: Change, said: Said, before: Sequence[Message], day: date) -> bool:
+    """Whether a message that only puts one value right ("no, 52", "I meant 15:30") answers what says the wrong one."""
+    gone, come = telling(change.gone), telling(change.come)
+    if not said.marked or len(gone) != 1 or telling(said.told) != come or len(come) != 1:
+        return False
+    lately = (set(tokens_of(m.text, day)) for m in before[-RIGHT_BEFORE:])
+    return any(gone <= words and change.kept & words for words in lately)
 
 
 def only_marks(tokens: Sequence[str]) -> bool:
     """Whether *tokens* only object: "No.", "That is wrong.", "Sorry"."""
-    return not (marks() | {"not"}).isdisjoint(tokens) and all(
-        t in around()
-        or t in LEFT_OUT
-        or t in PRONOUNS
-        or t in ("not", "s", "correct", "い", "ま", "す", "え", "い")
-        for t in tokens
+    idle = (
+        around()
+        | LEFT_OUT
+        | VERBS
+        | PRONOUNS
+        | frozenset("not s have got correct い ま す え で し".split())
+        | {USER}
     )
+    return not (marks() | {"not"}).isdisjoint(tokens) and idle.issuperset(tokens)
 
 
 def is_marked(clause: Tokens) -> bool:
@@ -335,81 +458,14 @@ def is_marked(clause: Tokens) -> bool:
     )
 
 
-def said_of(text: str, change: Change, day: date, *, alone: bool) -> Said | None:
-    """What the clauses of *text* say of *change*; None if they say anything else, or deny it. *alone*: "it" may be what the note is about."""
-    said = Said([], set(), False)
-    for clause in filter(None, CLAUSE.split(text)):
-        tokens = tokens_of(clause, day)
-        if only_marks(tokens) or all(t in around() for t in tokens) or clause in marks():
-            said.marked |= bool(marks() & {*tokens, clause})
-            continue
-        if denies(clause) and not change.denied:
-            wrong = telling(tokens) - around()
-            if wrong and wrong <= {*change.before} and not wrong.isdisjoint(change.gone):
-                said.wrong |= wrong & {*change.gone}
-                said.told += [t for t in tokens if t in change.kept and t not in said.told]
-                continue
-            if tokens[0] not in marks() or denies(" ".join(tokens[1:])):
-                return None
-        while tokens and tokens[0] in marks():
-            tokens = tokens[1:]
-        if tokens and tokens[0] in VERBS:
-            return None  # a question
-        if tokens and tokens[0] in PRONOUNS and (said.told or (alone and tokens[0] == "it")):
-            tokens = tokens[1:]
-        whole = tokens == change.after and change.kept.issuperset(said.told)
-        said.told = [*tokens] if whole else [*said.told, *tokens]
-    left = (
-        LEFT_OUT
-        | marks()
-        | english_words("changed")
-        | ({USERS} if said.wrong >= telling(change.gone) else set())
-    )
-    left -= {"was", "were"} if english_words("changed").isdisjoint(said.told) else set()
-    told = [t for t in said.told if t in change.come or t not in left]
-    said.told = told
-    if (
-        not change.come
-        or not {*change.come} - LEFT_OUT <= {*told}
-        or not stands_in_order(told, [*change.after], change.come)
-    ):
-        return None
-    return said if len(telling(change.gone) - said.wrong) <= len(telling(change.come)) else None
-
-
-def is_about(change: Change, said: Said) -> bool:
-    """Whether what was said is about the note's sentence, and may replace it."""
-    kept = change.kept
-    subject = subject_of(change.before)
-    if subject not in change.after and subject not in said.wrong and len(kept) < SHARED:
-        return False
-    named = bool(telling(said.told) & kept or said.wrong)
-    stems = {stem_of(t) for t in change.after}
-    lost = {t for t in telling([*change.replaced]) - said.wrong if stem_of(t) not in stems}
-    new = {stem_of(t) for t in telling(change.come)} - {stem_of(t) for t in change.before}
-    if not lost or not new or said.marked:
-        return named or bool(telling(said.told) & {stem_of(t) for t in change.before})
-    if all(
-        is_value(t) or (t in change.names and (not change.begins_with_user or len(kept) >= SHARED))
-        for t in lost
-    ):
-        return named or not kept
-    subject = next((t for t in change.after if t in telling(change.after)), "")
-    return change.after[0] not in BARE and subject in kept and subject in said.told
-
-
-# Telling words that stay where the subject is put right ("No. Bert keeps the gate code."), or a name in what the person
-# says of themselves: "I like Bob." leaves "I like Ann." as it is
-SHARED = 3
-
-
 def subject_of(tokens: Tokens) -> str:
-    """Whom or what a sentence of *tokens* is about: the person, or the first word that carries meaning."""
+    """
+    Whom or what a sentence of *tokens* is about: the person, or the first word that carries meaning; "" in Japanese where
+    nothing names it.
+    """
+    if not {"は", "が"} & {*tokens} and any(map(HIRAGANA.fullmatch, tokens)):
+        return ""
     return next((t for t in tokens if t == USER or t in telling(tokens)), "")
-
-
-def is_value(token: str) -> bool:
-    return token[:1].isdigit()
 
 
 def stands_in_order(told: Sequence[str], after: list[str], come: Sequence[str]) -> bool:
@@ -423,7 +479,7 @@ def stands_in_order(told: Sequence[str], after: list[str], come: Sequence[str]) 
             return False
         place = after.index(token, at)
         skipped = after[at:place] if n and token in come else []
-        if n and any(t.endswith("'s") for t in after[at:place]):
+        if n and any(t.endswith("'s") and t != USERS for t in after[at:place]):
             return False  # "my phone" is not "my sister's phone"
         if any(t in ("and", "but", "or") or shape_of(t) == shape_of(token) != "word" for t in skipped):
             return False

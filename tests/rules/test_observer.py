@@ -134,6 +134,12 @@ def test_a_fact_that_the_user_asks_to_remember_is_no_standing_wish(said):
     assert not any(e["standing"] for e in edits(said))
 
 
+def test_words_behind_a_lead_that_may_name_their_speaker_are_quoted_with_it():
+    edit = only("My brother: I am vegan.")
+    assert (edit["type"], edit["description"]) == ("fact", "My brother: I am vegan.")
+    assert only("Quick note: I am vegan.")["description"] == "I am vegan."
+
+
 def test_only_the_relevant_clause_of_a_long_sentence_is_quoted():
     edit = only(
         "I'm trying to finish the essay, and I moved to Oslo on 3 February, but I'm not sure where to begin."
