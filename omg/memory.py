@@ -38,7 +38,7 @@ from .llm.child import Child
 from .llm.replies import Ask
 from .message.drop import to_epoch_ms
 from .node.note import Source
-from .tools.changing import remember_note
+from .tools.changing import NoteAsked, remember_note
 from .worker.intake import Intake
 from .worker.nights import NightDone, reflect_each
 from .worker.registry import Registry
@@ -231,8 +231,8 @@ class Memory:
             capture_entries(self.intake, graph.identity, session, [entry])
             source = Source(session, entry["entryId"], to_epoch_ms(entry["createdAt"]) or 0)
         words = str(message["content"]) if message else ""
-        done = remember_note(self.registry, graph, text, title, type, said=words, source=source, when=when)
-        return done.path
+        note = NoteAsked(text, title, type, when)
+        return remember_note(self.registry, graph, note, words, source).path
 
     def forget(
         self, *names: str, matching: str | None = None, session: str = MAIN, dry_run: bool = False

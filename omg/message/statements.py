@@ -20,8 +20,19 @@ from typing import Literal
 
 import regex
 
-from ..text.words import ANY_LETTER, LIST_MARK, denies, english_words, sentence_spans, told_words, words_in
+from ..text.words import (
+    ANY_LETTER,
+    LIST_MARK,
+    NUMBERS,
+    denies,
+    english_words,
+    phrases,
+    sentence_spans,
+    told_words,
+    words_in,
+)
 from .turn import PART, Message, Span, material_in
+from .wording import VERBS, Tokens, around, only_marks, telling, tokens_of
 
 Govern = Literal["", "passed on", "quoted", "reported", "refused", "asked", "supposed"]
 
@@ -251,7 +262,7 @@ WORKING = r"(?:translate|summari[sz]e|proofread|rephrase|übersetz\w*|tradui\w*|
 WORKS = regex.compile(rf"\W*(?:(?:please|can|could|would|you|bitte)\W+)*{WORKING}", regex.I)
 # A lead that points at a text, or asks to work on it: "Translate this: …"
 POINTING = regex.compile(
-    rf"\b(?:th(?:is|ese)|following|below|{WORKING}|folgend\w*|dies\w*|c(?:e|et|ette|eci|es)|suivant\w*"
+    rf"\b(?:th(?:is|ese)|following|below|above|{WORKING}|folgend\w*|dies\w*|c(?:e|et|ette|eci|es)|suivant\w*"
     r"|est[aeo]s?|siguiente\w*|quest[aeio]|seguent\w*|dit|deze|volgende)\b|これ|この|以下|下面|这|這|翻[译訳譯]",
     regex.I,
 )
@@ -395,10 +406,15 @@ def beside(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
     """
     for place, n in enumerate(spoken):
         said = found[n].text
-        if not found[n].own or not (WORKS.match(said) or says_nothing(said)):
+        works = WORKS.match(said)
+        if not found[n].own or not (works or says_nothing(said)):
             continue
-        before = [] if WORKS.match(said) else paragraph_before(text, found, spoken, place)
-        behind = led_by(text, found, spoken, place, line=False)[1:]
+        before, behind = paragraph_before(text, found, spoken, place), spoken[place + 1 :]
+        if works and POINTING.search(said, works.end()):  # "Summarise the text above."
+            before = spoken[:place]
+        else:
+            before = [] if works else before
+            behind = led_by(text, found, spoken, place, line=False)[1:]
         mark(found, behind if behind and not (before and BACKWARD.search(said)) else before, "quoted", said)
 
 
@@ -496,3 +512,92 @@ def only_supposed(text: str, found: list[Statement], spoken: Sequence[int]) -> N
             mark(found, led_by(text, found, spoken, place, line=False), "supposed")
         elif found[n].own and CONDITION.match(found[n].text):
             mark(found, [n], "supposed")
+
+
+# --- What frames a statement: who speaks, or of what text, is told by a sentence beside it.
+
+
+BY_PERSON = regex.compile(
+    r"\W*(?:(?:I|we|my|our|ich|wir|mein\w*|unser\w*|je|nous|mon|ma|mes|nos|notre|yo|mi|mis|nuestr\w+|io|mio|mia|eu|meu|minha|ik|mijn|я|мы|мо[йяи])\b|j['’]|[我私])",
+    regex.I,
+)
+BY_PERSON_NOW = regex.compile(rf"\W*(?:{FIRST.pattern})", regex.I)
+LEAD = regex.compile(r"[:：,，、]")
+THANKS = regex.compile(
+    r"\b(?:thank(?:s| you)(?! to\b)|danke|merci|gracias|grazie|obrigad[oa]|bedankt)\b|ありがと|谢谢|謝謝",
+    regex.I,
+)
+POINTS_BACK = regex.compile(rf"\W*{THAT}\b", regex.I)
+CODE_MARK = regex.compile(r"[ \t]*(?:~~|//|#|--|[;%])")
+FRAGMENT = 3  # words: a signature, a source, "lol jk"
+
+
+def is_framed(text: str, said: Sequence[Statement], place: int, notes: Sequence[Tokens] = ()) -> bool:
+    """
+    Whether a sentence beside the statement at *place* may say whose words it is, or what of it holds: one before it that
+    is not about the person, or one behind it that is too short to tell anything else, or points back. Forms and lists
+    have no such sentences.
+    """
+    one = said[place]
+    if CODE_MARK.match(text, text.rfind("\n", 0, one.start) + 1):
+        return True
+    if not (SENTENCE_MARK.search(one.text[-2:]) or FIRST.search(one.text)):
+        return False
+    return any(
+        frames(text, other, before=n < place)
+        for n, other in enumerate(said)
+        if n != place and not any(repeats(tokens_of(other.text), note) for note in notes)
+    )
+
+
+def repeats(tokens: Tokens, note: Tokens) -> bool:
+    """Whether *tokens* hold all of *note*, or tell nothing but words of it."""
+    if any(tokens[n : n + len(note)] == note for n in range(len(tokens))):
+        return True
+    words = telling(tokens) - around()
+    return bool(words) and words <= {*note}
+
+
+def frames(text: str, other: Statement, *, before: bool) -> bool:
+    """Whether the sentence *other* of *text* may frame one that stands behind it, or else *before* it."""
+    said, line = other.text, text.rfind("\n", 0, other.start) + 1
+    if LIST_MARK.match(text, line) or said.endswith(":") or MARK.match(said[-1:]):
+        return False
+    if by_person(other) or adds_nothing(said) or (before and (only_marks(tokens_of(said)) or answers(said))):
+        return False
+    if denies(said.split()[0]) and told_words(said):
+        return False  # "Not Milan." says what it denies
+    short = len(words_in(said)) <= FRAGMENT and VERBS.isdisjoint(words_in(said.lower()))
+    if not other.own:  # a question
+        return before and (short or POINTING.search(said) is not None)
+    return before or short or (POINTS_BACK.match(said) is not None and not FIRST.search(said))
+
+
+def by_person(other: Statement) -> bool:
+    """Whether the person speaks of themselves in *other*: "My cat is old.", "Yeah, I think so." """
+    if BY_PERSON.match(other.text) or (other.own and is_persons(other.text)):
+        return True
+    return not SAYING.search(other.text) and any(map(BY_PERSON_NOW.match, LEAD.split(other.text)))
+
+
+def answers(text: str) -> bool:
+    """Whether *text* only answers what was said before: "Sounds good!", "That's really helpful, thanks!" """
+    return THANKS.search(text) is not None or text.lower().strip(IDLE_MARKS) in phrases("yes")
+
+
+def adds_nothing(text: str) -> bool:
+    """Whether *text* only greets, thanks, counts what comes, or says that it is true."""
+    idle, serious = english_words("around") | NUMBERS.keys(), bool(JOKING.search(text)) == denies(text)
+    if serious and not UNTRUE.search(text) and (JOKING.search(text) or TRUE.search(text)):
+        return True
+    words = (w.strip(IDLE_MARKS) for w in text.lower().split() if ANY_LETTER.search(w))
+    return all(w in idle or w.isdigit() for w in words)
+
+
+def unframed_statements(message: Message, *notes: Tokens) -> list[Statement]:
+    """
+    The statements that are the person's own, and questions, which may ask to remember something. A sentence that repeats one
+    of the *notes* frames none: "You still think that …"
+    """
+    said = [s for s in statements_of(message) if s.governed in ("", "asked")]
+    return [s for n, s in enumerate(said) if not is_framed(message.text, said, n, notes)]

@@ -5,14 +5,15 @@ The words of a sentence as tokens, by which two sentences are compared whole: wo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
+from functools import cache
 
 import regex
 
 from ..dates.rules import resolve_dates
 from ..text.characters import UNSPACED, without_unseen
-from ..text.words import WORD_OR_MARK
+from ..text.words import STOP, WORD_OR_MARK, denies, english_words, phrases
 
 Tokens = tuple[str, ...]
 
@@ -95,3 +96,49 @@ def dated(text: str, day: date) -> str:
 
 def is_day(token: str) -> bool:
     return token.isdigit() and len(token) == 8
+
+
+# --- What tokens tell.
+
+
+PRONOUNS = frozenset(
+    "it he she they er sie es il elle ella lui lei hij zij this that ce das eso questo".split()
+)
+VERBS = frozenset("is are was were am".split())
+LEFT_OUT = (VERBS - {"was", "were"}) | frozenset("a an the now ist sind est es è é は".split())
+BESIDE_MARKS = frozenset((USER, *"not s have got correct い ま す え で し".split()))
+HIRAGANA = regex.compile(r"\p{Hiragana}")
+
+
+def telling(tokens: Iterable[str]) -> set[str]:
+    """Those of *tokens* that carry meaning. In Japanese, grammar is written in hiragana."""
+    idle = STOP | {USER, USERS}
+    return {t for t in tokens if t not in idle and not denies(t) and not HIRAGANA.fullmatch(t)}
+
+
+@cache
+def around() -> frozenset[str]:
+    """Tokens that stand around a statement and add nothing."""
+    return marks() | frozenset(map(without_s, english_words("around")))
+
+
+@cache
+def marks() -> frozenset[str]:
+    """Tokens that say that something was wrong, or has changed."""
+    return frozenset(map(without_s, english_words("correcting")))
+
+
+@cache
+def changing() -> regex.Pattern[str]:
+    """What tells a change, before what holds now: "moved", "went up"."""
+    found = sorted(phrases("changed"), key=len, reverse=True)
+    return regex.compile(
+        rf"\b(?:{'|'.join(p for p in found if not UNSPACED_TOKEN.match(p))})\b|{'|'.join(filter(UNSPACED_TOKEN.match, found))}",
+        regex.I,
+    )
+
+
+def only_marks(tokens: Sequence[str]) -> bool:
+    """Whether *tokens* only object: "No.", "That is wrong.", "Sorry"."""
+    idle = around() | LEFT_OUT | VERBS | PRONOUNS | BESIDE_MARKS
+    return not (marks() | {"not"}).isdisjoint(tokens) and idle.issuperset(tokens)

@@ -17,7 +17,7 @@ from pathlib import Path
 from ..dates.rules import MONTHS, When
 from ..message.statements import ABOUT_ME, FIRST, Statement, is_idle, is_persons, statements_in
 from ..message.turn import HEADER, Span
-from ..text.words import LIST_MARK, told_words
+from ..text.words import told_words
 
 TYPES = {  # kind → type of note
     "wish": "preference",
@@ -150,43 +150,22 @@ def is_led(text: str, at: int) -> bool:
 OWN_END = re.compile(r"(?:\s+-|[\s,;:—–])*(?:\b(?:and|but|so|und|aber|y|pero|et|mais)\s*)?$", re.I)
 
 
+# Two headers or more above an empty line, and what they lead to
+HEADS = re.compile(rf"^(?:{HEADER.pattern}.*\n){{2,12}}[^\S\n]*\n\s*\S", re.M)
+
+
 @lru_cache(maxsize=256)
 def own_statements(text: str, material: tuple[Span, ...] | None = None) -> tuple[Statement, ...]:
-    """
-    The statements of *text* that are its sender's: not those that it passes on, quotes, reports or supposes (message/statements.py),
-    nor a text that it hands over to be worked on, or that stands behind words that lead to no words of their own.
-    """
-    said = [
+    """The statements of *text* that are its sender's own (message/statements.py), and no part of a long text or a mail."""
+    end = m.start() if (m := HEADS.search(text)) else len(text)
+    return tuple(
         s
         for s in statements_in(text, material)
         if s.governed in ("", "asked")
+        and s.start < end
         and len(s.text) <= LONGEST_SENTENCE
         and (s.start < OWN_CHARS or s.start > len(text) - OWN_CHARS)
-    ]
-    if any(holds("work_on", s.text) for s in said):
-        return ()
-    lines, at, end, heads = text.split("\n"), 0, len(text), 0
-    for n, line in enumerate(lines):
-        below = next((x for x in lines[n + 1 : n + 3] if x.strip()), "")
-        heads = heads + 1 if HEADER.match(line[:LONGEST_SENTENCE]) else 0
-        led = line.rstrip().endswith((":", "：")) and below and not LIST_MARK.match(below)
-        if (heads > 1 and not "".join(lines[n + 1 : n + 2]).strip() and below) or (
-            led and leads_to_others(line)
-        ):
-            end = at
-            break
-        at += len(line) + 1
-    return tuple(
-        s for s in said if s.start < end and not leads_to_others(s.text.partition(":")[0], quote=True)
     )
-
-
-def leads_to_others(line: str, *, quote: bool = False) -> bool:
-    """Whether *line*, before a colon, leads to somebody else's words; *quote*: only if it says so."""
-    said = straight(line[-LONGEST_SENTENCE:])
-    if holds("quote", said):
-        return True
-    return not (quote or holds("me", said) or cue("lead").match(said))
 
 
 @lru_cache(maxsize=1024)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
@@ -28,6 +28,7 @@ from ..index.store import Entry
 from ..inject.passages import waiting
 from ..message.consent import is_yes
 from ..message.envelope import CORRECTED, PROPOSED, REMEMBERED
+from ..message.statements import FIRST
 from ..message.turn import Message
 from ..node.note import GENERATED, TYPES, Node, Source
 from ..observe.reply import whole_days
@@ -50,7 +51,7 @@ from ..text.words import sentence_spans, told_words
 from ..worker.intake import Intake
 from ..worker.registry import Registry
 from .reading import link_target, mapping_in, said_by_user, sent_in
-from .sentences import is_fragment, put_in_place, says_correction, says_plainly
+from .sentences import says_correction, says_plainly
 
 # --- omg_remember: what the agent is asked to remember becomes a note at once.
 #
@@ -72,19 +73,18 @@ def remember_tool(
 ) -> dict[str, Any]:
     """Writes only what the user asked for in this turn; their message in the transcript is the source."""
     registry, message = intake.registry, mapping_in(context, "userMessage")
-    text, title, kind = (str(params.get(key) or "") for key in ("text", "title", "type"))
+    note = NoteAsked(*(str(params.get(key) or "") for key in ("text", "title", "type", "when")))
     if not said_by_user(message):
         raise BadInput("omg_remember needs a message of the user in this turn as its source; there is none")
     asked, session = sent_in(message, context, registry.now_ms()), str(context["sessionKey"])
     source = Source(session, asked.id, asked.timestamp)
-    if is_remembered(context) and (done := accept(intake, graph, session, asked, text)):
+    if is_remembered(context) and (done := accept(intake, graph, session, asked, note.text)):
         return {"text": f"{REMEMBERED} [[{done.path}]].{taken_back(done)}", "details": {"path": done.path}}
-    when = str(params.get("when") or "")
-    done = remember_note(registry, graph, text, title, kind, said=asked.text, source=source, when=when)
+    done = remember_note(registry, graph, note, asked.text, source)
     if done.cycle is None:
         return {"text": f"[[{done.path}]] says so already.", "details": {"path": done.path}}
     waits = AS_PROPOSAL.format(done.path) if graph.vault.read(done.path).proposes else "."
-    told = f"{REMEMBERED} [[{done.path}]]{waits}{LEFT_OUT * bool(redact(text)[1])}{taken_back(done)}"
+    told = f"{REMEMBERED} [[{done.path}]]{waits}{LEFT_OUT * bool(redact(note.text)[1])}{taken_back(done)}"
     return {"text": told, "details": {"path": done.path}}
 
 
@@ -120,37 +120,39 @@ def taken_back(done: CurationResult) -> str:
     return f" `omg undo {done.cycle}` takes it back."
 
 
+@dataclass(frozen=True, slots=True)
+class NoteAsked:
+    """A note that is to be made: its sentence, its type, and the day or days of what happens (*when*)."""
+
+    text: str
+    title: str
+    type: str
+    when: str = ""
+
+
 def remember_note(
-    registry: Registry,
-    graph: Graph,
-    text: str,
-    title: str,
-    kind: str,
-    *,
-    said: str,
-    source: Source | None,
-    when: str,
+    registry: Registry, graph: Graph, asked: NoteAsked, said: str, source: Source | None
 ) -> CurationResult:
     """
-    Write *text* as a note of type *kind*, on the word of a user who *said* so in *source*. *when*: the day or days of
-    what happens.
+    Write the note that is *asked* for, on the word of a user who *said* so in *source*.
 
-    A page may have talked a model into this. So the note is the user's only where *text* is a sentence of theirs; else
-    it is the assistant's fact, which proposes to be of type *kind*. What has no source is a tool's. Raises BadInput,
+    A page may have talked a model into this. So the note is the user's only where its text is a sentence of theirs; else
+    it is the assistant's fact, which proposes to be of the type asked for. What has no source is a tool's. Raises BadInput,
     Locked.
     """
-    text, title = (visible(redact(with_labels(" ".join(given.split())))[0]) for given in (text, title))
+    text, title = (
+        visible(redact(with_labels(" ".join(given.split())))[0]) for given in (asked.text, asked.title)
+    )
     if not text:
         raise BadInput("to remember something needs a `text`, one line")
     at = source.timestamp if source else registry.now_ms()
     day = day_of_ms(at, registry.zone)
-    kind = kind if kind in TYPES else "fact"
     edit = Edit(
         op="create",
         title=title or title_of(text),
         description=text,
-        type=kind,
-        event=days_asked(when),
+        type=asked.type if asked.type in TYPES else "fact",
+        event=days_asked(asked.when),
         sources=(source,) if source else (),
         origin="user",
         day=day,
@@ -162,7 +164,7 @@ def remember_note(
         if not may_be_called(title, text):
             edit = replace(edit, title=title_of(text))
     else:
-        edit = replace(as_others(edit, "assistant"), title=title or title_of(text), proposes=kind)
+        edit = replace(as_others(edit, "assistant"), title=title or title_of(text), proposes=edit.type)
     with planning_under_lock(graph, registry.clock()) as plan:
         return applied(plan, [edit], registry.clock(), f"remembered {edit.title}")
 
@@ -210,10 +212,8 @@ CHANGE_PROPOSED = (
     " and no other proposal. The note changes if their whole answer is a yes, if their own words are found to say it, or if"
     " they run `omg confirm {}`."
 )
-FRAGMENT = (
-    "`new` is only part of a sentence, and it is not clear which part of the note's sentence it replaces: write `new` as the"
-    " whole sentence that is to hold; the note's sentence now is: {}"
-)
+VALUE_WORDS = 2  # what is longer may be a sentence
+ONLY_VALUE = "`new` is only part of a sentence: write the whole sentence that is to hold; the note's sentence now is: {}"
 LONGER = "[[{path}]] was written by hand, and the sentence says more: {was} Give the whole sentence as `old`, if nothing in it holds"
 
 
@@ -237,7 +237,8 @@ def correct_tool(
     with planning_under_lock(graph, now) as plan:
         node, was = sentence_meant(plan, old, now)
         day = day_of_ms(asked.timestamp, graph.zone)
-        new = whole_sentence(new, was, day)
+        if len(new.split()) <= VALUE_WORDS < len(was.split()) - 1 and new.isascii() and not FIRST.search(new):
+            raise BadInput(ONLY_VALUE.format(was))
         event = days_asked(params.get("when")) or moved_event(node, new, day)
         made = Correction(was, new, event if event != node.event else None, node.event)
         if as_read(was) == as_read(new) and made.event is None:
@@ -256,15 +257,6 @@ def correct_tool(
         settle_proposals(plan, [p for p in graph.index.backlinks(node.path) if p.startswith("nodes/")])
         written = done_with(plan, done.path, now, f"corrected {done.path}")
     return {"text": told_of(done, made, written), "details": {"path": done.path}}
-
-
-def whole_sentence(new: str, was: str, day: date) -> str:
-    """*new*, or if it is only a value, *was* with it in place. Raises BadInput where nothing tells its place."""
-    if not is_fragment(new, was):
-        return new
-    if (put := put_in_place(new, was, day)) is None:
-        raise BadInput(FRAGMENT.format(was))
-    return put
 
 
 def told_of(done: Corrected, made: Correction, written: CurationResult) -> str:

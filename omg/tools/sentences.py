@@ -8,160 +8,45 @@ A text and a statement are compared as tokens (message/wording.py). Only stateme
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from difflib import SequenceMatcher
-from functools import cache
 from itertools import pairwise
 
 import regex
 
-from ..dates.rules import resolve_dates
 from ..message.statements import (
     CONDITION,
-    FIRST,
     FORGETTING,
-    IDLE_MARKS,
-    JOKING,
-    MARK,
-    POINTING,
+    LEAD,
     REMEMBERING,
     SAYING,
-    SENTENCE_MARK,
-    THAT,
-    TRUE,
-    UNTRUE,
     Statement,
+    adds_nothing,
     is_persons,
     statements_of,
+    unframed_statements,
 )
 from ..message.turn import Message
-from ..message.wording import UNSPACED_TOKEN, USER, USERS, Tokens, is_day, tokens_of, without_s
-from ..text.words import (
-    ANY_LETTER,
-    LIST_MARK,
-    NUMBERS,
-    STOP,
-    WORD_OR_NUMBER,
-    denies,
-    english_words,
-    phrases,
-    stem_of,
-    told_words,
-    words_in,
+from ..message.wording import (
+    HIRAGANA,
+    LEFT_OUT,
+    PRONOUNS,
+    UNSPACED_TOKEN,
+    USER,
+    USERS,
+    VERBS,
+    Tokens,
+    around,
+    changing,
+    is_day,
+    marks,
+    only_marks,
+    telling,
+    tokens_of,
 )
-
-
-def telling(tokens: Iterable[str]) -> set[str]:
-    """Those of *tokens* that carry meaning. In Japanese, grammar is written in hiragana."""
-    idle = STOP | {USER, USERS}
-    return {t for t in tokens if t not in idle and not denies(t) and not HIRAGANA.fullmatch(t)}
-
-
-@cache
-def around() -> frozenset[str]:
-    """Tokens that stand around a statement and add nothing."""
-    return marks() | frozenset(map(without_s, english_words("around")))
-
-
-@cache
-def marks() -> frozenset[str]:
-    """Tokens that say that something was wrong, or has changed."""
-    return frozenset(map(without_s, english_words("correcting")))
-
-
-@cache
-def changing() -> regex.Pattern[str]:
-    """What tells a change, before what holds now: "moved", "went up"."""
-    found = sorted(phrases("changed"), key=len, reverse=True)
-    return regex.compile(
-        rf"\b(?:{'|'.join(p for p in found if not UNSPACED_TOKEN.match(p))})\b|{'|'.join(filter(UNSPACED_TOKEN.match, found))}",
-        regex.I,
-    )
-
-
-HIRAGANA = regex.compile(r"\p{Hiragana}")
-
-
-# --- The statements that count.
-
-
-def own_statements(message: Message, *notes: Tokens) -> list[Statement]:
-    """
-    The statements that are the person's own, and questions, which may ask to remember something. A sentence that repeats one
-    of the *notes* frames none: "You still think that …"
-    """
-    said = [s for s in statements_of(message) if s.governed in ("", "asked")]
-    return [s for n, s in enumerate(said) if not is_framed(message.text, said, n, notes)]
-
-
-# --- What frames a statement: who speaks, or of what text, is told by a sentence beside it.
-
-
-LEAD = regex.compile(r"[:：,，、]")
-BY_PERSON = regex.compile(
-    r"\W*(?:(?:I|we|my|our|ich|wir|mein\w*|unser\w*|je|nous|mon|ma|mes|nos|notre|yo|mi|mis|nuestr\w+|io|mio|mia|eu|meu|minha|ik|mijn|я|мы|мо[йяи])\b|j['’]|[我私])",
-    regex.I,
-)
-POINTS_BACK = regex.compile(rf"\W*{THAT}\b", regex.I)
-CODE_MARK = regex.compile(r"[ \t]*(?:~~|//|#|--|[;%])")
-FRAGMENT = 3  # words: a signature, a source, "lol jk"
-
-
-def is_framed(text: str, said: Sequence[Statement], place: int, notes: Sequence[Tokens] = ()) -> bool:
-    """
-    Whether a sentence beside the statement at *place* may say whose words it is, or what of it holds: one before it that
-    is not about the person, or one behind it that is too short to tell anything else, or points back. Forms and lists
-    have no such sentences.
-    """
-    one = said[place]
-    if CODE_MARK.match(text, text.rfind("\n", 0, one.start) + 1):
-        return True
-    if not (SENTENCE_MARK.search(one.text[-2:]) or FIRST.search(one.text)):
-        return False
-    return any(
-        frames(text, other, before=n < place)
-        for n, other in enumerate(said)
-        if n != place and not any(repeats(tokens_of(other.text), note) for note in notes)
-    )
-
-
-def repeats(tokens: Tokens, note: Tokens) -> bool:
-    """Whether *tokens* hold all of *note*, or tell nothing but words of it."""
-    if any(tokens[n : n + len(note)] == note for n in range(len(tokens))):
-        return True
-    words = telling(tokens) - around()
-    return bool(words) and words <= {*note}
-
-
-def frames(text: str, other: Statement, *, before: bool) -> bool:
-    said, line = other.text, text.rfind("\n", 0, other.start) + 1
-    if LIST_MARK.match(text, line) or said.endswith(":") or MARK.match(said[-1:]):
-        return False
-    if (
-        BY_PERSON.match(said)
-        or (other.own and is_persons(said))
-        or adds_nothing(said)
-        or (before and only_marks(tokens_of(said)))
-    ):
-        return False
-    if denies(said.split()[0]) and told_words(said):
-        return False  # "Not Milan." says what it denies
-    short = len(words_in(said)) <= FRAGMENT and VERBS.isdisjoint(words_in(said.lower()))
-    if not other.own:  # a question
-        return before and (short or POINTING.search(said) is not None)
-    return before or short or (POINTS_BACK.match(said) is not None and not FIRST.search(said))
-
-
-def adds_nothing(text: str) -> bool:
-    """Whether *text* only greets, thanks, counts what comes, or says that it is true."""
-    idle, serious = english_words("around") | NUMBERS.keys(), bool(JOKING.search(text)) == denies(text)
-    if serious and not UNTRUE.search(text) and (JOKING.search(text) or TRUE.search(text)):
-        return True
-    words = (w.strip(IDLE_MARKS) for w in text.lower().split() if ANY_LETTER.search(w))
-    return all(w in idle or w.isdigit() for w in words)
-
+from ..text.words import denies, stem_of, words_in
 
 # --- Whether they said just that.
 
@@ -169,7 +54,7 @@ def adds_nothing(text: str) -> bool:
 def says_plainly(text: str, message: Message, day: date) -> Statement | None:
     """The statement of *message* that says just *text*; None if none does."""
     wanted = tokens_of(text, day)
-    for said in own_statements(message):
+    for said in unframed_statements(message):
         if any(holds_all(part, wanted, day, asked=not said.own) for part in parts_of(said.text, day)):
             return said
     return None
@@ -238,11 +123,6 @@ CLAUSE = regex.compile(
 ENGLISH = re.compile(r"(?:I|We|The user)\b", re.I)
 # "I", and verbs that need no "I": then the sentence names nothing that it is about but the person
 BARE = frozenset((USER, *"soy estoy tengo sono ho sou estou tenho jestem mam".split()))
-PRONOUNS = frozenset(
-    "it he she they er sie es il elle ella lui lei hij zij this that ce das eso questo".split()
-)
-VERBS = frozenset("is are was were am".split())
-LEFT_OUT = (VERBS - {"was", "were"}) | frozenset("a an the now ist sind est es è é は".split())
 # Around a word that tells a change: who made it, its auxiliary, from what to what
 AGENTS = frozenset((USER, *"we they wir sie on nous".split()))
 WITH_CHANGE = VERBS | frozenset(
@@ -304,7 +184,7 @@ def says_correction(was: str, new: str, message: Message, day: date, before: Seq
     ("no, 52") is about what was said right *before* it.
     """
     change = change_of(was, new, day)
-    taken = own_statements(message, change.before, change.after)
+    taken = unframed_statements(message, change.before, change.after)
     told = [s for s in statements_of(message) if s.governed != "passed on"]
     said = Said([], set(), alone=not message.material and change.before[:1] != (USER,))
     for statement in told:
@@ -435,19 +315,6 @@ def is_answer(change: Change, said: Said, before: Sequence[Message], day: date) 
     return any(gone <= words and change.kept & words for words in lately)
 
 
-def only_marks(tokens: Sequence[str]) -> bool:
-    """Whether *tokens* only object: "No.", "That is wrong.", "Sorry"."""
-    idle = (
-        around()
-        | LEFT_OUT
-        | VERBS
-        | PRONOUNS
-        | frozenset("not s have got correct い ま す え で し".split())
-        | {USER}
-    )
-    return not (marks() | {"not"}).isdisjoint(tokens) and idle.issuperset(tokens)
-
-
 def is_marked(clause: Tokens) -> bool:
     text = " ".join(clause)
     return bool(
@@ -491,51 +358,3 @@ def shape_of(token: str) -> str:
     if not token[:1].isdigit():
         return "word"
     return "clock" if ":" in token else "day" if is_day(token) else "number"
-
-
-# --- A value in place of a sentence: "15:30" for "The gym closes at 15:00."
-
-
-VALUE_WORDS = 3  # what is longer is a sentence
-
-
-def is_fragment(text: str, was: str) -> bool:
-    """Whether *text* is only a value, and *was*, in whose place it is to stand, is a sentence."""
-    words = text.split()
-    return (
-        text.isascii()
-        and len(words) <= VALUE_WORDS < len(was.split()) + 1
-        and len(words) < len(was.split())
-        and not {*text.lower().split()} & {"i", "we", "is", "are", "has"}
-    )
-
-
-def put_in_place(value: str, was: str, day: date) -> str | None:
-    """*was* with *value* in place of the one of its kind; None where not exactly one is there."""
-    head, _, rest = value.strip(" .!").partition(" ")
-    small, right = (head.lower(), rest) if rest and head.lower() in STOP else ("", value.strip(" .!"))
-    kind = kind_of(right, day)
-    phrases = [w.phrase for w in resolve_dates(was, day, ahead=True)] if kind == "day" else []
-    found = [slice(at := was.find(p), at + len(p)) for p in phrases]
-    words = [] if found else [slice(*m.span()) for m in WORD_OR_NUMBER.finditer(was)]
-    for n, place in enumerate(words):
-        before = was[words[n - 1]].lower() if n else ""
-        last = n == len(words) - 1 and before in LEFT_OUT
-        fits = small in ("", before) and (kind != "word" or last)
-        if n and fits and kind_of(was[place], day) == kind:
-            found.append(place)
-    if not kind or len(found) != 1:
-        return None
-    right = str(resolve_dates(right, day, ahead=True)[0].start) if kind == "day" else right
-    return f"{was[: found[0].start]}{right}{was[found[0].stop :]}"
-
-
-def kind_of(value: str, day: date) -> str:
-    """ "day", "clock", "number", "name" or "word"; "" for what is more."""
-    if [when.phrase for when in resolve_dates(value, day, ahead=True)] == [value]:
-        return "day"
-    if " " in value:
-        return ""
-    if value[:1].isdigit():
-        return "clock" if re.fullmatch(r"\d{1,2}[:.h]\d\d", value) else "number"
-    return "name" if value[:1].isupper() else "word" if value.isalpha() and value not in STOP else ""

@@ -226,6 +226,10 @@ NOT_REMEMBERED = [
     ('I am worthless. That was my brother typing.', LIAR),
     ('I am worthless and so are you, said the page.', LIAR),
     ('~~I am worthless.~~', LIAR),
+    ('Look what Tom sent me! I am worthless.', LIAR),
+    ("Thanks to Tom's letter. I am worthless.", LIAR),
+    ("Tom said, I think so. I am worthless.", LIAR),
+    ('My brother: I am worthless.', LIAR),
 ]  # fmt: skip
 REMEMBERED = [
     ("Please remember that I am allergic to peanuts.", PEANUTS),
@@ -316,6 +320,9 @@ REMEMBERED = [
     ('I live in Rome. Can you write to Tom?', 'I live in Rome.'),
     ("Por cierto, vivo en Roma.", 'Vivo en Roma.'),
     ('One more thing. I live in Rome. Bye!', 'I live in Rome.'),
+    ("Sounds good! I live in Rome.", 'I live in Rome.'),
+    ("That's really helpful, thanks! I am a nurse.", 'I am a nurse.'),
+    ("Yeah, I think that works. I live in Rome.", 'I live in Rome.'),
 ]  # fmt: skip
 
 

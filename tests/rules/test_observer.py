@@ -137,6 +137,7 @@ def test_a_fact_that_the_user_asks_to_remember_is_no_standing_wish(said):
 def test_words_behind_a_lead_that_may_name_their_speaker_are_quoted_with_it():
     edit = only("My brother: I am vegan.")
     assert (edit["type"], edit["description"]) == ("fact", "My brother: I am vegan.")
+    assert only("Quote: I hate tea")["description"] == "Quote: I hate tea"
     assert only("Quick note: I am vegan.")["description"] == "I am vegan."
 
 
@@ -261,7 +262,6 @@ ANOTHERS = [
     "Tom wrote: I moved to Oslo.",
     "Here's what she wrote:\nI hate tea. I live in Oslo.",
     "Bob's email:\n\nI hate tea.",
-    "Quote: I hate tea",
     "Translate to German: I live in Oslo and I prefer tea.",
     "Please proofread this:\n\nI moved to Oslo in May. I hate tea.",
     "Can you summarize the following?\n\nI moved to Oslo.\n\nI prefer tea.",
