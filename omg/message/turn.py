@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, takewhile
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -54,6 +54,7 @@ CLOCK = re.compile(r"\d{1,2}[:.h]\d\d(?!\d)|\d{1,2}[時时点시]")
 # "From: Ann <ann@a.test>", in any language
 HEADER = re.compile(r"[*\s]{0,6}[^\W\d_][\w .'’-]{0,24}\*{0,2}\s?[:：]\*{0,2}\s{0,8}\S")
 DASHED = re.compile(r"\s{0,20}-{3,40}[^-\n]{3,80}-{3,40}\s*$")
+LONGEST_CHAT = 2_000  # characters of a line of a chat
 LONGEST_HEADER = 400  # characters of a line of a mail's head
 
 TIME = r"[\[(]?(?:[\d.,/-]{4,12},? )?\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?: ?[APap]\.?[Mm]\.?)?[\])]?"
@@ -76,7 +77,7 @@ def material_in(text: str) -> tuple[Span, ...]:
     """The material in *text*, in order; spans do not overlap."""
     lines = text.split("\n")
     found = [""] * len(lines)  # of each line: its kind, "" for spoken
-    for mark in (mark_fences, mark_blocks, mark_chat, mark_mail):
+    for mark in (mark_fences, mark_blocks, mark_chat, mark_turns, mark_mail):
         mark(lines, found)
     spans = marked_spans(lines, found)
     spans += [Span(*m.span(), "quote") for pattern in (TRIPLE, PICTURE) for m in pattern.finditer(text)]
@@ -166,11 +167,8 @@ def mark_blocks(lines: Lines, found: list[str]) -> None:
 
 
 def mark_chat(lines: Lines, found: list[str]) -> None:
-    """
-    A pasted conversation: two lines or more that say who spoke and when, each with what was written under it; or lines
-    of two people by turns.
-    """
-    left = [n for n, line in enumerate(lines) if line and not found[n] and len(line) <= 2_000]
+    """A pasted conversation: two lines or more that say who spoke and when, each with what was written under it."""
+    left = [n for n, line in enumerate(lines) if line and not found[n] and len(line) <= LONGEST_CHAT]
     for pattern in (SAID_AT, SPEAKER, SUBTITLE):
         heads = [n for n in left if pattern.match(lines[n])]
         if pattern is SPEAKER:  # without words below, it is an entry of a list: "Gym, Monday 18:00"
@@ -178,12 +176,14 @@ def mark_chat(lines: Lines, found: list[str]) -> None:
         if len(heads) < 2 or is_timetable([lines[n] for n in heads]):
             continue
         for head, following in pairwise([*heads, len(lines)]):
-            for n in range(head, following):
-                if not lines[n].strip():
-                    break
+            for n in takewhile(lambda n: lines[n].strip(), range(head, following)):
                 found[n] = found[n] or "quote"
 
-    said = {n: m[1] for n in left if not found[n] and (m := SAID.match(lines[n]))}
+
+def mark_turns(lines: Lines, found: list[str]) -> None:
+    """A pasted conversation without times: lines of two people or more by turns."""
+    left = [n for n, line in enumerate(lines) if line and not found[n] and len(line) <= LONGEST_CHAT]
+    said = {n: m[1] for n in left if (m := SAID.match(lines[n]))}
     names = Counter(said.values())
     talk = any(TALK.search(lines[n]) for n in said)
     if talk and len(said) >= 3 and 1 < len(names) < len(said):  # labels of a list do not come again
