@@ -201,7 +201,7 @@ def says_correction(was: str, new: str, message: Message, day: date, before: Seq
 
 def read(text: str, change: Change, day: date, said: Said) -> bool:
     """Read *text* into *said*. False if it says anything but the change, or denies it."""
-    parts, bare = [*parts_of(text, day)], without_subject(change.after)
+    parts, bare = [*parts_of(text, day)], without_subject(change.after) or change.after
     if any(tokens_of(p, day) == bare or holds_all(p, change.after, day, asked=False) for p in parts):
         each = [tokens_of(clause, day) for clause in CLAUSE.split(text)]
         said.marked |= any(is_marked(tokens) or only_marks(tokens) for tokens in each)

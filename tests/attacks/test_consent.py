@@ -422,6 +422,8 @@ NOT_CORRECTED = [
     ('Translate this. My boss is Priya.', 'My boss is Sam.', 'My boss is Priya.'),
     ('My boss is Priya. Haha no.', 'My boss is Sam.', 'My boss is Priya.'),
     ('True or false? My boss is Priya.', 'My boss is Sam.', 'My boss is Priya.'),
+    ("No, …", "My boss is Ben.", "My boss is Carla."),
+    ("Sorry, :)", "My boss is Ben.", "My boss is Carla."),
     # a change of another, or none that has happened
     ("My sister moved from Bonn to Kiel.", "I live in Bonn.", "I live in Kiel."),
     ("I moved from Kiel to Bonn.", "I live in Bonn.", "I live in Kiel."),
