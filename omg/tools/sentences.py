@@ -184,6 +184,8 @@ def says_correction(was: str, new: str, message: Message, day: date, before: Seq
     ("no, 52") is about what was said right *before* it.
     """
     change = change_of(was, new, day)
+    if not change.after:
+        return False
     taken = unframed_statements(message, change.before, change.after)
     told = [s for s in statements_of(message) if s.governed != "passed on"]
     said = Said([], set(), alone=not message.material and change.before[:1] != (USER,))
