@@ -129,7 +129,7 @@ def marks() -> frozenset[str]:
 
 
 @cache
-def changing() -> regex.Pattern[str]:
+def change_phrases() -> regex.Pattern[str]:
     """What tells a change, before what holds now: "moved", "went up"."""
     found = sorted(phrases("changed"), key=len, reverse=True)
     return regex.compile(

@@ -39,7 +39,7 @@ from ..message.wording import (
     VERBS,
     Tokens,
     around,
-    changing,
+    change_phrases,
     is_day,
     marks,
     only_marks,
@@ -207,7 +207,7 @@ def read(text: str, change: Change, day: date, said: Said) -> bool:
     if any(tokens_of(p, day) == bare or holds_all(p, change.after, day, asked=False) for p in parts):
         each = [tokens_of(clause, day) for clause in CLAUSE.split(text)]
         said.marked |= any(is_marked(tokens) or only_marks(tokens) for tokens in each)
-        said.marked |= changing().search(text) is not None
+        said.marked |= change_phrases().search(text) is not None
         said.told, said.whole = [*change.after], True
         return True
     clauses = sorted(filter(None, CLAUSE.split(text)), key=denies, reverse=True)  # what is wrong first
@@ -221,11 +221,10 @@ def without_subject(tokens: Tokens) -> Tokens:
 
 def read_clause(clause: str, change: Change, day: date, said: Said) -> bool:
     """Read one *clause* into *said*. False if it says anything but the change, or denies it."""
-    found = [m[0] for m in changing().finditer(clause) if not {*tokens_of(m[0])} <= {*change.after}]
-    plain = changing().sub(lambda m: " " if m[0] in found else m[0], clause)
+    found = [m[0] for m in change_phrases().finditer(clause) if not {*tokens_of(m[0])} <= {*change.after}]
+    plain = change_phrases().sub(lambda m: " " if m[0] in found else m[0], clause)
     tokens, changed = tokens_of(plain, day), bool(found)
-    left = LEFT_OUT | marks() | (WITH_CHANGE if changed else set())
-    idle = around() | left | PRONOUNS | AGENTS
+    idle = around() | left_out(changed) | PRONOUNS | AGENTS
     if clause in marks() or only_marks(tokens) or idle.issuperset(tokens):
         said.marked |= changed or not marks().isdisjoint((*tokens, clause))
         return True
@@ -237,16 +236,32 @@ def read_clause(clause: str, change: Change, day: date, said: Said) -> bool:
         said.told += [t for t in change.kept if t in words]
         return True
     said.marked |= changed or is_marked(tokens)
-    idle = around() if changed else marks()
-    at = next((n for n, t in enumerate(tokens) if t in {*PRONOUNS, *change.after} or t not in idle), 0)
-    tokens = tokens[at:]
+    tokens = without_opening(tokens, change, changed)
     if (denied and not change.denied and denies(" ".join(tokens))) or tokens[0] in ASKING_FIRST:
         return False
+    return read_state(tokens, change, day, said, changed)
+
+
+def left_out(changed: bool) -> frozenset[str]:
+    """Tokens without which a clause says the same; *changed*: it tells a change."""
+    return LEFT_OUT | marks() | (WITH_CHANGE if changed else frozenset())
+
+
+def without_opening(tokens: Tokens, change: Change, changed: bool) -> Tokens:
+    """*tokens* without the objection, or the request to change it, that they begin with."""
+    idle = around() if changed else marks()
+    at = next((n for n, t in enumerate(tokens) if t in {*PRONOUNS, *change.after} or t not in idle), 0)
+    return tokens[at:]
+
+
+def read_state(tokens: Tokens, change: Change, day: date, said: Said, changed: bool) -> bool:
+    """Read into *said* a clause that says what holds; *changed*: and that it has changed. False if it says anything else."""
     if tokens[0] in PRONOUNS and tokens[0] not in change.after[:1]:
         said.pointed |= not (said.told or (said.alone and tokens[0] == "it"))
         tokens = tokens[1:]
+    left = left_out(changed)
     if not change.denied and said.wrong >= telling(change.gone):
-        left = left | {USERS}
+        left |= {USERS}
     told = [t for t in tokens if t in change.come or t not in left]
     if changed:
         if any(b in change.come and a in FROM for a, b in pairwise(tokens)):
@@ -290,10 +305,7 @@ def says_new(change: Change, said: Said) -> bool:
 def is_about(change: Change, said: Said) -> bool:
     """Whether what was said is about the note's sentence, and may replace it."""
     kept = change.kept
-    subject = subject_of(change.before)
-    if said.pointed or (
-        subject and subject not in change.after and subject not in said.wrong and len(kept) < SHARED
-    ):
+    if said.pointed or is_of_another(change, said):
         return False
     named = bool(telling(said.told) & kept or said.wrong)
     stems = {stem_of(t) for t in change.after}
@@ -306,6 +318,12 @@ def is_about(change: Change, said: Said) -> bool:
         return named or not kept
     subject = next((t for t in change.after if t in telling(change.after)), "")
     return change.after[0] not in BARE and subject in kept and subject in said.told
+
+
+def is_of_another(change: Change, said: Said) -> bool:
+    """Whether the new sentence is about somebody or something else than the old one, which is not put right."""
+    subject = subject_of(change.before)
+    return bool(subject) and subject not in {*change.after, *said.wrong} and len(change.kept) < SHARED
 
 
 def is_answer(change: Change, said: Said, before: Sequence[Message], day: date) -> bool:
