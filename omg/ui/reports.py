@@ -38,13 +38,13 @@ CHANGES = 25  # shown entries of a cycle
 KINDS = {
     "observation": "Learnt from what was said",
     "reflection": "A night",
-    "edit": "By hand",
+    "edit": "By hand or on request",
     "rebuild": "Made again from the archive",
-    "undo": "Undone",
+    "undo": "A change was taken back",
     "forget": "Forgotten",
     "upgrade": "Upgrade: notes of earlier rules",
 }
-TENDED = "linked or marked anew"  # the note says the same as before; such notes are counted, not listed
+TENDED = "with new links or marks"  # the note says the same as before; such notes are counted, not listed
 REFUSED = (b'"edit_refused"', b'"verdict_refused"')
 
 

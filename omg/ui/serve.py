@@ -145,7 +145,9 @@ def make_page(memory: Memory, browser: Browser, start: str = "") -> Starlette:
         if why := refused(request):
             return PlainTextResponse(why, 403)
         if not same(form.get("token", ""), browser.token):
-            return PlainTextResponse("The page is older than this session: go back and load it again.", 403)
+            return PlainTextResponse(
+                "This form belongs to an earlier run of `omg ui`: open the page again.", 403
+            )
         asked = asked_by(request, form)
         action = ACTIONS.get(request.path_params["action"])
         if action is None:
