@@ -130,7 +130,7 @@ def quoted_terms(words: str) -> str:
     return f'"{words}"'
 
 
-VERSION = 14  # of the tables below and of what is in their columns: with another, the file is made anew
+VERSION = 15  # of the tables below and of what is in their columns: with another, the file is made anew
 KEPT_NEVER = -1  # the generation of a connection for one use
 NOT_OPEN = -1  # the inode before the file is first looked at
 
@@ -224,7 +224,11 @@ KEYS = {
 }
 
 INDEXES = {  # an item is the columns of one index
-    "note": ("node", "home status type", "said_from", "event_from"),
+    # The last is all that decides which notes of a type come first (index.py).
+    "note": (
+        *("node", "home status type", "said_from", "event_from", "pinned", "standing", "loop"),
+        "type status priority event_from said_from path",
+    ),
     "name": ("leaf", "note"),
     "link": ("src", "dst", "leaf"),
     "source": ("note", "id", "session timestamp"),

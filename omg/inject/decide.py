@@ -347,9 +347,9 @@ MORE_CHARS = 300  # of a note's text
 MAP_CHARS = 500  # of where a topic stands
 PAGE_CHARS = 1_500  # of the page on a week or month that is asked for
 URGENT_S = 60  # how long a cut waits for its observation before `system` goes on without
-SHOWN = ("identity", "preference", "project")  # types of which `system` has the best notes
+# Types of which `system` has the best notes; and how many candidates there are, more where others' notes come last.
+SHOWN = {"identity": 100, "preference": 40, "project": 40}
 FEW_NOTES = 20  # in a vault: then `system` may have them all
-CANDIDATES = 100  # notes on who the user is, and on what they like, of which the best are shown
 SYSTEM_KEPT_DAYS = 7  # what was served to a session is dropped when nobody has come back for it
 QUERY_CHARS = 2_000  # of a prompt; what is pasted below that says little about what is meant
 LONGEST_ASKED = 92  # days for which pages are given
@@ -738,7 +738,7 @@ def render_system(
     entries = [
         *index.entries(pinned=True),
         *index.entries(standing=True),
-        *(e for type in SHOWN for e in index.entries(type=type, first=CANDIDATES)),
+        *(e for type, most in SHOWN.items() for e in index.entries(type=type, first=most)),
         *index.entries(loop="open"),
     ]
     few = sum(index.moc_counts().values()) <= FEW_NOTES

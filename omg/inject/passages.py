@@ -93,9 +93,9 @@ LONG_WORD, KEY_CHARS = (
 LOST, LEAST_KEPT = 0.25, 0.25
 ANSWERED_WITHIN = 6  # messages before an answer that it may answer
 WRITTEN_TERMS = 32  # of a prompt's words that are looked for in each message as it is written
-# Of how many of the best notes and statements it is looked up what was said later, how many statements of each are taken,
-# and how much of its words they have at the least.
-FOLLOWED, FOLLOWING, FOLLOWS = 2, 1, 0.2
+# Of how many of the best notes and statements it is looked up what was said later, and how much of its words that has at
+# the least.
+FOLLOWED, FOLLOWS = 2, 0.2
 OUR_NAMES = re.compile(r"(?:the )?(?:user|assistant|system|tool|omg|owner)\b", re.I)
 PENDING_TOKENS = 20_000  # of what waits to be observed, the latest; a search reads it through
 
@@ -220,15 +220,17 @@ def with_what_followed(
     for _, text, since_ms, id in best[:FOLLOWED]:
         query = replace(parse_query(text, now.astimezone(graph.zone).date()), days=())
         found = graph.index.find_said(query, now=now, assistants=0.0, quick=True)
-        found = [f for f in found if f.words >= FOLLOWS]
-        said_of = graph.index.ask(said_at, {f.row for f in found})
+        found = sorted((f for f in found if f.words >= FOLLOWS), key=lambda f: -f.words)
         later: list[tuple[float, int, Found]] = []
-        for f in found:
-            mid, of, at_ms = said_of.get(f.row, ("", "", 0))
-            if at_ms > since_ms and (mid, f.place) not in seen:
-                later += [] if of == session and in_window(own, at_ms) else [(f.words, at_ms, f)]
-        best_later = sorted(later, key=lambda found: (-found[0], -found[1]))[:FOLLOWING]
-        for said in read_found(graph, [f for _, _, f in best_later]):
+        for at in range(0, len(found), LOOKED_UP_AT_ONCE):  # as a rule one of the best was said later
+            said_of = graph.index.ask(said_at, {f.row for f in found[at : at + LOOKED_UP_AT_ONCE]})
+            for f in found[at : at + LOOKED_UP_AT_ONCE]:
+                mid, of, at_ms = said_of.get(f.row, ("", "", 0))
+                if at_ms > since_ms and (mid, f.place) not in seen:
+                    later += [] if of == session and in_window(own, at_ms) else [(f.words, at_ms, f)]
+            if later:
+                break
+        for said in read_found(graph, [max(later)[2]] if later else []):
             seen.add((said.message.id, said.place))
             before.setdefault(id, []).append(said)
     return [*before.pop("", ()), *(s for said in told for s in (*before.pop(said.message.id, ()), said))]

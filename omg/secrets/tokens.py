@@ -178,6 +178,8 @@ def random_tokens(text: str) -> Iterator[Span]:
             yield *m.span("value"), "key"
     for m in SHORT.finditer(text):
         word = m[0].rstrip(".!?")
+        if word.isalpha():  # as nearly all are
+            continue
         if GROUPS.fullmatch(word):
             yield m.start(), m.start() + len(word), "key"
         elif len(word) > 40 or PREFIXED.match(word) or AFTER_SHORT.match(text, m.end()):
@@ -342,10 +344,10 @@ def seed_phrases(text: str) -> Iterator[Span]:
     for stretch in SEED.finditer(text):
         if stretch.end() - stretch.start() < SEED_CHARS:
             continue
+        if sum(word.lower() in seed_words() for word in WORD.findall(text, *stretch.span())) < SEED_COUNT:
+            continue
         # A number is a word's place in a list.
         words = [m for m in WORD.finditer(text, *stretch.span()) if not m[0].isdigit()]
-        if len(words) < SEED_COUNT:
-            continue
         run, shared = list[re.Match[str]](), set[str]()
         for m in words:
             known = seed_words().get(m[0].lower(), set())

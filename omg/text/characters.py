@@ -75,6 +75,8 @@ def unfolded(folded: str) -> str:
 
 def plain_form(text: str) -> str:
     """*text* without accents and invisible characters."""
+    if text.isascii():
+        return text
     text = unicodedata.normalize("NFKC", without_unseen(text)).replace("’", "'")
     return unicodedata.normalize("NFC", ACCENTS.sub("", unicodedata.normalize("NFD", text)))
 

@@ -130,16 +130,18 @@ def stems_of(text: str) -> Mapping[str, str]:
 def telling_words(text: str, idle: Collection[str]) -> dict[str, str]:
     """Stem → word. The stem of a number is its digits; scripts without spaces give pairs of characters."""
     found: dict[str, str] = {}
-    for run in UNSPACED_RUN.findall(text):
-        pairs = (run[i : i + 2] for i in range(max(len(run) - 1, 1)))
-        found |= {pair: pair for pair in pairs if pair not in UNSPACED_IDLE}
-    for m in WORD_OR_NUMBER.finditer(UNSPACED_RUN.sub(" ", text)):
-        word = m[0].lower()
+    if not text.isascii():
+        for run in UNSPACED_RUN.findall(text):
+            pairs = (run[i : i + 2] for i in range(max(len(run) - 1, 1)))
+            found |= {pair: pair for pair in pairs if pair not in UNSPACED_IDLE}
+        text = UNSPACED_RUN.sub(" ", text)
+    for written in WORD_OR_NUMBER.findall(text):
+        word = written.lower()
         if word[0].isdigit():
             found.setdefault(number_of(word), word)
         elif word in NUMBERS and word not in idle:
             found.setdefault(NUMBERS[word], word)
-        elif word not in idle and (len(word) > 1 or m[0].isupper()):
+        elif word not in idle and (len(word) > 1 or written.isupper()):
             found.setdefault(fold_text(stem_of(word)), word)
     return found
 
