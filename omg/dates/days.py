@@ -29,12 +29,6 @@ def relative_day(day: date, today: date) -> str:
     return f"{_length(-n)} ago" if n < 0 else f"in {_length(n)}"
 
 
-def gap_line(earlier: date, later: date) -> str | None:
-    """The line between two entries: "[2 weeks later]"; None for a day or less."""
-    n = (later - earlier).days
-    return f"[{_length(n)} later]" if n > 1 else None
-
-
 def pause_text(seconds: float) -> str | None:
     """The length of a pause in its two largest units: "2 weeks 3 days"; None below ten minutes."""
     minutes = int(seconds // 60)

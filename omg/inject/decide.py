@@ -18,6 +18,8 @@ from functools import lru_cache, partial
 from itertools import islice
 from typing import Any
 
+import regex
+
 from ..config import Config
 from ..dates.days import MS_PER_DAY, pause_text
 from ..embed import asks_encoder
@@ -102,6 +104,10 @@ def topic_of(text: str) -> str:
 SURE, SURE_OF_OWN = 0.36, 0.19
 # The least cosine by the encoder alone, whoever is asked about (embed.py). Chosen on half of bench/talks.toml.
 SURE_BY_ENCODER = 0.25
+# For Chinese by the static table, which reads single characters and finds all texts alike: the least sum of a statement's
+# cosine and BY_PAIRS times its share of the prompt's pairs of characters. Chosen on all of bench/talks.toml.
+SURE_IN_CHINESE, BY_PAIRS = 0.685, 0.5
+CHINESE = regex.compile(r"\p{Han}"), regex.compile(r"[\p{Hiragana}\p{Katakana}]")
 # Factor for a message's score: messages share words with unrelated prompts more often than notes do.
 SAID_SHARE = 0.7
 WRITTEN_ALONE = 0.5  # factor for the share of the prompt's words that a message has: in a small archive all words are common
@@ -156,14 +162,16 @@ DETAILS = re.compile(
 
 def of_days_alone(query: ParsedQuery) -> ParsedQuery:
     """
-    *query* without its terms, if it asks for days and names no subject: "What happened yesterday?", "What's on today?".
+    *query* without its terms, if it asks for days and names no subject: "What happened yesterday?", "Plans for today".
     Then everything said on those days answers it.
     """
+    if not query.days or not (len(query.terms) <= 1 or asks(query.text)):
+        return query  # "Plan my Sunday run."
     words = query.text
     for when in query.days:
         words = words.replace(when.phrase, " ")
     subjects = told_words(words) - common_stems() - ASKING_OF_DAYS
-    return replace(query, terms=()) if query.days and not subjects else query
+    return query if subjects else replace(query, terms=())
 
 
 def asks_of_memory(query: ParsedQuery) -> bool:
@@ -209,12 +217,16 @@ def sureness(
 
 def is_sure(graph: Graph, query: ParsedQuery, hits: Sequence[Hit], said: Sequence[Said]) -> bool:
     """
-    Whether *hits* and *said* answer *query* surely enough. If the encoder reads the query's language, its cosines
-    decide.
+    Whether *hits* and *said* answer *query* surely enough. If the encoder reads the query's language, or the table its
+    single characters, their cosines decide.
     """
-    if said and graph.index.by_meaning and asks_encoder(graph.index.embedder, query.text) and not query.days:
-        nearest = max([*((hit.cosine or 0.0) for hit in hits), *(s.cosine for s in said)])
-        return nearest >= SURE_BY_ENCODER
+    if said and graph.index.by_meaning and not query.days:
+        cosines = [hit.cosine or 0.0 for hit in hits]
+        if asks_encoder(graph.index.embedder, query.text):
+            return max([*cosines, *(s.cosine for s in said)]) >= SURE_BY_ENCODER
+        if CHINESE[0].search(query.text) and not CHINESE[1].search(query.text):
+            pairs = [(s.cosine or TYPICAL_ELSE) + BY_PAIRS * s.words for s in said]  # or was just said
+            return max([*cosines, *pairs]) >= SURE_IN_CHINESE
     sure = sureness(query, hits, said, graph.index.knows, graph.index.by_meaning)
     return sure >= (SURE_OF_OWN if is_of_own(query) else SURE)
 
@@ -715,8 +727,10 @@ def sentences_beside(line: str, text: str) -> list[str]:
 def relevant_hits(graph: Graph, query: ParsedQuery, now: datetime, limit: int, floor: float) -> list[Hit]:
     """The notes that bear on *query*, best first."""
     # Twice as many as are named: some of them stand in `system` already.
-    uses = graph.uses.all()
-    hits = graph.index.search(query, 2 * limit, now=now, uses=uses, how=FOR_PROMPT)
+    hits = graph.index.search(query, 2 * limit, now=now, uses=graph.uses.all(), how=FOR_PROMPT)
+    if floor == FLOOR and not query.days:
+        # the page on a week or month repeats notes, which are found themselves
+        hits = [h for h in hits if h.entry.type != "reflection"]
     return [
         h
         for h in hits

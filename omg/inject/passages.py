@@ -34,7 +34,7 @@ from ..index.archived import (
 )
 from ..index.links import short_names
 from ..index.search import ParsedQuery, parse_query
-from ..index.statements import Found, Span, heads_of, is_silent, spans_of
+from ..index.statements import HEADING, Found, Span, heads_of, is_silent, spans_of
 from ..index.store import Entry, Hit
 from ..message.turn import Message
 from ..node.markdown import HISTORY_HEADING
@@ -72,6 +72,7 @@ WRITTEN_SHARE = (
 )
 # Factors for what the assistant said, unless it is asked for. A course is told by the person's words first.
 ASSISTANT_SHARE, ASSISTANT_IN_COURSE = 0.8, 0.3
+CODE_SHARE = 0.5  # the factor for lines of code
 ASKS_OF_ASSISTANT = re.compile(
     r"\byou(?:['’]ve| had| have)? (?:\w{1,12} ){0,2}(?:said|told|suggested|recommended|mentioned|gave|given|wrote|written|made|listed|named"
     r"|proposed|advised|explained|showed|shown|shared|provided|came up|put together|helped)\b|\bdid you\b"
@@ -174,8 +175,8 @@ def find_said(
     the context window of *session* (with "" none is left out). If *course*, the assistant's words count less.
     """
     own = graph.state().sessions.get(session) or SessionState()
-    words = [prefix_of(term.shown.lower()) for term in query.terms][:WRITTEN_TERMS]
     found = found_in_archive(graph, query, now, assistants_share(query, "assistant", course))
+    words = [prefix_of(term.shown.lower()) for term in query.terms][:WRITTEN_TERMS]
     found += waiting(graph, words)
     if not query.terms:
         found = on_days(graph, query, found)
@@ -190,6 +191,8 @@ def find_said(
     for said in found:
         said.noted = said.message.id in noted
         said.part = assistants_share(query, said.message.role, course)
+        if said.message.text.count("```", 0, said.spans[said.place].start) % 2:
+            said.part *= CODE_SHARE
     best = max((said.score for said in found), default=0.0)
     told = [
         said
@@ -270,9 +273,12 @@ def told_once(told: Iterable[Said]) -> list[Said]:
         # A near-repeat shares so many words that it has at least one of the rarest; so only these are looked up.
         rare = sorted(words, key=lambda word: len(having[word]))[: int((1 - REPEATED) * len(words)) + 1]
         near = {n for word in rare for n in having[word]}
-        at = min((n for n in near if repeats(words, kept[n][1])), default=len(kept))
+        at = min((n for n in near if repeats(words, kept[n][1]) or words <= kept[n][1]), default=len(kept))
         if at == len(kept):
             kept.append((said, words))
+        elif not repeats(words, kept[at][1]):
+            kept[at][0].repeated += (said.message,)
+            continue
         else:
             other = kept[at][0]
             if precedence(said) > precedence(other):
@@ -339,8 +345,10 @@ def quoted_passages(
             if said.place in places or said.message.id in gone or speak_themselves(graph, notes):
                 continue
             around = places_around(said, places, chars)
+            if said.message.role == "assistant" and is_heading(said, around[-1]):
+                continue  # what stands below it is quoted already
+            passage = passage_around(said, around, places, notes[0].path if notes else "")
             places.update(around)
-            passage = passage_around(said, around, notes[0].path if notes else "")
             if notes:
                 passage = replace(passage, handle=names.get(notes[0].row) or notes[0].path)
             made_before = notes_made_before(graph, said)
@@ -410,7 +418,14 @@ def places_around(said: Said, quoted: Collection[int], chars: int) -> list[int]:
         if spans[last + 1].head not in (spans[said.place].head, said.place):
             break
         last += 1
+    while last > said.place and is_heading(said, last):  # it says nothing without what stands below it
+        last -= 1
     return [*range(first, last + 1)]
+
+
+def is_heading(said: Said, place: int) -> bool:
+    span = said.spans[place]
+    return HEADING.match(said.message.text, span.start, span.end) is not None
 
 
 def length(spans: Sequence[Span], first: int, last: int) -> int:
@@ -542,16 +557,17 @@ def waiting(graph: Graph, words: Sequence[str] = ()) -> Iterator[Said]:
                 yield from (Said(m, turn.session, spans, n, waiting=True) for n in range(len(spans)))
 
 
-def passage_around(said: Said, places: Sequence[int], note: str) -> Passage:
+def passage_around(said: Said, places: Sequence[int], quoted: Collection[int], note: str) -> Passage:
     """
-    The statements at *places*, below their heading. A secret is not cut in two, because the neighbouring sentences
-    are read, too.
+    The statements at *places*, below their heading if that is not *quoted* yet. A secret is not cut in two, because the
+    neighbouring sentences are read, too.
     """
     m, spans = said.message, said.spans
     first, last = spans[places[0]].start, spans[places[-1]].end
     text = clean_part(m.text, first, last)
-    if heads := [h for h in heads_of(spans, places[0])[:1] if h.end <= first]:
-        text = f"{clean_part(m.text, heads[0].start, heads[0].end)} {text}"
+    head = spans[places[0]].head
+    if head is not None and head not in quoted and spans[head].end <= first:
+        text = f"{clean_part(m.text, spans[head].start, spans[head].end)} {text}"
     return Passage(
         m.timestamp,
         speaker_name(m),

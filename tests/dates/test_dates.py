@@ -17,7 +17,6 @@ from omg.dates.days import (
     days_asked,
     due_text,
     event_span,
-    gap_line,
     mark_past_plans,
     pause_text,
     relative_day,
@@ -57,22 +56,6 @@ def test_the_distance_of_a_day_is_told_in_whole_units(days: int, expected: str) 
 def test_future_distances_use_the_same_units_as_past_ones(today: date, days: int) -> None:
     past, future = relative_day(today - timedelta(days), today), relative_day(today + timedelta(days), today)
     assert future == f"in {past.removesuffix(' ago')}"
-
-
-@pytest.mark.parametrize(
-    ("days", "expected"),
-    [
-        *((-3, None), (0, None), (1, None), (2, "[2 days later]"), (7, "[1 week later]")),
-        *(
-            (14, "[2 weeks later]"),
-            (31, "[1 month later]"),
-            (90, "[3 months later]"),
-            (400, "[1 year later]"),
-        ),
-    ],
-)
-def test_only_a_gap_of_more_than_a_day_is_marked(days: int, expected: str | None) -> None:
-    assert gap_line(SAID, SAID + timedelta(days)) == expected
 
 
 @pytest.mark.parametrize(

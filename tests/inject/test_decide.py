@@ -611,7 +611,8 @@ def test_a_day_that_is_asked_for_is_told_though_nothing_is_known_of_it(graph: Gr
     put(graph, *NOTES, *MANY)
     for asked in ("What's the date today?", "Welches Datum ist heute?", "Do I have anything on 3 June?"):
         assert "Today is Tuesday, 2026-03-10." in preview(graph, asked, OWN, NOW, config()).prompt
-    assert preview(graph, "Good night, talk tomorrow!", OWN, NOW, config()).prompt == ""
+    for other in ("Good night, talk tomorrow!", "Make me a plan for my Sunday run."):
+        assert preview(graph, other, OWN, NOW, config()).prompt == ""
 
 
 def test_a_question_that_mentions_a_day_in_passing_gets_nothing_of_that_day(graph: Graph) -> None:

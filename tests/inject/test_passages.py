@@ -706,6 +706,18 @@ def test_a_former_day_named_by_its_weekday_is_marked_as_changed(home: Memory) ->
     assert "- user: My dentist appointment is on Friday at 9:15." in lines
 
 
+def test_a_quotation_ends_with_no_heading_and_repeats_no_sentence(home: Memory) -> None:
+    graph = graph_of(home)
+    sails = "The boat sails to Riga on the first day, with Ida and the long rope."
+    archive(
+        graph,
+        message(f"{sails}\n\n### Second day\n\nIt rests.", "a", role="assistant", ago=timedelta(days=9)),
+        message("The boat sails to Riga on the first day.", "b", role="assistant", ago=timedelta(days=8)),
+    )
+    lines = quoted(told(home, "Where does the boat sail to with Ida and the rope on the first day?"))
+    assert [line for line in lines if line.startswith("- ")] == [f"- assistant: {sails}"]
+
+
 def test_words_of_which_the_note_only_dropped_a_detail_are_not_marked(home: Memory) -> None:
     graph = graph_of(home)
     said = "I carefully test my website by hand on Chrome and Firefox."
