@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 # candidates by words, and by meaning; half as many cost LoCoMo .006 of r@10 with the static table
 POOL = 200
-POSTINGS = 5_000  # rows that the words of a question may match, 1 µs each; the rarest words are asked first
+POSTINGS = 10_000  # rows that the words of a question may match, 1 µs each; the rarest words are asked first
 ASKED_CHARS = 2_000  # of a question
 DATED_CHARS = 500  # a longer text is a message, whose dates are not what is looked for
 WORDS_SHARE = 0.7  # weight of the words' score; meaning has the rest
