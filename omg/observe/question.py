@@ -6,8 +6,11 @@ Pure but for the index, which finds the notes that the messages may be about.
 
 from __future__ import annotations
 
+import math
+import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
@@ -29,7 +32,7 @@ from ..plan.drafts import Plan
 from ..plan.edits import split_history, without_part
 from ..rules.observer import derive_edit, speaker
 from ..text.tokens import clip_text, count_tokens
-from ..text.words import told_words
+from ..text.words import stems_of, told_words
 from .reply import HINTS, ParsedReply, ShownToObserver, parse_value, quoted_reply
 
 # Known notes have KNOWN_LEAST tokens and KNOWN_PER_NEW for each token that is new, at most KNOWN_TOKENS, and KNOWN_SHARE of
@@ -49,6 +52,10 @@ ANSWERED, ANSWERED_HITS, FEW = 4, 6, 12
 EXCERPT_CHARS, PASSED_CHARS, CALL_CHARS = 400, 800, 300
 # Characters of material: the least that is asked about, of one piece, of all; and of what was said around it.
 LEAST_MATERIAL, PIECE_CHARS, MATERIAL_CHARS, TOPIC_CHARS = 200, 1_500, 16_000, 160
+# Characters of a reply of the assistant's that are shown, and of each of its lines; a line
+# that heads or counts others, and its worth beside one for a word that no other line shares.
+REPLY_CHARS, LINE_CHARS, ENTRY_WORTH = 1_600, 300, 0.3
+ENTRY = re.compile(r"\s{0,3}(?:#{1,6}|\d{1,2}[.)])\s")
 WINDOW_SHARE = 0.5  # of a model's window for the turns; the rest is prompt, known notes and the reply
 
 READ_AGAIN = """# Notes that rules made of the messages below
@@ -132,7 +139,7 @@ def notes_made_of(plan: Plan, messages: Sequence[Message]) -> dict[str, Entry]:
 
 
 def room_for_known(config: Config, window: int, messages: Sequence[Message]) -> int:
-    """Tokens allowed for what is known, beside *messages* as they are shown."""
+    """Tokens allowed for what is known, beside *messages*; also for the parts of replies that are not shown."""
     fixed = config.observation.previous_observer_tokens
     if fixed == "auto":
         new = sum(count_tokens(message_text(m)) for m in messages)
@@ -293,7 +300,8 @@ def render_question(shown: ShownToObserver) -> str:
     notes = "\n".join([*(known or ["(none yet)"] * (not more)), *([more] if more else [])])
     now = f"# Now, before these messages\n\n{shown.now}\n\n" if shown.now else ""
     head = f"# Notes that exist\n\n{notes}\n\n{again}{now}# Messages\n"
-    return head + "\n".join(message_lines(shown, message_text))
+    around = words_around(m for _, m in shown.messages.values())
+    return head + "\n".join(message_lines(shown, lambda m: message_text(m, around.get(m.id, ()))))
 
 
 def render_material(shown: ShownToObserver) -> str:
@@ -324,17 +332,57 @@ def message_lines(shown: ShownToObserver, text: Callable[[Message], str]) -> lis
     return lines
 
 
-def message_text(m: Message) -> str:
+def words_around(messages: Iterable[Message]) -> dict[str, set[str]]:
+    """Of each reply, by its id, the telling words of what a person said just before it and just after it."""
+    found: dict[str, set[str]] = {}
+    words, since = set[str](), list[str]()
+    for m in messages:
+        if m.role == "assistant":
+            found[m.id] = set(words)
+            since.append(m.id)
+        elif m.role == "user":
+            words = set(stems_of(m.spoken))
+            for id in since:
+                found[id] |= words
+            since = []
+    return found
+
+
+def message_text(m: Message, around: Collection[str] | None = None) -> str:
     """
     What person and assistant said. Tool results are only named. What looks passed on is marked; of a long piece, and of
-    code, the beginning is shown: no note is made of code.
+    pasted code, the beginning is shown. A reply is shown whole unless the words *around* it are given: then its code is
+    shown by its beginning, and of a long one the lines that have to do with these words.
     """
     if m.role == "tool":
         return m.text if m.text in MEMORY_NOTES else f"[{len(m.text):,} characters, not shown]"
     calls = "".join(f"\n    calls {c.name}({cut_middle(c.arguments, CALL_CHARS)})" for c in m.calls)
-    if m.role == "assistant":
-        return m.with_parts(fenced_code(m.text), beginning_of_code) + calls
+    if m.role == "assistant" and around is not None:
+        return reply_excerpt(m.with_parts(fenced_code(m.text), beginning_of_code), around) + calls
     return m.with_parts(m.material, in_place_of_material) + calls
+
+
+def reply_excerpt(text: str, around: Collection[str]) -> str:
+    """
+    *text*, if it is short. Of a longer reply the beginning, the end, and the lines that share most with the words
+    *around* it, headings and numbered lines first among equals; what nobody takes up is found in the archive.
+    """
+    if len(text) <= REPLY_CHARS:
+        return text
+    lines = [cut_middle(line, LINE_CHARS) for line in text.splitlines() if line.strip()]
+    shared = [stems_of(line).keys() & around for line in lines]
+    common = Counter(word for words in shared for word in words)
+    worth = [
+        sum(1 / common[w] for w in words) + ENTRY_WORTH * bool(ENTRY.match(line))
+        for words, line in zip(shared, lines, strict=True)
+    ]
+    worth[0] = worth[-1] = math.inf
+    kept, room = set[int](), REPLY_CHARS
+    for n in sorted(range(len(lines)), key=lambda n: -worth[n]):
+        if worth[n] and len(lines[n]) <= room:
+            kept.add(n)
+            room -= len(lines[n])
+    return "\n".join(lines[n] if n in kept else "…" for n in range(len(lines)) if n in kept or n - 1 in kept)
 
 
 def beginning_of_code(kind: str, text: str) -> str:

@@ -10,7 +10,7 @@ from omg.journal import commit_receipt, new_receipt
 from omg.memory import Memory
 from omg.message.turn import Message, Turn
 from omg.node.note import Source
-from omg.observe.question import Observer, TalkSoFar, message_text, render_question, shown_notes
+from omg.observe.question import Observer, TalkSoFar, message_text, render_question, shown_notes, words_around
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit
 
@@ -183,7 +183,7 @@ def test_the_number_of_shown_loops_due_soon_is_limited(graph):
 def test_of_an_assistants_code_the_beginning_is_shown_and_its_prose_whole():
     code = "```python\n" + "print('kiln')\n" * 100 + "```"
     prose = "Heat it slowly, " * 60
-    shown = message_text(Message("a0", "assistant", f"Try this:\n{code}\n{prose}", 0))
+    shown = message_text(Message("a0", "assistant", f"Try this:\n{code}\n{prose}", 0), set())
     assert shown.startswith("Try this:\n```python\nprint('kiln')")
     assert "characters of code]" in shown and shown.count("print") < 40
     assert shown.endswith(prose.strip())
@@ -191,4 +191,35 @@ def test_of_an_assistants_code_the_beginning_is_shown_and_its_prose_whole():
 
 def test_short_code_of_an_assistant_is_shown_whole():
     text = "Run this:\n```\nomg doctor\n```\nThen tell me."
-    assert message_text(Message("a0", "assistant", text, 0)) == text
+    assert message_text(Message("a0", "assistant", text, 0), set()) == text
+
+
+def advice(*lines):
+    filler = [f"{n}. **Point {n}**: something general about pottery and patience." for n in range(1, 40)]
+    return "\n\n".join(
+        ["Gladly, here is what can be done.", *filler[:20], *lines, *filler[20:], "Shall I order it?"]
+    )
+
+
+def test_of_a_long_reply_what_the_person_takes_up_is_shown():
+    reply = advice("- **Skutt**: a Skutt element of 2,400 watts fits the kiln.")
+    messages = [
+        Message("m0", "user", "The kiln's element broke. What now?", 0),
+        Message("m1", "assistant", reply, 1),
+        Message("m2", "user", "I'll take the Skutt, then.", 2),
+    ]
+    around = words_around(messages)
+    shown = message_text(messages[1], around["m1"])
+    assert "a Skutt element of 2,400 watts fits the kiln." in shown
+    assert shown.startswith("Gladly, here is what can be done.") and shown.endswith("Shall I order it?")
+    assert len(shown) < 2_000 < len(reply) and "…" in shown
+
+
+def test_of_what_a_person_says_nothing_is_left_out():
+    text = advice("And I hate the smell of wax.")
+    assert message_text(Message("m0", "user", text, 0), {"wax"}) == text
+
+
+def test_a_short_reply_is_shown_whole():
+    text = "Fire it at 1240 °C.\n\n- Slowly.\n- With the lid ajar."
+    assert message_text(Message("m0", "assistant", text, 0), set()) == text
