@@ -289,13 +289,7 @@ def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: boo
         notes={e.path: e.description for e in shown.notes.values()}, said=assistant_said(shown)
     )
     counted = NotesOfPages(dict(shown.noted))
-    items = raw.get("edits")
-    if isinstance(items, str):
-        items = cut_out(items)["edits"]
-    if isinstance(items, dict):  # one edit, or edits by number
-        items = [items] if "title" in items or "op" in items else [*items.values()]
-    if not isinstance(items, list):
-        raise BadReply("the reply has no list of `edits`; nothing was marked observed")
+    items = items_in(raw)
     parsed.proposed = len(items)
     linked: list[list[tuple[str, str]]] = []  # by edit: the names that the model links it to, and why
     places: dict[str, int] = {}  # a name that other edits may use for an edit → its place
@@ -326,14 +320,7 @@ def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: boo
         parsed.cited.append(cited)
         linked.append(item.links)
     for place, links in enumerate(linked):
-        edit = parsed.edits[place]
-        others = {name: n for name, _ in links if (n := places.get(name_of_edit(name), place)) != place}
-        titles = {name: parsed.edits[n].title for name, n in others.items()}
-        known = {name: shown.notes.get(handle(name, "n")) for name, _ in links}
-        titles |= {name: note.title for name, note in known.items() if note}
-        for name, reason in links:
-            edit = with_reason(edit, reason, titles.get(name, ""))
-        parsed.edits[place] = replace(edit, beside=tuple(dict.fromkeys(others.values())))
+        parsed.edits[place] = linked_edit(parsed.edits, place, links, places, shown)
     now = raw.get("now")
     if isinstance(now, Mapping) and not material:
         parsed.hints = {
@@ -342,6 +329,36 @@ def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: boo
             if now.get(k) is not None
         }
     return parsed
+
+
+def items_in(raw: Mapping[str, Any]) -> list[Any]:
+    """The edits of a reply as it wrote them: as a list, one alone, by number, or as a text of JSON. Raises BadReply."""
+    items = raw.get("edits")
+    if isinstance(items, str):
+        items = cut_out(items)["edits"]
+    if isinstance(items, dict):
+        items = [items] if "title" in items or "op" in items else [*items.values()]
+    if not isinstance(items, list):
+        raise BadReply("the reply has no list of `edits`; nothing was marked observed")
+    return items
+
+
+def linked_edit(
+    edits: Sequence[Edit],
+    place: int,
+    links: Sequence[tuple[str, str]],
+    places: Mapping[str, int],
+    shown: ShownToObserver,
+) -> Edit:
+    """The edit at *place* with its *links*: the edits that it stands beside, and the reason of each link."""
+    edit = edits[place]
+    others = {name: n for name, _ in links if (n := places.get(name_of_edit(name), place)) != place}
+    titles = {name: edits[n].title for name, n in others.items()}
+    known = {name: shown.notes.get(handle(name, "n")) for name, _ in links}
+    titles |= {name: note.title for name, note in known.items() if note}
+    for name, reason in links:
+        edit = with_reason(edit, reason, titles.get(name, ""))
+    return replace(edit, beside=tuple(dict.fromkeys(others.values())))
 
 
 def with_reason(edit: Edit, reason: str, title: str) -> Edit:
