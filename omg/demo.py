@@ -47,7 +47,7 @@ LIE, PAGE = "pre-approved", "papierhaus-elbe.example"
 PROMPTS = (
     ("When are the Tidepool sketches due, and what is left to draw?", DEMO_SESSION),
     ("How much is one of my prints?", DEMO_SESSION),
-    ("Which paper do I take, and what does the shop ask for it?", DEMO_SESSION),
+    ("Which paper did I choose for the final art, and what does a sheet cost?", DEMO_SESSION),
     ("When is the dinner, and who eats no meat?", GROUP_SESSION),
 )
 LINES = {"standing": 2, "prompt": 2, "night": 6, "history": 2}  # most lines shown of each part
@@ -256,7 +256,7 @@ def show(story: Story, console: Console, *, offline: bool) -> None:
     put(
         console,
         "undo",
-        f"{how_many(back, 'file')} are again as before the night; undoing that brings the night back ({again})",
+        f"{how_many(back, 'file')} are as before the night; a second undo puts {again} back, and the night holds again",
     )
     notes, messages, left = story.forget()
     gone = f"{how_many(notes, 'note')} and {how_many(messages, 'message')} are removed"
@@ -285,13 +285,14 @@ def show_notes(story: Story, console: Console) -> None:
         changed = [n for n in notes if n.type in types and history_of(n)]
         for note in sorted(changed, key=lambda n: len(history_of(n)))[-1:]:
             put(console, note.type, note.description, style="bold")
-            for line in history_of(note)[-LINES["history"] :]:
+            of_days = {line[:10]: line for line in history_of(note)}  # the last line of each day
+            for line in [*of_days.values()][-LINES["history"] :]:
                 put(console, "", f"before: {without_links(line)}", style="dim")
     lies = [n for n in notes if LIE in f"{n.description} {n.body}"]
     put(
         console,
         "page",
-        f"A web page told her agent that Nora's orders are “{LIE}”: {how_many(len(lies), 'note')} say so",
+        f"A web page told her agent that Nora's orders are “{LIE}”: {how_many(len(lies), 'note') if lies else 'no note'} says so",
     )
     for note in [n for n in notes if n.origin == "tool" and PAGE in n.description][:1]:
         put(
@@ -310,8 +311,8 @@ def show_slices(story: Story, console: Console, *, answered: bool) -> None:
             heading(console, "The first notes that every prompt of Nora's is given")
             for line in given.standing[: LINES["standing"]]:
                 put(console, "", without_name(line))
-            also = ", and what a strong model answered to the first without memory and with it" * answered
-            heading(console, f"Four prompts, the first notes that each is given for what it asks{also}")
+            also = "; below the first, what a strong model answered without memory and with it" * answered
+            heading(console, f"Four prompts, and two notes that each is given{also}")
         put(console, whose, f"“{prompt}”  {given.tokens} tokens of memory in all", style="bold")
         for line in given.bearing[: LINES["prompt"]]:
             put(console, "", without_name(line))
