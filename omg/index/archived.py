@@ -29,15 +29,15 @@ from .store import rows_of
 
 SAID_CHARS = 1_000  # characters indexed of a message that a note was made from
 NEAR_CHARS = 500  # characters of each neighbour: enough to tell what the talk is about
-SOURCES = 12  # of a note's, the latest; one that is updated for years has hundreds
+SOURCES = 12  # latest ones of a note that are indexed; a note updated for years has hundreds
 APART_MS = 6 * 3_600_000  # a session may go on for years: what was said half a day ago is another talk
 RAISED_FOR_DAY = 1.75  # as search.py raises notes of the days asked for
-TAIL_BYTES = 64  # bytes before the offset by which a file is known again
+TAIL_BYTES = 64  # bytes before the offset; if they are unchanged, lines were only added
 SPOKEN = "trim(coalesce(json_extract(line, '$.sender'), '') || ' ' || json_extract(line, '$.text'))"
 
 
 def take_in(db: sqlite3.Connection, folder: Path, zone: tzinfo) -> tuple[int, set[str]]:
-    """Take messages in. Returns how many are new, and the ids of all messages whose neighbours changed."""
+    """Add the new messages. Returns how many they are, and the ids of all messages whose neighbours changed."""
     known = {
         name: (offset, tail) for name, offset, tail in db.execute("select file, offset, tail from archive")
     }
@@ -115,7 +115,7 @@ def remove_messages(db: sqlite3.Connection, ids: Sequence[int], zone: tzinfo) ->
 def rows_beside(
     db: sqlite3.Connection, id: int, n: int = 2, apart_ms: int = APART_MS
 ) -> tuple[list[int], list[int]]:
-    """Up to *n* worded messages before and after row *id* in the same talk, the nearest first."""
+    """Up to *n* messages with words before and after row *id* in the same talk, the nearest first."""
     session, at = db.execute("select session, timestamp from message where id = ?", (id,)).fetchone()
     where = "select id from message where session = ? and talk = 1 and (timestamp, id)"
     before = db.execute(
@@ -142,13 +142,13 @@ def message_ids(db: sqlite3.Connection, ids: Iterable[int]) -> set[str]:
 
 
 def words_of(db: sqlite3.Connection, ids: Sequence[int], chars: int) -> str:
-    """What the messages in rows *ids* say, by whom."""
+    """Who said what in the messages in rows *ids*."""
     rows = dict(rows_of(db, f"select id, substr({SPOKEN}, 1, {chars}) from message where id in", ids))
     return "\n".join(rows[i] for i in ids if i in rows)
 
 
 def neighbour_rings(db: sqlite3.Connection, ids: Sequence[int]) -> tuple[list[int], list[int]]:
-    """The neighbours of the messages in rows *ids*, and their neighbours; none twice, and none of *ids*."""
+    """The neighbours of the messages in rows *ids*, and the neighbours' neighbours; no message twice, none of *ids*."""
     found: tuple[list[int], list[int]] = ([], [])
     for id in ids:
         for side in rows_beside(db, id):
@@ -159,7 +159,8 @@ def neighbour_rings(db: sqlite3.Connection, ids: Sequence[int]) -> tuple[list[in
 
 
 def source_window(db: sqlite3.Connection, sources: Sequence[Source], body: str) -> tuple[str, str, str]:
-    """Three texts: the messages of *sources* without what the folded *body* quotes whole, their neighbours, and the next ones."""
+    """Three texts: the messages of *sources* that the folded *body* does not quote whole; the neighbours of all
+    sources; and the neighbours' neighbours."""
     cited = []
     for source in sorted(sources, key=lambda s: s.timestamp)[-SOURCES:]:
         where = (source.id, source.session)
@@ -168,7 +169,7 @@ def source_window(db: sqlite3.Connection, sources: Sequence[Source], body: str) 
         return "", "", ""
     near, far = neighbour_rings(db, cited)
     texts = rows_of(db, "select id, json_extract(line, '$.text') from message where id in", cited)
-    # Said twice it would only make the note longer: .017 of LoCoMo's r@5.
+    # A quoted message would only make the note longer, which lost .017 of r@5 on LoCoMo.
     other = [id for id, text in texts if fold_text(text) not in body]
     return (
         fold_text(words_of(db, other, SAID_CHARS)),
@@ -179,7 +180,7 @@ def source_window(db: sqlite3.Connection, sources: Sequence[Source], body: str) 
 
 # --- asking
 
-FoundMessage = tuple[Message, str, float]  # with its session, and how much of what was asked it answers to
+FoundMessage = tuple[Message, str, float]  # with its session, and how well it answers the question
 
 
 def day_start_ms(day: date, zone: tzinfo) -> int:
@@ -189,7 +190,7 @@ def day_start_ms(day: date, zone: tzinfo) -> int:
 def raise_for_days(
     db: sqlite3.Connection, found: list[Found], days: Iterable[When], zone: tzinfo
 ) -> list[Found]:
-    """*found*, with those raised that were said on *days*."""
+    """*found*, with higher scores for statements that were said on *days*."""
     between = [(day_start_ms(d.start, zone), day_start_ms(d.end + timedelta(1), zone)) for d in days]
     said = said_at(db, {f.row for f in found})
     raised = {
@@ -244,7 +245,7 @@ def messages_around(db: sqlite3.Connection, mid: str, n: int) -> list[Message]:
 
 
 def last_messages(db: sqlite3.Connection, session: str, ms: int, n: int) -> list[Message]:
-    """The last *n* of *session* before *ms*, in the order they were said."""
+    """The last *n* messages of *session* before *ms*, in the order they were said."""
     found = "select line from message where session = ? and timestamp < ? order by timestamp desc, id desc limit ?"
     return [
         message_from_json(line)[0] for (line,) in reversed(db.execute(found, (session, ms, n)).fetchall())
@@ -269,7 +270,7 @@ def latest_by_note(db: sqlite3.Connection, paths: Iterable[str], n: int) -> list
 
 
 def neighbours_by_id(db: sqlite3.Connection, ids: Iterable[str]) -> list[tuple[str, Message]]:
-    """Each of *ids* with a message right before or after it, in its session and of its talk."""
+    """Each of *ids* with each message right before or after it in the same talk of its session."""
     found = dict(rows_of(db, "select mid, id from message where mid in", ids))
     beside = [(mid, id) for mid, row in found.items() for side in rows_beside(db, row, 1) for id in side]
     lines = dict(rows_of(db, "select id, line from message where id in", {id for _, id in beside}))
@@ -310,7 +311,7 @@ def known_keys(db: sqlite3.Connection, keys: Iterable[str]) -> set[str]:
 
 
 def said_since(db: sqlite3.Connection, session: str, since_ms: int) -> list[tuple[str, int, str]]:
-    """Role, time and id of what was said in *session* since then, oldest first."""
+    """Role, time and id of what was said in *session* since *since_ms*, oldest first."""
     select = """select json_extract(line, '$.role'), timestamp, mid from message
         where session = ? and talk in (0, 1) and timestamp >= ? order by timestamp, id"""
     return [(role, at, mid) for role, at, mid in db.execute(select, (session, since_ms))]

@@ -2,11 +2,11 @@
 Index: everything that is asked of a graph without opening its files.
 
     sync, archive, embed    keep up with the notes, with what was said, and with the vectors
-    search, search_raw      notes (search.py); messages, where no note has it (archived.py)
+    search, search_raw      notes (search.py); messages, if no note has the answer (archived.py)
     entry, resolve, names…  what a note is, where a link leads, who links here
 
-Any number of threads may read while one writes. The index can be rebuilt at any time: a file that is damaged, locked, deleted
-or of another version is replaced by whoever finds it so, with one line in the log.
+Any number of threads may read while one writes. The index can be rebuilt at any time: a process that finds the file
+damaged, locked, deleted or of another version replaces the file, with one line in the log.
 """
 
 from __future__ import annotations
@@ -58,11 +58,12 @@ log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# --- Prompts go first: both share one interpreter, so a thread in the background waits at an index while a prompt is answered.
+# --- Prompts go first. They share the interpreter with background threads, so a background thread waits before it
+# uses an index while a prompt is answered.
 
 
-BACKGROUND = "background"  # the name of such a thread
-LONGEST_WAIT_S = 0.1  # then it goes on for at least half as long, so that prompts without end do not stop it
+BACKGROUND = "background"  # the name of a background thread
+LONGEST_WAIT_S = 0.1  # then the thread runs for at least half as long, so that endless prompts do not stop it
 
 
 class PromptsFirst:
@@ -84,7 +85,7 @@ class PromptsFirst:
                 self._ended.notify_all()
 
     def give_way(self) -> None:
-        """In a thread in the background, wait until no prompt is answered."""
+        """In a background thread, wait until no prompt is being answered."""
         if not self._answering or threading.current_thread().name != BACKGROUND:
             return
         began = time.monotonic()
@@ -131,7 +132,7 @@ class Index:
         self._store = Store(file, patience_s)
         self._generation = self._store.generation
         self._vault: Vault | None = None
-        # The archive, from which a new file is filled before it is asked anything.
+        # The archive's folder. A new file is filled from it before the first question.
         self.said_in: Path | None = None
         self._filling = threading.RLock()
         self._rarity, self._said = Rarity(), Rarity("statement_fts")
@@ -207,7 +208,7 @@ class Index:
             self._write(statements.put_vectors, gone, ids, made)
         else:
             assert self._matrix is not None
-            self.ask(self._matrix.follow, self._generation)  # here, or the first search would
+            self.ask(self._matrix.follow, self._generation)  # else the first search has to
             self.ask(self._signs.follow, self._generation)
         self._warm = True
         return len(ids)
@@ -227,8 +228,8 @@ class Index:
         """
         The *k* notes that answer *query* best, best first.
 
-        *now*: the time that "last week" and a note's freshness refer to. *uses*: note id → how often it was useful, and when last. Vectors
-        are used only after `embed` has loaded the model; a search never loads it.
+        *now*: the time that "last week" and a note's freshness refer to. *uses*: note id → how often the note was
+        useful, and when last. Vectors are used only after `embed` has loaded the model; a search never loads it.
         """
         with self._store.read() as db:
             near = functools.partial(self._near, db) if how.vectors and self._warm else None
@@ -259,7 +260,8 @@ class Index:
     def search_raw(
         self, query: str | ParsedQuery, k: int = 10, *, now: datetime
     ) -> list[archived.FoundMessage]:
-        """The messages of the best statements, each with its session and score (about 0 to 1); without words, the latest."""
+        """The messages of the best statements, each with its session and score (about 0 to 1). For a question without
+        words, the latest messages."""
         asked = parse_query(query, now.astimezone(self.zone).date()) if isinstance(query, str) else query
         if not asked.terms:
             return [(*said, 0.0) for said in self.ask(archived.said_within, asked.days, self.zone, k)]
@@ -337,7 +339,7 @@ class Index:
         return dict(self._rows(select))
 
     def project_counts(self, types: Collection[str]) -> dict[str, int]:
-        """Project → how many active notes of *types* its map lists: itself, and those that link to it."""
+        """Project → how many active notes its map lists: the project's own, and those of *types* that link to it."""
         select = f"""select d.path, 1 + count(distinct s.id) from link join note d on d.id = dst join note s on s.id = src
             where d.type = 'project' and d.status = 'active' and s.status = 'active' and kind in ({PROSE}, {LINK})
             and s.id <> d.id and s.type in ({",".join("?" * len(types))}) group by d.path"""
@@ -353,7 +355,8 @@ class Index:
 
     @retry_on_new_file
     def find(self, name: str) -> str | None:
-        """The path that *name* leads to: what `resolve` takes, a title, a map without "moc-", or the beginning of one note's name."""
+        """The path that *name* leads to: a link as for `resolve`, a title, a map without "moc-", or the beginning of
+        one note's name."""
         with self._store.read() as db:
             ids = [resolve_row(db, text) for text in (name, slugify(name), f"moc-{name}")]
             begun = begun_rows(db, name) if name else set()
@@ -392,7 +395,7 @@ class Index:
         return [Source(*row) for row in self._rows(select, path)]
 
     def times_said(self) -> list[tuple[str, int]]:
-        """Each note with when each of its sources was said, in ms."""
+        """Each note with the time of each of its sources, in ms."""
         return self._rows("select path, timestamp from source join note on note.id = note")
 
     def citing(self, ids: Collection[str]) -> list[str]:
@@ -413,7 +416,7 @@ class Index:
         return self.ask(archived.messages_by_id, ids)
 
     def around(self, id: str, n: int = 2) -> list[Message]:
-        """The message *id* with the *n* before and after it in its session; empty if it is not there."""
+        """The message *id* with the *n* before and after it in its session; empty if the archive does not have it."""
         return self.ask(archived.messages_around, id, n)
 
     @retry_on_new_file
@@ -428,7 +431,7 @@ class Index:
         return self.ask(lambda db: db.execute(select, values).fetchall())
 
     def said_since(self, session: str, since_ms: int) -> list[tuple[str, int, str]]:
-        """Role, time and id of the archived messages of *session* since then."""
+        """Role, time and id of the archived messages of *session* since *since_ms*."""
         return self.ask(archived.said_since, session, since_ms)
 
     def homes(self) -> dict[str, str]:
@@ -442,7 +445,7 @@ class Index:
         return dict(self._rows("select path, hash from note order by path"))
 
     def detours(self) -> list[tuple[str, str, str]]:
-        """`(path, target, there)` of the links that lead to a note by its former path, an alias."""
+        """`(path, target, present path)` of the links that lead to a note by its former path, which is an alias."""
         select = f"""select distinct s.path, target, d.path from name join link using (leaf, full)
             join note d on d.id = link.dst join note s on s.id = src
             where name.rank = {ALIAS} and name.note = link.dst and full like '%/%' order by 1, 2"""
@@ -453,7 +456,7 @@ class Index:
         return dict(self._rows("select path, reason from bad order by path"))
 
     def _ready(self) -> int:
-        """Check that the file is still there, and fill it if it is a new one. Returns its generation."""
+        """Check that the file is still there, and fill a new one. Returns its generation."""
         generation = self._store.look()
         if generation != self._generation:
             with self._filling:
@@ -465,7 +468,7 @@ class Index:
     def _refill(self) -> None:
         with self._store.read() as db:
             if meta_value(db, "filled"):
-                return  # by another process
+                return  # another process filled it
         if self.said_in is not None:
             self.archive(self.said_in)
         if self._vault is not None:

@@ -1,11 +1,11 @@
 """
 Finds the note that a link leads to: by path, id, alias, or the end of a path.
 
-The first rule that fits decides. If two notes fit equally well, the link leads to neither.
+The first rule that fits decides; if two notes fit equally well, the link leads to neither.
 
     0 path    1 id    2 alias    3 the end of a path, from a "/" on: a file's name, mostly
     4 the end of an id or a former path: the name that a file had before it was renamed
-    5 the link ends with a path, an id or a former path: Obsidian adds folders above the vault if those are opened
+    5 the link ends with a path, an id or a former path: if Obsidian opened a folder above the vault, it adds folders
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from os.path import commonprefix
 
 from ..node.note import Node
 
-SHORTEST_NAME = 8  # characters: less says nothing
+SHORTEST_NAME = 8  # characters: a shorter beginning says nothing
 PATH, ID, ALIAS = range(3)
 PROSE, LINK, SUCCESSOR, PREDECESSOR, REFLECTION, CONTRADICTION = range(6)
 
@@ -76,8 +76,8 @@ def fitting_notes(db: sqlite3.Connection, target: str) -> list[tuple[int, str, i
 
 
 def from_above(db: sqlite3.Connection, full: str) -> list[tuple[int, str, int]]:
-    """The note with the longest path, id or former path at the end of *full*. A bare name does not count, since it
-    may be any note's."""
+    """The note with the longest path, id or former path at the end of *full*. A bare name does not count, since any
+    note may have it."""
     return db.execute(
         """
         select note, path, 5 from name join note on note.id = note
@@ -89,7 +89,7 @@ def from_above(db: sqlite3.Connection, full: str) -> list[tuple[int, str, int]]:
 
 
 def told_by(db: sqlite3.Connection, pages: Iterable[str]) -> set[str]:
-    """The notes, and the pages on weeks, that the *pages* on weeks or months tell."""
+    """The notes, and the pages on weeks, that *pages*, on weeks or months, are made of."""
     pages = list(pages)
     rows = db.execute(
         f"""
@@ -120,7 +120,7 @@ def short_names(db: sqlite3.Connection, notes: Iterable[tuple[int, str]]) -> dic
 
 
 def begun_rows(db: sqlite3.Connection, begun: str) -> set[int]:
-    """The notes of which a file name or alias begins with the whole words *begun*."""
+    """The notes with a file name or alias that begins with the whole words *begun*."""
     leaf = name_key(begun)
     rows = db.execute("select note from name where leaf >= ? and leaf < ?", (f"{leaf}-", f"{leaf}."))
     return {note for (note,) in rows}
@@ -129,7 +129,7 @@ def begun_rows(db: sqlite3.Connection, begun: str) -> set[int]:
 def resolve_row(db: sqlite3.Connection, target: str) -> int | None:
     """The note that *target* means."""
     fits = fitting_notes(db, target)
-    # A copied file has the id of its original; the link still leads somewhere, and always to the same place.
+    # A copied file has the id of its original. A link by this id always leads to the same one of the two.
     return fits[0][0] if len(fits) == 1 or (fits and fits[0][2] == ID) else None
 
 
@@ -137,7 +137,7 @@ def relink_rows(db: sqlite3.Connection, column: str = "", values: Iterable[str |
     """
     Resolve links again: those with one of *values* in *column*, "leaf" or "src"; without a column, all.
 
-    Returns the notes of which a link now leads elsewhere.
+    Returns the notes with a link that now leads elsewhere.
     """
     moved: set[int] = set()
     meant: dict[str, int | None] = {}

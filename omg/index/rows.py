@@ -35,7 +35,7 @@ NO_HITS = ("index", "now", "moc", "log")  # types that lead to notes and are no 
 # table → the column that says whose a row is
 ROWS_OF_NOTE = {"note": "id", "name": "note", "link": "src", "source": "note", "text": "id"}
 NOTES_AT_ONCE = 500  # notes in memory at once
-DAYS = 3  # of a note's, in words; a note of many days is found by the others' messages
+DAYS = 3  # most days of a note that are indexed in words; its messages are found by the other days
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +60,15 @@ class FormerNote:
 
 class RowWriter:
     """
-    Changes to the tables in one transaction; ended by `settle` or `rewindow`.
+    Changes the tables in one transaction, which ends with `settle` or `rewindow`.
 
-    *out*: notes whose full-text row is taken out until it is made anew.
+    *out*: notes whose full-text row is removed until it is made anew.
     """
 
     def __init__(self, db: sqlite3.Connection, zone: tzinfo) -> None:
         self.db, self.zone = db, zone
         self.out: set[int] = set()
-        self.hits = 0  # more than there were
+        self.hits = 0  # by how many the number of hits grows
         self.entered: dict[int, str] = {}  # row → path
         self.leaves: set[str] = set()  # last parts of names that came or went
         self.relinked: set[int] = set()  # notes that link to one whose name changed
@@ -99,11 +99,11 @@ class RowWriter:
         self.leaves.update(name for _, name, _, _ in rows["name"])
         self.out.update(row[0] for row in rows["text"])
         self.hits += len(rows["text"])
-        # Only what a vector is made of costs one: a new date or link does not.
+        # A note needs a new vector only if its texts changed, not for a new date or link.
         texts = {id: tuple(text[:3]) for id, *text in rows["text"]}
         drop_vectors(self.db, [id for id, text in texts.items() if id not in was or was[id].text != text])
         for id, path, _, _, title, *_ in rows["note"]:
-            # What others show of it: where it is, and its title if a search may find it.
+            # What other notes show of this one: its path, and its title if a search may find it.
             shown = (path, title, id in texts)
             if id in was and (was[id].path, was[id].title, was[id].text is not None) != shown:
                 linking = self.db.execute("select src from link where dst = ?", (id,))
@@ -209,7 +209,7 @@ def is_searchable(node: Node) -> bool:
 
 
 def note_row(id: int, file: NoteFile, zone: tzinfo) -> tuple[Any, ...]:
-    """As TABLES["note"]. Map and successor are left to `settle`."""
+    """A row of TABLES["note"]. `settle` sets the map and the successor."""
     n = file.node
     said = days_of_note(n, zone)
     event = event_span(n.event)
@@ -231,8 +231,8 @@ def days_of_note(node: Node, zone: tzinfo) -> list[date]:
 
 
 def text_columns(node: Node, zone: tzinfo) -> tuple[str, str, str, str, str]:
-    """Title, description, body, tags and dates, folded; no text twice. Linked titles come in between."""
-    heading = node.title  # asked for once: without a heading it is sought among all aliases
+    """Title, description, body, tags and dates, folded; no text twice. The linked titles are added later."""
+    heading = node.title  # read once: a note without a heading searches its aliases for a title
     title, body = fold_text(heading), fold_text(plain_body(node.body, heading))
     description = fold_text(node.description)
     if description in body or description == title:
@@ -255,16 +255,16 @@ def plain_body(body: str, title: str) -> str:
 
 # --- A vault's files and the tables brought to one state: which notes are new, changed, moved, gone or unreadable.
 #
-# A file is read again if its (mtime, size) is not what it was, and entered again if its hash is not. A note is
-# moved if its id, or else its bytes, turn up at another path while the file at its own is gone. It counts as removed
-# only after two looks at the whole vault that found the same files; until then its row stays.
+# A file is read again if its (mtime, size) changed, and entered again if its hash changed. A note counts as moved if
+# its id, or else its bytes, turn up at another path and its own file is gone. It counts as removed only after two
+# looks at the whole vault found the same files; until then its row stays.
 #
 # A file that cannot be read as a note costs that note alone.
 
 
-# saved twice within a tick of the system's clock, a file keeps its time: look again next time
+# A file saved twice within one tick of the clock keeps its mtime, so a recent file is read again next time.
 RACY_NS = 50_000_000
-LOOKS = 5  # at a vault whose files go on being renamed, as by a sync service
+LOOKS = 5  # most looks at a vault while a sync service, say, renames its files
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,8 +278,8 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    changed: tuple[str, ...] = ()  # paths that are new, or have new bytes; those that were moved to as well
-    removed: tuple[Gone, ...] = ()  # not those that were moved away from
+    changed: tuple[str, ...] = ()  # paths that are new or have new bytes; also the new paths of moved notes
+    removed: tuple[Gone, ...] = ()  # without moved notes
     moved: tuple[tuple[str, str], ...] = ()  # from, to
     bad: dict[str, str] = field(default_factory=dict)  # path → what to mend, of the files looked at now
 
@@ -302,7 +302,7 @@ class VaultScan:
     found: Mapping[str, tuple[int, int]]  # path → mtime, size
     known: Mapping[str, KnownFile]
     lost: dict[str, str]  # hash → path, of the notes whose files are gone
-    settled: bool  # whether nobody was seen to rename or remove a file meanwhile
+    settled: bool  # whether the looks saw no file renamed or removed
     moved: dict[str, str] = field(default_factory=dict)
     bad: dict[str, str] = field(default_factory=dict)
 
@@ -383,7 +383,7 @@ def read_notes(writer: RowWriter, scan: VaultScan, paths: Sequence[str]) -> Iter
                 node = replace(node, updated=saved)  # a person's correction is as new as their save
         except (UnicodeDecodeError, BadNode, OutsideVault) as e:
             utf8 = not isinstance(e, UnicodeDecodeError)
-            why = str(e).removeprefix(f"{path}.md: ")  # which is shown behind the path
+            why = str(e).removeprefix(f"{path}.md: ")  # the path is shown beside it
             scan.bad[path] = why if utf8 else "is not UTF-8; save it as UTF-8"
             if data is None:  # unreadable now; permissions can come back without a change of the file
                 mtime = 0
@@ -398,7 +398,7 @@ def read_notes(writer: RowWriter, scan: VaultScan, paths: Sequence[str]) -> Iter
 
 
 def moved_from(writer: RowWriter, scan: VaultScan, node: Node, hash: str) -> int | None:
-    """The row of the note under its former path."""
+    """The row of *node* under its former path; None if it did not move."""
     rows = []
     if node.id != node.path:
         rows = writer.db.execute("select id, path from note where node = ?", (node.id,)).fetchall()

@@ -40,29 +40,29 @@ if TYPE_CHECKING:
 # beside it.
 
 
-# candidates by words, and by meaning; half as many cost LoCoMo .006 of r@10 with the static table
+# candidates by words, and as many by meaning; half as many lost .006 of r@10 on LoCoMo (static table)
 POOL = 200
-POSTINGS = 10_000  # rows that the words of a question may match, 1 µs each; the rarest words are asked first
-ASKED_CHARS = 2_000  # of a question
-DATED_CHARS = 500  # a longer text is a message, whose dates are not what is looked for
+POSTINGS = 10_000  # most rows that a question's words may match, at 1 µs each; rarest words first
+ASKED_CHARS = 2_000  # characters of a question that are read
+DATED_CHARS = 500  # a longer question is a whole message: nobody asks for the dates in it
 WORDS_SHARE = 0.7  # weight of the words' score; meaning has the rest
 RAISED_BY_DAY = 0.75  # added share of the score for a note of the days asked for
-UNSURE_BELOW = 0.05  # least confidence of a hit, found perhaps only by a word that every note has
-DATED_LEAST = 0.2  # the lowest score of such a note
+UNSURE_BELOW = 0.05  # least confidence of a hit, even if it has only a word that every note has
+DATED_LEAST = 0.2  # lowest score of a note of the days asked for
 SUPERSEDED, DORMANT = 0.5, 0.9
 REPLACES = "replaces what was found"
 PRIORITY = {"high": 1.04, "medium": 1.0, "low": 0.96}
-FRESH, FRESH_DAYS = 0.03, 60  # e-folding time
+FRESH, FRESH_DAYS = 0.03, 60  # largest added share, and its e-folding time
 USED = 0.02
 
 
 @dataclass(slots=True)
 class Candidate:
-    score: float = 0.0  # of 1, the best
+    score: float = 0.0  # from 0 to 1, the best
     status: str = "active"
-    path: str = ""  # decides between equals
+    path: str = ""  # orders notes of equal score
     why: list[str] = field(default_factory=list)
-    cosine: float | None = None  # with the question; None where it is not among the nearest
+    cosine: float | None = None  # with the question; None: the note is not among the nearest
 
 
 Pool = dict[int, Candidate]
@@ -101,14 +101,14 @@ class Rarity:
         self._fits: dict[str, int] = {}
 
     def has(self, word: str) -> bool:
-        """Whether any row has *word*, as far as it was looked up."""
+        """Whether any row has *word*. False if no search has looked for the word."""
         return bool(self._fits.get(f'"{word}"'))
 
     def choose(
         self, db: sqlite3.Connection, found: Sequence[Term], postings: int = POSTINGS
     ) -> tuple[tuple[Term, ...], float]:
         """
-        The terms to ask for, rarest first, within *postings*; and what a row that has all of them once scores.
+        The terms to ask for, rarest first, within *postings* rows; and the score of a row that has each term once.
         """
         all_rows = int(db.execute(COUNTS[self._table]).fetchone()[0] or 0)
         if abs(all_rows - self._rows) > 0.05 * all_rows or len(self._fits) > 20_000:
@@ -116,7 +116,7 @@ class Rarity:
         # Another thread may reset the counts meanwhile; this question keeps its own.
         known = self._fits
         for term in found:
-            if not known.get(term.match):  # a zero is counted again: a row may have it by now
+            if not known.get(term.match):  # a zero is counted again: a row may have the term by now
                 count = db.execute(
                     f"select count(*) from {self._table} where {self._table} match ?", (term.match,)
                 )
@@ -124,14 +124,14 @@ class Rarity:
         kept: list[Term] = []
         rows, whole = 0, 0.0
         for term in sorted(found, key=lambda t: known[t.match]):
-            # A cached count may exceed the rows that are left after a forgetting.
+            # After a forgetting, a cached count may exceed the number of rows.
             fits = min(known[term.match], all_rows)
             rows += fits
             if kept and (rows > postings or fits > max(1_000, all_rows / 2)):
-                break  # fts5 weighs a word that more than half of the rows have as good as nothing
+                break  # fts5 gives almost no weight to a word of more than half of the rows
             if fits:
                 kept.append(term)
-            # As fts5 weighs it. A term that no row has counts too, because the question asks for it.
+            # fts5's own weight. A term that no row has counts too, because the question asks for it.
             whole += max(1e-6, math.log((all_rows - fits + 0.5) / (fits + 0.5)))
         return tuple(kept), whole
 
@@ -145,7 +145,7 @@ def notes_by_words(db: sqlite3.Connection, match: str) -> dict[int, float]:
 
 
 def exact_first(db: sqlite3.Connection, order: Sequence[int], pool: Pool, terms: Sequence[Term]) -> list[int]:
-    """*order*, with the notes that say all of *terms*, or replace a note that was found, before the others."""
+    """*order* with two kinds of notes first: those that have all of *terms*, or replace a note that was found."""
     match = f"{{title description body tags}} : ({' AND '.join(term.match for term in terms)})"
     says = {id for (id,) in db.execute("select rowid from note_fts where note_fts match ?", (match,))}
     stands = {
@@ -155,12 +155,12 @@ def exact_first(db: sqlite3.Connection, order: Sequence[int], pool: Pool, terms:
 
 
 def notes_by_days(db: sqlite3.Connection, days: Iterable[When]) -> list[int]:
-    """Notes about one of *days*, or said then; the latest first."""
+    """Notes that are about one of *days* or were said on one, the latest first."""
     found = []
     for when in days:
         start, end = when.start.toordinal(), when.end.toordinal()
         for since, until in (("event_from", "event_to"), ("said_from", "said_to")):
-            # A note that began over a year before is found by its words; without a bound this looks at every note.
+            # Without this bound every note is read. A note that began over a year before is found by its words.
             rows = db.execute(
                 f"select id from note where hit and {since} between ? and ? and {until} >= ? order by {since} desc limit 50",
                 (start - 366, end, start),
@@ -257,20 +257,20 @@ def final_successor(db: sqlite3.Connection, id: int) -> int | None:
 # A fixed share of the hits always comes from the question itself.
 
 
-ENTRY_POINTS = 5  # best notes whose links are followed; more of them lead to anything
-OWN_SHARE = 0.5  # share of the hits that are the question's own, whatever is linked
+ENTRY_POINTS = 5  # best notes whose links are followed; links of more notes lead anywhere
+OWN_SHARE = 0.5  # share of the hits that the question alone finds, whatever is linked
 STEP = 0.4  # a link from the best note adds this share of the linked note's own score
-UNASKED = 0.05  # of the best score: the least that a linked note's own score counts for
-FANNED = 60  # links of one note that are followed
+UNASKED = 0.05  # a linked note's own score counts for at least this share of the best score
+FANNED = 60  # most links of one note that are followed
 
 
 def walked_order(db: sqlite3.Connection, pool: Pool, k: int, exact: Sequence[Term] = ()) -> list[int]:
     """
-    The order of the notes once links have been followed from the best of them.
+    Order the notes after following the links of the best.
 
-    The first OWN_SHARE of *k* keep their places. After them a linked note may pass one that only matches words: the more, the
-    surer its entry point, the stronger the link, and the better the note itself matches. Where *exact*, notes that say all
-    of these terms come first.
+    The first OWN_SHARE of *k* keep their places. After them a linked note may pass notes that only match words. The
+    surer its entry point, the stronger the link, and the better the note itself matches, the more notes it passes.
+    With *exact*, notes that have all of these terms come first.
     """
     order = ranked_ids(pool)
     if not order:
@@ -313,7 +313,7 @@ def linked_notes(db: sqlite3.Connection, entry: int) -> set[int]:
     return {id for (id,) in linked} - {entry}
 
 
-WEIGHED = 5  # candidates for each hit; what is weighed decides near ties, and moves none from further below
+WEIGHED = 5  # candidates for each hit; the weights decide near ties, and lift no candidate from further below
 
 
 def hits_of(
@@ -322,7 +322,7 @@ def hits_of(
     found = entries_where(db, f"where id in ({','.join('?' * len(order))})", order)
     told, score = [], 1.0
     for id in order:
-        score = min(score, pool[id].score * sure)  # of a linked note: no more than what stands before it
+        score = min(score, pool[id].score * sure)  # a linked note scores no more than the hit before it
         why = "; ".join(dict.fromkeys([*words.get(id, ()), *pool[id].why]))
         told.append(Hit(found[id], round(score, 4), why, pool[id].cosine))
     return told
@@ -363,8 +363,8 @@ def matching_words(db: sqlite3.Connection, ids: Sequence[int], question: ParsedQ
 
 class How(NamedTuple):
     """
-    How notes are searched. *walk*: follow links from the best hits. *quote*: let `why` quote the matching words, and put
-    notes that say all of them first; this takes a fifth of the time. *vectors*: by meaning, too.
+    How notes are searched. *walk*: follow links from the best hits. *quote*: let `why` quote the matching words, and
+    put notes with all of these words first; quoting takes a fifth of the time. *vectors*: search by meaning, too.
     """
 
     walk: bool = True
@@ -376,7 +376,7 @@ BY_HAND, FOR_PROMPT, ALONE = How(), How(quote=False), How(walk=False, quote=Fals
 
 
 class Candidates(NamedTuple):
-    """The notes that may answer *question*, which has the terms that were looked for; and the best one's confidence."""
+    """The notes that may answer *question*, which keeps only the terms asked for; and the best note's confidence."""
 
     question: ParsedQuery
     pool: Pool
@@ -391,14 +391,14 @@ def find_candidates(
     rarity: Rarity,
     near: Callable[[str], Near | None] | None,
 ) -> Candidates:
-    """The candidates for *k* hits. *near*: what is close to a text in meaning, or None."""
+    """The candidates for *k* hits. *near*: finds the notes close to a text in meaning."""
     chosen, whole = rarity.choose(db, question.terms)
     question = replace(question, terms=chosen)
     words = notes_by_words(db, question.match) if chosen else {}
     only_days = question.days and not question.terms  # then "yesterday" is a day, not a word with a meaning
     close = near(question.text) if near and question.text.strip() and not only_days else None
     pool, sure = fused_scores(words, close, whole)
-    if not question.days:  # these may raise, or ask for, any of them
+    if not question.days:  # days may raise any candidate
         pool = {id: pool[id] for id in heapq.nlargest(WEIGHED * k, pool, key=lambda id: pool[id].score)}
     for id in notes_by_days(db, question.days):
         pool.setdefault(id, Candidate())
@@ -406,7 +406,7 @@ def find_candidates(
 
 
 def best_hits(db: sqlite3.Connection, found: Candidates, k: int, how: How) -> list[Hit]:
-    """The *k* best of *found*, which were weighed."""
+    """The *k* best of *found*, after `weigh_pool`."""
     question, pool = found.question, found.pool
     exact = question.terms if how.quote and not question.days else ()
     order = (walked_order(db, pool, k, exact) if how.walk else ranked_ids(pool))[:k]
@@ -422,16 +422,16 @@ def best_hits(db: sqlite3.Connection, found: Candidates, k: int, how: How) -> li
 #     missing_vectors, put_vectors    notes without a vector of this embedder, and the vectors made for them
 #     Matrix                          all vectors of one embedder; follows the store by its revision number
 #
-# A vector counts only for the embedder that made it and the text it was made from. A note that changes loses its
-# vector at once, and is found by words alone until it has a new one.
+# A vector counts only for the embedder that made it and the text it was made from. A changed note loses its vector
+# at once, and is found by words alone until a new vector is made.
 
 
-TEXT_CHARS = 2_000  # of a note: more than MiniLM reads, and the static table only blurs with length
+TEXT_CHARS = 2_000  # of a note: MiniLM reads fewer, and a longer text only blurs the static table's vector
 ROWS_AT_ONCE = 4096  # rows read at once while the matrix is filled: 4 MB
-MEDIAN_SAMPLE = 4096  # similarities of which the median is taken: it moves by less than .002
-FEW_VECTORS = 20  # notes; of fewer, a median may be the very note that is meant
-# The most that the median of few is taken for: questions and observations of LoCoMo, of any number of notes from 8 on, have
-# one of .19 to .22 with the static table, and of .26 with MiniLM.
+MEDIAN_SAMPLE = 4096  # similarities that the median is taken of; all of them change it by less than .002
+FEW_VECTORS = 20  # notes; with fewer, the median may be the very note that is asked for
+# Upper limit of the median of few notes. On LoCoMo, from 8 notes on, the median cosine of questions and observations is
+# .19 to .22 with the static table, and .26 with MiniLM.
 MEDIAN_OF_FEW = 0.2
 GONE = "gone"
 
@@ -467,7 +467,7 @@ def missing_vectors(db: sqlite3.Connection, embedder: str, limit: int) -> list[t
 def put_vectors(
     db: sqlite3.Connection, embedder: str, rows: Sequence[tuple[int, str, str]], vectors: Floats
 ) -> None:
-    """Keep *vectors* of *rows*, less those of notes that have changed since they were read."""
+    """Store *vectors* of *rows*, except those of notes that changed after they were read."""
     rev = new_revision(db)
     for (note, hash, _), vector in zip(rows, vectors.astype("float16"), strict=True):
         same = db.execute("select 1 from note where id = ? and hash = ?", (note, hash)).fetchone()
@@ -512,7 +512,7 @@ class Matrix:
         while part := rows.fetchmany(ROWS_AT_ONCE):
             for note, embedder, _ in part:
                 if embedder != self.embedder and note in self._rows and self._matrix is not None:
-                    self._matrix[self._rows[note]] = 0  # like nothing at all
+                    self._matrix[self._rows[note]] = 0  # similar to nothing
             own = [(note, data) for note, embedder, data in part if embedder == self.embedder]
             if own:
                 vectors = np.frombuffer(b"".join(data for _, data in own), np.float16).reshape(len(own), -1)

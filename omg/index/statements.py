@@ -5,8 +5,8 @@ The statements of the archive's messages: what is searched of what was said.
     find_statements      the statements that answer a question, by words and by meaning
     put_vectors          their vectors, made in the background; SignMatrix looks through all of them
 
-A statement is a sentence or a list item; lines that are shorter stand together. `head` is the heading or lead above it. Its
-number is its message's row, whether the assistant said it, and its place in the message: all that is known without looking.
+A statement is a sentence, a list item, or several short lines together. Its number holds its message's row, whether the
+assistant said it, and its place in the message, so none of these is looked up; `head` is the heading or lead above it.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from .search import Floats
 
 PLACES = 20  # bits of a statement's number below its message's row
-ASSISTANT = 1 << PLACES - 1  # the first of them: the assistant said it; the others are its place
-LEAST_CHARS, MOST_CHARS = 80, 600  # of a statement: shorter lines stand together, longer ones are cut
+ASSISTANT = 1 << PLACES - 1  # the highest of these bits: the assistant said it; the lower bits: its place
+LEAST_CHARS, MOST_CHARS = 80, 600  # of a statement: shorter lines are joined, longer ones are cut
 POOL = 300  # statements found by words, and by meaning
-POSTINGS = 6_000  # rows that the words of a question may fit, as for notes; here 2 µs each
-POSTINGS_RARE = 1_000  # the same, where only its rarest words are looked for
-# A heading or a lead: what stands below it says little without it.
+POSTINGS = 6_000  # most rows that a question's words may match, as for notes; here 2 µs each
+POSTINGS_RARE = 1_000  # the same, for a search by the rarest words alone
+# A heading or a lead: the text below a heading says little without the heading.
 HEADING = regex.compile(r"(?P<level>#{1,6})\s|(?:\*\*|__)[^*_\n]+(?:\*\*|__):?$|.{1,200}[:：](?:\*\*|__)?$")
 LEAD_LEVEL = 7  # below all headings
 
@@ -94,7 +94,7 @@ def first_number(row: int, message: Message) -> int:
 
 
 def text_rows(row: int, message: Message, spans: Sequence[Span]) -> list[tuple[int, str, str]]:
-    """Number, what stands above, and the text of each statement, as the full text has them."""
+    """Each statement's number, the text above it, and its own text, as the full-text table has them."""
     text, sender, first = message.text, fold_text(message.sender), first_number(row, message)
     rows = []
     for place, span in enumerate(spans):
@@ -104,7 +104,7 @@ def text_rows(row: int, message: Message, spans: Sequence[Span]) -> list[tuple[i
 
 
 def add(db: sqlite3.Connection, row: int, message: Message) -> None:
-    """The statements of *message*, which is in *row*."""
+    """Add the statements of *message*, which is in *row*."""
     if is_silent(message):
         return
     spans = spans_of(message.text)
@@ -117,7 +117,7 @@ def add(db: sqlite3.Connection, row: int, message: Message) -> None:
 
 
 def remove(db: sqlite3.Connection, row: int, message: Message) -> None:
-    """The full text of statements keeps no copy of its content: it must be told what it was."""
+    """Remove the statements of *message*. The full-text table keeps no copy of a text, so the text is passed again."""
     if is_silent(message):
         return
     spans = spans_of(message.text)
@@ -135,8 +135,8 @@ def remove(db: sqlite3.Connection, row: int, message: Message) -> None:
 
 class Found(NamedTuple):
     """
-    A statement: its number, and how much of what was asked it has: by words, as a share of what one has that holds each
-    word once, and by meaning.
+    A statement: its number, and its scores by words and by meaning. By words, a statement with each word of the
+    question once scores 1.
     """
 
     id: int
@@ -145,7 +145,7 @@ class Found(NamedTuple):
 
     @property
     def row(self) -> int:
-        """Of its message."""
+        """The row of its message."""
         return self.id >> PLACES
 
     @property
@@ -166,7 +166,8 @@ def find_statements(
 ) -> list[Found]:
     """
     The statements that have words of *match*, each with its bm25 as a share of *whole*, and those nearest in meaning.
-    *assistants*: factor of the assistant's; 0: only the person's. *near*: the cosines of these and of the nearest.
+    *assistants*: factor for the assistant's statements; 0: only the person's. *near*: the cosines of the statements
+    with these numbers, and of the nearest ones.
     """
     words: dict[int, float] = {}
     if match:
@@ -192,23 +193,21 @@ def spans_by_row(db: sqlite3.Connection, rows: Iterable[int]) -> dict[int, list[
     return found
 
 
-# --- their vectors: a byte a number, and of each number its sign, which are compared first
+# --- their vectors: one byte for each number. The signs of the numbers, one bit each, are compared first.
 #
-# 256 numbers are 32 bytes of signs: 27 MB for 830,000 statements, and 3 ms to look through: 64 signs of all statements
-# stand in a row. With those of each statement in a row, it took 38 ms.
+# The signs of 256 numbers are 32 bytes. Those of 830,000 statements are 27 MB, and are compared in 3 ms, because one
+# row of the matrix has 64 signs of every statement. With all signs of one statement in a row, this took 38 ms.
 
 SCALE = 127
 ROWS_AT_ONCE = 4096
 COMPARED_AT_ONCE = 1 << 15  # statements: 1 MB of signs, which stays in the processor's cache
 
 
-GONE = (
-    "update meta set value = value + 1 where key = 'said_gone'"  # vectors that a matrix may have are no more
-)
+GONE = "update meta set value = value + 1 where key = 'said_gone'"  # a matrix may hold removed vectors
 
 
 def missing_vectors(db: sqlite3.Connection, limit: int) -> tuple[int, list[int], list[str]]:
-    """Numbers and texts of the first statements that have no vector; first how often any were removed."""
+    """How often statements were removed so far; then numbers and texts of the first statements without a vector."""
     last = db.execute("select coalesce(max(id), -1) from statement_vector").fetchone()[0]
     rows = db.execute(
         f"""
@@ -224,7 +223,7 @@ def missing_vectors(db: sqlite3.Connection, limit: int) -> tuple[int, list[int],
 
 
 def put_vectors(db: sqlite3.Connection, gone: int, ids: Iterable[int], vectors: Floats) -> None:
-    """Keep *vectors* of *ids*; none if something was removed since they were read, for numbers are given again."""
+    """Store *vectors* of *ids*; none if a statement was removed after *gone* was read: numbers are used again."""
     import numpy as np
 
     if meta_value(db, "said_gone") == gone:
@@ -255,7 +254,7 @@ class SignMatrix:
         self._signs: NDArray[np.uint64] | None = None  # 64 signs in a row, a statement in a column
 
     def follow(self, db: sqlite3.Connection, generation: int) -> None:
-        """Take in what was added since the last time; all again, after a removal."""
+        """Read the vectors added since the last time; after a removal, read all again."""
         import numpy as np
 
         last = db.execute("select coalesce(max(id), -1) from statement_vector").fetchone()[0]
@@ -273,14 +272,14 @@ class SignMatrix:
                 ids.append(np.array([id for id, _ in part]))
                 data = np.frombuffer(b"".join(data for _, data in part), np.int8).reshape(len(part), -1)
                 rows_of_signs = np.packbits(data > 0, axis=1).view(np.uint64)
-                signs.append(np.ascontiguousarray(rows_of_signs.T))  # or the concatenated would not be
+                signs.append(np.ascontiguousarray(rows_of_signs.T))  # else their sum is not contiguous
             self._ids, self._signs = (
                 (np.concatenate(ids), np.concatenate(signs, axis=1)) if ids else (None, None)
             )
             self._state = state
 
     def near(self, db: sqlite3.Connection, vector: Floats, also: Iterable[int]) -> dict[int, float]:
-        """The cosines of the POOL nearest, and of *also*."""
+        """The cosines of the POOL nearest statements, and of *also*."""
         import numpy as np
 
         wanted = set(also)
@@ -306,7 +305,7 @@ class SignMatrix:
 
 
 def least_of(numbers: NDArray[np.uint16], n: int) -> NDArray[np.int64]:
-    """The places of the *n* least of *numbers*. A partition of all of them took twice the time of making them."""
+    """The places of the *n* least of *numbers*. Partitioning all numbers took twice as long as computing them."""
     import numpy as np
 
     n = min(n, len(numbers))

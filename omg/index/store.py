@@ -32,16 +32,16 @@ from ..text.characters import UNSPACED_RUN, fold_text
 from ..text.words import STOP, WORD_OR_RUN, words_in
 from .links import CONTRADICTION, LINK, PROSE, short_names
 
-# --- A question as the terms it is asked with: all that may tell one note from another, joined by OR, rarest first (search.py).
+# --- Turns a question into terms: all that may tell one note from another. search.py joins them by OR, rarest first,
+# and weighs each by how rare it is.
 #
-# Not here: how much a term weighs, which depends on how rare it is. A question in any script that has words in it has
-# terms, and no character in it is syntax.
+# A question with words has terms, in any script. No character of a question is FTS5 syntax.
 
 
 # The FTS5 tokenizer that `fold_text` (text/characters.py) is made for. Marks (Mn, Mc) belong to their letters, or Hindi falls apart.
 TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
 
-# Words of a date phrase that say nothing more once it is resolved to days.
+# Words of a date phrase that say nothing more once the phrase is resolved to days.
 CALENDAR = frozenset(
     """
     ago coming couple day days few fortnight last month months next night past previous quarter several this today
@@ -49,7 +49,7 @@ CALENDAR = frozenset(
     """.split()
 )
 
-# "the name of the cat": who tells it hardly says "name", so these words are not looked for.
+# "the name of the cat": whoever told the name hardly said "name", so these words are not looked for.
 ASKED_FOR = re.compile(r"\bthe (?:names?|numbers?|dates?|amounts?|kinds?|types?) of\b", re.I)
 
 # Letters of scripts whose words end in cases that Porter, which is for English, does not know.
@@ -93,7 +93,7 @@ def terms_of_chunk(chunk: str, first: bool) -> list[Term]:
             found += unspaced_terms(part)
         elif not is_dropped(part, chunk, first):
             found.append(Term(match_form(fold_text(part)), part))
-    # socket.io, 3.5, to-do: also as one
+    # socket.io, 3.5, to-do: also as one term
     if len(parts) > 1 and "/" not in chunk and not UNSPACED_RUN.search(chunk):
         found.append(Term(quoted_terms(fold_text(" ".join(parts))), chunk.strip(".,;:!?()\"'")))
     return found
@@ -120,7 +120,7 @@ def match_form(word: str) -> str:
 
 
 def unspaced_terms(run: str) -> list[Term]:
-    """Pairs of neighbouring characters; one that stands alone is a word."""
+    """Pairs of neighbouring characters; a lone character is a term of its own."""
     if len(run) == 1:
         return [Term(quoted_terms(run), run)]
     return [Term(quoted_terms(f"{a} {b}"), a + b) for a, b in pairwise(run)]
@@ -130,11 +130,11 @@ def quoted_terms(words: str) -> str:
     return f'"{words}"'
 
 
-VERSION = 15  # of the tables below and of what is in their columns: with another, the file is made anew
+VERSION = 15  # of the tables below and their contents; a file of another version is made anew
 KEPT_NEVER = -1  # the generation of a connection for one use
 NOT_OPEN = -1  # the inode before the file is first looked at
 
-# connections that wait for the next reader, two descriptors each; more at once are closed after use
+# connections kept open for the next readers, two descriptors each; further ones are closed after use
 POOLED = 2
 CACHE_KIB = 16_000  # of pages, for each reader; the system's cache has the rest
 
@@ -147,8 +147,8 @@ NOTE_COLUMNS = {
     "dates": 0.4,  # the days it is about, in words
     "linked": 0.2,  # titles of the notes it links to
     "said": 0.4,  # the messages it was made from
-    "near": 0.4,  # those before and after them
-    "far": 0.2,  # and the next ones
+    "near": 0.4,  # the messages beside those
+    "far": 0.2,  # the messages beside the near ones
 }
 
 # above: who said it, and the headings it stands under
@@ -158,7 +158,7 @@ STATEMENT_COLUMNS = {"above": 0.4, "body": 1.0}
 TABLES: dict[str, dict[str, type]] = {
     "meta": {"key": str, "value": str},
     "note": {
-        "id": int,  # never given twice: what a search holds for a moment must not become another note
+        "id": int,  # never used twice: an id that a search holds must not come to mean another note
         "path": str,
         "node": str,  # the note's own id
         "type": str,
@@ -186,13 +186,13 @@ TABLES: dict[str, dict[str, type]] = {
         "hash": str,
     },
     "bad": {"path": str, "mtime": int, "size": int, "reason": str},
-    # What a note answers to. rank: 0 path, 1 id, 2 alias
+    # The names of a note. rank: 0 path, 1 id, 2 alias
     "name": {"note": int, "leaf": str, "full": str, "rank": int},
     # kind: as in links.py
     "link": {"src": int, "dst": int, "target": str, "full": str, "leaf": str, "kind": int},
     "source": {"note": int, "session": str, "id": str, "kind": str, "timestamp": int},
     "text": {"id": int, **dict.fromkeys(NOTE_COLUMNS, str)},
-    # embedder: whose vector it is; "" none yet; "gone" the note is no more
+    # embedder: which one made the vector; "": no vector yet; "gone": the note is gone
     "vector": {"note": int, "embedder": str, "data": bytes, "rev": int},
     "message": {
         "id": int,
@@ -224,7 +224,7 @@ KEYS = {
 }
 
 INDEXES = {  # an item is the columns of one index
-    # The last is all that decides which notes of a type come first (index.py).
+    # The last index has all columns that order the notes of a type (index.py).
     "note": (
         *("node", "home status type", "said_from", "event_from", "pinned", "standing", "loop"),
         "type status priority event_from said_from path",
@@ -244,7 +244,7 @@ class Store:
     def __init__(self, file: Path, patience_s: float = 10.0) -> None:
         self.file, self.patience_s = file, patience_s
         self.born = "new"  # why the file was last made: for the log, once it is filled
-        # grows with every new file, so that what is kept in memory is dropped with the old
+        # grows with every new file, so that data of the old file is dropped from memory
         self.generation = 0
         self._inode = NOT_OPEN
         self._pool: queue.LifoQueue[tuple[int, sqlite3.Connection]] = queue.LifoQueue(POOLED)
@@ -263,7 +263,7 @@ class Store:
             db.close()  # not back into the pool: its next user would inherit the trouble
             raise
         finally:
-            with suppress(sqlite3.ProgrammingError):  # closed
+            with suppress(sqlite3.ProgrammingError):  # already closed
                 if db.in_transaction:
                     db.execute("rollback")
                 try:
@@ -307,11 +307,11 @@ class Store:
         The generation of the present file, which is opened if necessary. Notices that the file was deleted or replaced by
         another process.
 
-        Without it we would go on reading and writing a file that nobody else can see.
+        Without this check we would go on reading and writing a file that nobody else can see.
         """
         if inode_of(self.file) != self._inode:
             with self._changing:
-                if inode_of(self.file) != self._inode:  # still: another thread may have opened it
+                if inode_of(self.file) != self._inode:  # again: another thread may have opened the file
                     self._close_pooled()
                     self._open("new" if self._inode == NOT_OPEN else "it was deleted")
         return self.generation
@@ -352,9 +352,9 @@ class Store:
             os.close(folder)
 
     def _create(self, why: str) -> None:
-        import sqlite_utils  # tables and indexes; 0.4 s where pandas is about, which it looks for; only a new index pays
+        import sqlite_utils  # imported only here: where pandas is installed, this takes 0.4 s
 
-        fresh = self.file.with_name(f"{self.file.name}.new")  # never two files in turn with one inode number
+        fresh = self.file.with_name(f"{self.file.name}.new")  # beside the old file: never its inode
         fresh.unlink(missing_ok=True)
         remove_sidecars(fresh)
         os.close(os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -368,7 +368,7 @@ class Store:
                 for table, listed in wanted.items():
                     for item in listed:
                         tables[table].create_index(item.split(), unique=wanted is UNIQUE)
-            # Not the library's: it knows no index on some of the rows.
+            # Not by the library, which cannot make an index on some of the rows.
             db.execute(
                 "create index idx_note_superseded_by on note(superseded_by) where superseded_by is not null"
             )
@@ -403,8 +403,8 @@ class Store:
         """
         A connection, and the generation it belongs to.
 
-        In WAL mode readers write beside the file, which a full disk forbids. If no log is left there, the file alone is
-        complete: it is opened as immutable, for this use only.
+        In WAL mode readers write beside the file, which fails on a full disk. If no WAL is left there, the file alone
+        is complete: it is opened as immutable, for this use only.
         """
         try:
             return self.generation, self._connect()
@@ -436,9 +436,10 @@ class Store:
 
 def full_text(db: sqlite3.Connection) -> None:
     """
-    The full-text tables. That of notes reads its content from `text`, which a rebuild of a column needs anyway; that of
-    statements keeps none, since the messages have it: both must be told what they had before a row is deleted. Not by sqlite-utils' `enable_fts`: it commits
-    in the middle of the transaction that makes the file, and keeps a table's own name for its content.
+    Make the full-text tables. The table of notes reads its content from `text`, which a rebuild of a column needs
+    anyway; the table of statements keeps no content, since the messages have it. To delete a row from either, pass its
+    former values. Not by sqlite-utils' `enable_fts`: it commits in the middle of the transaction that makes the file,
+    and keeps a table's own name for its content.
     """
     tokenizer = TOKENIZER.replace("'", "''")
     db.execute(
@@ -472,7 +473,7 @@ def remove_sidecars(file: Path) -> None:
 
 
 def inode_of(file: Path) -> int:
-    """0 if there is no such file."""
+    """The inode number of *file*; 0 if there is no such file."""
     try:
         return file.stat().st_ino
     except FileNotFoundError:
@@ -480,16 +481,14 @@ def inode_of(file: Path) -> int:
 
 
 def reason_unusable(e: sqlite3.DatabaseError) -> str:
-    return (
-        f"it could not be used ({str(e).partition(' with text ')[0]})"  # else what a note says is in the log
-    )
+    return f"it could not be used ({str(e).partition(' with text ')[0]})"  # else a note's text is in the log
 
 
-# Result codes of sqlite that say the file is of no use: busy and locked (for too long), corrupt, not a database;
-# and, of I/O errors, those of reading. A disk that is full, or a file that may not be opened, says nothing of it.
+# sqlite's result codes for an unusable file: busy and locked (for too long), corrupt, not a database; of the I/O
+# errors, those of reading. A full disk, or a file that may not be opened, does not make the file unusable.
 UNUSABLE, UNREADABLE = {5, 6, 11, 26}, {266, 522}
 
-# What has no code of its own: a table that is gone, or one of full text that is in pieces; text that is none.
+# Messages of errors without a code of their own: a table is missing, a full-text table is broken, bytes are not text.
 BROKEN = ("no such table", "vtable constructor failed", "Could not decode to UTF-8")
 BARRED = {8, 10, 13, 14}  # read-only, I/O, full, cannot open
 
@@ -509,9 +508,8 @@ def is_disk_barred(e: Exception) -> bool:
 
 # --- Entry, a note as the index lists it, and Hit, a note that was found.
 #
-# Over the tables `note`, `link` and `source` of the store. Not here: finding by words (search.py), and a note's
-# body, which only the vault has. A list is sorted by path, so that what is generated from it does
-# not depend on when the index was made.
+# Both are read from the tables `note`, `link` and `source`. search.py finds notes by words; only the vault has a note's
+# body. Lists are sorted by path, so that text generated from them does not depend on when the index was made.
 
 
 @dataclass(frozen=True, slots=True)
@@ -534,14 +532,14 @@ class Entry:
     tags: tuple[str, ...]
     mtime: int  # ns
     standing: bool = False  # an instruction for every conversation
-    contradicts: tuple[str, ...] = ()  # active notes of which one names the other so
+    contradicts: tuple[str, ...] = ()  # active notes that contradict it, whichever of the two says so
     said_last: bool = False  # whether it was said after all of these
-    outdated: tuple[str, ...] = ()  # of its links, those to notes that another has replaced
+    outdated: tuple[str, ...] = ()  # its links to notes replaced by one that it neither links to nor is
     short: str = ""  # the shortest beginning of its name that no other note has; "": none, or not looked up
 
     @property
     def handle(self) -> str:
-        """The shortest text by which omg_open finds it."""
+        """The shortest text by which omg_open finds the note."""
         return self.short or self.path
 
     @property
@@ -551,21 +549,21 @@ class Entry:
 
     @property
     def rank(self) -> int:
-        """Of its priority: 0 is the highest."""
+        """The rank of its priority; 0 is the highest."""
         return PRIORITIES.index(self.priority)
 
 
-# Of a hit's score. On LoCoMo nine in ten of the right notes score above .25, with words alone; of questions about
-# other people's talks the best hit stays below .22 in every second case.
+# A hit with a lower score is weak. On LoCoMo, by words alone, nine in ten of the right notes score above .25; for half
+# of the questions about other people's talks, the best hit scores below .22.
 WEAK_BELOW = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
     entry: Entry
-    score: float  # of 1: how much of what was asked the note answers to; for the order of hits of one or several searches
+    score: float  # 0 to 1: how well the note answers the question; comparable between searches
     why: str
-    cosine: float | None = None  # of its vector with the question's; None: there is none, or many are nearer
+    cosine: float | None = None  # of both vectors; None: the note has none, or many notes are nearer
 
     @property
     def weak(self) -> bool:
@@ -630,7 +628,7 @@ def entry_of_row(
     days = (day and dt.date.fromisoformat(day) for day in (created, updated))
     marks = () if tags == "[]" else tuple(json.loads(tags))
     first = (*texts, bool(pinned), loop, event, *days, origin, successor)
-    known = {None, row[1], *links}  # what it replaced itself it mentions as such
+    known = {None, row[1], *links}  # successors that the note names, or is: such a link is not outdated
     outdated = tuple(path for path, successor in links.items() if successor not in known)
     values: tuple[Any, ...] = (*first, tuple(links), marks, mtime, bool(standing), *against, outdated, short)
     return Entry(*values)
