@@ -46,18 +46,19 @@ from .replies import (
 log = logging.getLogger(__name__)
 
 Paid = Callable[[ModelReply], object]
-RETRY_PAUSE_S = 60.0  # if a server asks for a longer wait, give up
+RETRY_PAUSE_S = 60.0  # give up if a server asks for a longer wait
 
 
 class Asker:
     """
     An Ask that tries each of *models* in turn, each up to `[llm] attempts` times.
 
-    *gateway* answers for the model `gateway`, and is not asked again after it raises. *child* is the process that asks all
-    others; askers may share one, and its maker closes it. Raises ConfigError for `offline`, which is never asked.
+    *gateway* answers for the model `gateway`, and is not asked again after it raises. *child* is the process that asks
+    all other models; askers may share a child, and whoever made the child closes it. Raises ConfigError for `offline`,
+    which is never asked.
 
-    A call raises OverBudget before a call that today's cap forbids, CutShort if every reply reached its limit before it said
-    anything, BadReply if all replies were empty or looping, else ModelUnavailable. Any number of threads may ask; `close`
+    A call raises OverBudget if today's cap forbids asking, CutShort if every reply reached its limit before its first
+    word, BadReply if all replies were empty or looping, else ModelUnavailable. Any number of threads may ask; `close`
     ends their waiting.
     """
 
@@ -81,7 +82,7 @@ class Asker:
         self._gateway = gateway
         self._child = child or Child()
         self._now = now
-        self._plain: set[str] = set()  # models that refused our schema or temperature, and answered without
+        self._plain: set[str] = set()  # models that answer only without our schema or temperature
         self._closed = threading.Event()
 
     def __call__(self, question: ModelQuestion, paid: Paid = lambda reply: None) -> ModelReply:
@@ -112,7 +113,7 @@ class Asker:
                 break
             came = self._try(model, question, paid)
             if isinstance(came, ModelReply):
-                if not came.text and came.cut:  # asked again, it would hardly think less
+                if not came.text and came.cut:  # another try would hardly think less
                     raise CutShort(
                         f"{model}: said nothing in {came.tokens_out:,} tokens (models that reason at length do "
                         "that); raise [llm] max_output_tokens"
@@ -204,7 +205,7 @@ def most_spent(model: str, asked: int, room: int) -> Spent:
 
 
 def reply_to_failure(ask: Ask, question: ModelQuestion) -> ModelReply:
-    """The reply of *ask*; an empty one if it was cut short before its first word, so that the caller asks about less."""
+    """The reply of *ask*; an empty reply if it was cut short before its first word: the caller then asks about less."""
     try:
         return ask(question)
     except CutShort:
@@ -223,7 +224,7 @@ def pause_before_retry(failure: Failure, tries: int, llm: Llm) -> float | None:
 def failure_text(failure: Failure, tries: int, llm: Llm) -> str:
     """What happened and what to do, for a person."""
     if not failure.status and not failure.again:
-        return failure.why  # it is no model's failure
+        return failure.why  # no model failed
     happened, remedy = {
         400: ("refused the request", "check the model's name and its limits ([llm] max_output_tokens)"),
         401: ("refused the key", "set the provider's own variable, such as OPENAI_API_KEY, or [llm] api_key"),
@@ -249,17 +250,17 @@ def failure_text(failure: Failure, tries: int, llm: Llm) -> str:
 
 
 LONG_POLL_S = 8.0  # the plugin notices a daemon that hangs when a poll is not answered (hooks/daemon.js)
-GONE_S = 20.0  # after so long without a poll the plugin has ended: it polls again at once after each answer
+GONE_S = 20.0  # after so long without a poll the plugin has ended: a live plugin polls again at once
 LATE_REMEMBERED = 64  # questions that were given up; the plugin itself gives up after three minutes
 STOPPING = "gateway: not asked any more, OMG is stopping"
 AT_ONCE = 2  # calls under way; the same model also answers the person
 TOO_MANY = "it is at its rate limit or quota; wait, or name another model"
 
 FAILURE_KINDS = (
-    # The plugin asks outside of every such operation (hooks/index.js); another version of OpenClaw may still refuse.
+    # The plugin asks outside of every operation that can end (hooks/index.js); other versions of OpenClaw may refuse.
     (
         "inventory has retired|async work scope is closed",
-        "OpenClaw has reloaded its plugins, and lends no model to what ran before; start the gateway again",
+        "OpenClaw has reloaded its plugins, and lends no model to plugins loaded before; start the gateway again",
     ),
     ("allowAgentIdOverride|NOT_AUTHORIZED", "the plugin may not ask this agent's model; run `omg install`"),
     (r"\b40[13]\b|unauthori[sz]ed|api.?key", "its key was refused; see that the agent itself can answer"),
@@ -271,7 +272,8 @@ FAILURE_KINDS = (
 
 class GatewayModel:
     """
-    An Ask that the plugin answers, each time in at most *max_tokens*. AT_ONCE calls at once, fewer after TOO_MANY.
+    An Ask that the plugin answers, each reply in at most *max_tokens*. It makes AT_ONCE calls at once, fewer after
+    TOO_MANY.
 
     *late* is called with a reply that came after its question was given up: it was paid for.
     """
@@ -291,7 +293,7 @@ class GatewayModel:
         self.places = Places(AT_ONCE)
         self._asked: queue.Queue[str | None] = queue.Queue()
         self._waiting: dict[str, tuple[ModelQuestion, queue.Queue[Mapping[str, Any]]]] = {}
-        self._given_up: dict[str, ModelQuestion] = {}  # the last ones: the plugin may still bring a reply
+        self._given_up: dict[str, ModelQuestion] = {}  # the latest: the plugin may still bring their replies
         self._closed = threading.Event()
 
     def __call__(self, question: ModelQuestion) -> ModelReply:
@@ -312,7 +314,7 @@ class GatewayModel:
         id, answer = uuid.uuid4().hex, queue.Queue[Mapping[str, Any]](1)
         self._waiting[id] = question, answer
         self._asked.put(id)
-        if self._closed.is_set():  # if `close` came later, it answers this wait itself
+        if self._closed.is_set():  # a later `close` ends this wait itself
             answer.put({})
         try:
             reply = answer.get(timeout=self.timeout_s)
@@ -372,7 +374,7 @@ class GatewayModel:
 
 
 def llm_request(question: ModelQuestion, max_tokens: int) -> dict[str, Any]:
-    """The *question* as the gateway's `llm.complete` takes it; the plugin adds only a deadline."""
+    """*question* in the form of the gateway's `llm.complete`; the plugin adds only a deadline."""
     return {
         "systemPrompt": question.system,
         "messages": [{"role": "user", "content": question.user}],

@@ -3,10 +3,10 @@ The child process that imports LiteLLM, seen from both ends of its pipe. It answ
 
     Child.call(question) ── a JSON line ──▶ listen → complete → litellm ── a JSON line ──▶ an answer
 
-An answer is `{text, tokens_in, tokens_out, usd, cut}` or `{why, status, again, wait_s}`; it has the number of its
-question. The import costs some 4 s of CPU and 200 MB, so it happens here only, and not before there is a question.
-The caller decides whether to ask again. The child holds no state and imports nothing of ours, so it may be killed at
-any moment. (Long drops are read in such a process as well: worker/reader.py.)
+An answer is `{text, tokens_in, tokens_out, usd, cut}` or `{why, status, again, wait_s}`, and has the number of its
+question. Importing LiteLLM costs some 4 s of CPU and 200 MB, so only the child does so, once there is a question. The
+caller decides whether to ask again. The child holds no state and imports nothing of ours, so it may be killed at any
+moment. (worker/reader.py reads long drops in such a process, too.)
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from .replies import Places
 
 IDLE_S = 60.0
-# LiteLLM's own timeout comes first, then ours in the child, and last the end of a child that is stuck.
+# LiteLLM's own timeout comes first, then ours in the child; last, a stuck child is killed.
 GRACE_S, KILL_S = 1.0, 5.0
-REPEATED_CHARS = 24  # so many characters in a row of what was asked are no coincidence
+REPEATED_CHARS = 24  # so many characters of the question in a row are no coincidence
 START_S = 120.0  # for `import litellm` from a cold disk on a busy machine
-# By path, and -P: nothing in the working folder, nor another package called omg, is imported.
+# Started by path and with -P, so that the child imports nothing of the working folder or of another package omg.
 MODEL_CHILD = (sys.executable, "-P", __file__)
 
 # Servers that people run themselves: `[llm] api_base` is for these. Every other provider has its own address.
@@ -48,13 +48,14 @@ SELF_HOSTED = {
 
 class Child:
     """
-    The process *command*. It is started when needed, ends after *idle_s* without a question, and is killed when it hangs.
+    The process *command*. It is started when needed, ends after *idle_s* without a question, and is killed if it hangs.
 
-    Any number of threads may call at once. It ends with its parent, even during a call, because its stdin closes.
+    Any number of threads may call at once. The process ends with its parent, even during a call, because its stdin
+    closes.
     """
 
     def __init__(self, idle_s: float = IDLE_S, command: Sequence[str] = MODEL_CHILD) -> None:
-        self.places: dict[str, Places] = {}  # of each model
+        self.places: dict[str, Places] = {}  # by model
         self._start = (*command, str(idle_s))
         self.running: Running | None = None
         self._starting = threading.Lock()
@@ -78,7 +79,7 @@ class Child:
                 answer = hello
                 break
             if (answer := self.running.ask(question, timeout_s + KILL_S)) is not None:
-                break  # None: it had just ended because it was idle
+                break  # None: the process had just ended because it was idle
         if self._closed and "why" in (answer or {"why": ""}):
             return child_gone("OMG is stopping", again=False)
         return answer or child_gone("its process left twice")
@@ -126,20 +127,23 @@ class Running:
         return child_gone(why) | {"started": False} if hello is None else hello
 
     def ask(self, question: dict[str, Any], timeout_s: float) -> dict[str, Any] | None:
-        """The answer to *question*; None if the process ended because it was idle, before it read the question."""
+        """The answer to *question*; None if the idle process ended before it read the question."""
         number, answer = next(self._numbers), Future[dict[str, Any] | None]()
         with self._guard:
             if self.over:
                 return None
             self._asked[number] = answer
         until = time.monotonic() + timeout_s
-        killer = threading.Timer(timeout_s, self.process.kill)  # it may also be stuck while we write
+        killer = threading.Timer(timeout_s, self.process.kill)  # the process may also hang while we write
         killer.daemon = True
         killer.start()
         try:
             assert self.process.stdin is not None
             line = json.dumps({**question, "number": number}).encode() + b"\n"
-            with self._speaking, contextlib.suppress(OSError, ValueError):  # the listener notices its end
+            with (
+                self._speaking,
+                contextlib.suppress(OSError, ValueError),
+            ):  # the listener notices the process's end
                 self.process.stdin.write(line)
                 self.process.stdin.flush()
             said = answer.result()
@@ -156,7 +160,7 @@ class Running:
         self._listener.join()
 
     def _listen(self) -> None:
-        """Pass on every answer; when the process ends, pass None to all that wait."""
+        """Pass on every answer; when the process ends, answer None to all waiting calls."""
         assert self.process.stdin is not None and self.process.stdout is not None
         for line in self.process.stdout:
             if line.endswith(b"\n"):
@@ -171,7 +175,7 @@ class Running:
         for asked in self._asked.values():
             asked.set_result(None)
         for pipe in (self.process.stdin, self.process.stdout):
-            with contextlib.suppress(OSError):  # a line that could not be written any more
+            with contextlib.suppress(OSError):  # a line could not be written any more
                 pipe.close()
 
 
@@ -201,7 +205,7 @@ def serve_parent(
     idle_s: float, answer: Callable[[dict[str, Any]], Any], load: Callable[[], None] = lambda: None
 ) -> None:
     """
-    Report ready after *load*; then *answer* each question until none comes for *idle_s*.
+    Report ready after *load*; then *answer* each question until no question comes for *idle_s*.
 
     If *answer* is a coroutine function, many questions are answered at once; otherwise one after the other.
     """
@@ -258,7 +262,7 @@ def listen_to_parent(heard: Callable[[bytes], None]) -> None:
 
 
 async def complete_once(question: dict[str, Any]) -> dict[str, Any]:
-    """Ask once, through LiteLLM. After the timeout a server that is still sending its answer is given up."""
+    """Ask once, through LiteLLM. Give up a server that is still sending its answer after the timeout."""
     import asyncio
 
     import litellm
@@ -305,7 +309,7 @@ def completion_arguments(question: dict[str, Any]) -> dict[str, Any]:
         ours["temperature"] = question["temperature"]
     if question["api_base"] and provider in SELF_HOSTED:
         ours["api_base"] = question["api_base"]
-        # The client requires some key, which a server of one's own may not have.
+        # The client requires some key, but a server of one's own may have none.
         unset = "none" if provider == "openai" and "OPENAI_API_KEY" not in os.environ else None
         ours["api_key"] = question["api_key"] or unset
     elif question["api_key"] and not question["api_base"]:
@@ -317,7 +321,7 @@ def completion_arguments(question: dict[str, Any]) -> dict[str, Any]:
         "timeout": question["timeout_s"],
         "max_retries": 0,  # the parent decides on retries
         "num_retries": 0,
-        "drop_params": True,  # parameters that the model does not take, as LiteLLM knows
+        "drop_params": True,  # leaves out parameters that the model does not take, as far as LiteLLM knows
         **ours,
     }
 
@@ -331,7 +335,7 @@ def schema_in_words(system: str, schema: dict[str, Any] | None) -> str:
 
 
 def failure_value(error: Exception, question: dict[str, Any]) -> dict[str, Any]:
-    """What a person and the retry loop need to know of *error*, without text of the question."""
+    """What a person and the retry loop need to know about *error*, without text of the question."""
     status = getattr(error, "status_code", None)
     if not isinstance(status, int):
         return child_gone(f"its reply could not be read: {type(error).__name__}")
@@ -345,7 +349,7 @@ def failure_value(error: Exception, question: dict[str, Any]) -> dict[str, Any]:
         why = why.replace(secret, "[key]")
     why = why[:200]
     if quotes_message(why, question["system"] + "\n" + question["user"]):
-        why = "its message is left out, it quotes the conversation"
+        why = "its message is left out because it quotes the conversation"
     return child_gone(why, status, status in (408, 425, 429) or status >= 500, retry_after_s(error))
 
 
@@ -362,7 +366,7 @@ def quotes_message(message: str, asked: str) -> bool:
 
 
 def retry_after_s(error: Exception) -> float | None:
-    """Seconds that the server asks us to wait: its Retry-After, where that is a number."""
+    """Seconds that the server asks us to wait: its Retry-After, if that is a number."""
     headers = getattr(error, "litellm_response_headers", None) or {}
     with contextlib.suppress(ValueError):
         return max(0.0, float(headers.get("retry-after") or ""))

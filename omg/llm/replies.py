@@ -1,9 +1,9 @@
 """
 A question to a model and its reply: its size, what it cost, what is wrong with it, and the JSON in it.
 
-The ledger has one JSON line for each reply, useful or not, because it was paid for. It holds numbers, never text. Several
-processes may append to it. A call first reserves what it may cost (`reserved`), so of many calls at once at most one goes
-past the day's cap.
+The ledger has one JSON line for each reply, useful or not, because each was paid for. A line holds numbers, never text,
+and several processes may append lines. A call first reserves what it may cost (`reserved`), so of many calls at once
+at most one exceeds the day's cap.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ModelReply:
     tokens_in: int
     tokens_out: int
     usd: float = 0.0
-    cut: bool = False  # it reached the most tokens allowed
+    cut: bool = False  # the reply reached the most tokens allowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Ledger:
             self.cap_tokens = GATEWAY_TOKENS_PER_DAY
         self._zone = ZoneInfo(config.time.zone) if config.time.zone else None  # None: the system's
         self._day, self._read, self._spent = "", 0, Spent()
-        self._reserved: list[Spent] = []  # by the calls that are under way
+        self._reserved: list[Spent] = []  # by calls under way
         self._settled = threading.Condition()
 
     def spend(self, reply: ModelReply, purpose: str, now: datetime) -> None:
@@ -105,7 +105,7 @@ class Ledger:
             return self._spent
 
     def lately(self, now: datetime, days: int) -> dict[str, dict[str, Spent]]:
-        """Day → purpose → what was spent, for the last *days* days, oldest first, as far back as LAST_BYTES of the file go."""
+        """Day → purpose → what was spent, for the last *days* days, oldest first, as far as LAST_BYTES reach."""
         today = now.astimezone(self._zone).date()
         found: dict[str, dict[str, Spent]] = {
             str(today - timedelta(days=n)): {} for n in reversed(range(days))
@@ -124,7 +124,7 @@ class Ledger:
         """
         Reserve *most* for a call in this block. Raises OverBudget if today's cap is reached.
 
-        While the calls under way may reach the cap, this waits for their real cost. So only the last call of a day may
+        While the calls under way may reach the cap, this waits for their real cost, so only the last call of a day may
         exceed the cap.
         """
         with self._settled:
@@ -149,7 +149,7 @@ class Ledger:
     def check(self, now: datetime, share: float = 1.0) -> None:
         """Raise OverBudget if *share* of today's cap is used: 1, or the share that turns older than a day may use."""
         spent = self.today(now)
-        what = "turns wait" if share == 1 else f"above {share:.0%} of it turns older than a day wait"
+        what = "turns wait" if share == 1 else f"above {share:.0%} of the cap, turns older than a day wait"
         remedy = f"{what} until tomorrow; raise the cap in omg.toml to go on today"
         if self.cap_tokens is not None and spent.tokens >= self.cap_tokens * share:
             used = f"{spent.tokens:,} of {self.cap_tokens:,} tokens"
@@ -194,13 +194,13 @@ def entry_of(line: bytes) -> tuple[str, str, Spent] | None:
 
 
 def asks_gateway(config: Config) -> bool:
-    """Whether any configured model is the gateway's. With the plugin, an Observer without a model asks the gateway's."""
+    """Whether any configured model is the gateway's. With the plugin, an Observer without a model asks that one."""
     asked = [config.observation.model or "gateway", config.reflection.model]
     asked += [agent.model or "" for agent in config.observation.agents.values()]
     return any("gateway" in ([models] if isinstance(models, str) else models) for models in asked)
 
 
-# --- Limits how many calls of one model are under way at once, and lowers the limit for a while after a refusal.
+# --- Limits how many calls to one model are under way at once, and lowers the limit for a while after a refusal.
 
 
 FEWER_S = 60.0  # after so long without a refusal, the limit doubles again
@@ -221,7 +221,8 @@ class Places:
         return min(self.most, self._room << min(later, 10))
 
     def halve(self, began: float) -> None:
-        """Allow half as many: the model refused a call that *began* then (monotonic). Refusals of one moment count once."""
+        """Halve the limit: the model refused a call that *began* at this monotonic time. Refusals of calls that were
+        under way together count once."""
         with self._changed:
             if began >= self._halved:
                 self._room, self._halved = max(1, self.room // 2), time.monotonic()
@@ -246,7 +247,7 @@ class ModelQuestion:
     system: str
     user: str
     schema: dict[str, Any] | None  # JSON schema of the reply; None: any text
-    purpose: str  # "observe", "reflect", …: what the ledger says it was for
+    purpose: str  # "observe", "reflect", …: what the question is for, as the ledger says
     agent: str = ""
     temperature: float | None = None  # set in the configuration for the model that is asked
 
@@ -270,7 +271,7 @@ Ask = Callable[[ModelQuestion], ModelReply]
 
 
 def instructions(name: str, also: str) -> str:
-    """The system part of a question: prompts/<name>.md, and *also*, which the configuration adds."""
+    """The system part of a question: prompts/<name>.md, and the configuration's own words, *also*."""
     return prompt_text(name) + (f"\n\n# Also\n\n{also}\n" if also else "")
 
 
@@ -289,8 +290,8 @@ def model_window(model: str, config: Config) -> int:
     """
     Tokens *model* can take in.
 
-    From the configuration, else from LiteLLM's table, which is read as a file without importing LiteLLM. If unknown: 8,192
-    for a server of one's own, a common default there; 32,000 for any other, less than most have.
+    From the configuration, else from LiteLLM's table, which is read as a file without importing LiteLLM. If neither has
+    the model: 8,192 for a server of one's own, a common default there; 32,000 for any other, less than most have.
     """
     known = config.llm.context_window or limits_in_table(model).takes
     return known or (8_192 if config.llm.api_base else 32_000)
@@ -300,12 +301,12 @@ def reply_room(model: str, asked: int, config: Config) -> int:
     """The tokens that a reply of *model* may have, limited by the model and by what *asked* leaves of its window."""
     wanted = config.llm.max_output_tokens
     left = model_window(model, config) - asked
-    # An unknown window is guessed low, so it does not push the reply below SHORT_REPLY; the table and the user may.
+    # An unknown window is guessed low, so a guess never limits the reply below SHORT_REPLY; the table and the user may.
     return min(wanted, limits_in_table(model).gives or wanted, max(left, SHORT_REPLY))
 
 
 class Limits(NamedTuple):
-    """Tokens that a model takes in and gives, and the price of one in usd; None if the table does not say."""
+    """Tokens that a model takes in and gives, and the price of a token in usd; None if the table does not say."""
 
     takes: int | None = None
     gives: int | None = None
@@ -324,7 +325,7 @@ def limits_in_table(model: str) -> Limits:
     except (OSError, ValueError):
         return Limits()
     name = model
-    while name:  # `openrouter/anthropic/x` is there as itself, or as `anthropic/x`, or as `x`
+    while name:  # the table has `openrouter/anthropic/x` under that name, `anthropic/x` or `x`
         if entry := table.get(name):
             takes = entry.get("max_input_tokens") or entry.get("max_tokens")
             gives = entry.get("max_output_tokens")
@@ -367,8 +368,8 @@ def one_of(value: Any, *words: str) -> str:
     return word
 
 
-# Strings stay. Python's words, strings in single quotes, comments and commas before a bracket are what models write
-# beside JSON.
+# What models write that is not JSON: Python's words, strings in single quotes, comments, commas before a bracket. The
+# first alternative matches JSON strings, which stay as they are.
 SLIP = re.compile(
     r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|\b(?:None|True|False)\b|//[^\n]*|,\s{0,99}(?:\.\.\.|…)?(?=\s{0,99}[}\]])',
     re.S,
@@ -377,7 +378,7 @@ WORDS = {"None": "null", "True": "true", "False": "false"}
 
 
 def nearly_json(text: str) -> str:
-    """*text* from its first brace on, with the slips of models mended."""
+    """*text* from its first brace on, with the usual slips of models mended."""
 
     def mended(found: re.Match[str]) -> str:
         part = found[0]
@@ -389,7 +390,7 @@ def nearly_json(text: str) -> str:
 
 
 def found_in(text: str, key: str, mark: str) -> dict[str, Any]:
-    """The object with *key*; else its complete items, with "broken": how many objects could not be read."""
+    """The object with *key*; else the complete items under *key*, and under "broken" how many could not be read."""
     decoder = json.JSONDecoder(strict=False)
     for form in (text, nearly_json(text)):
         named, bare, at = form.find(f'"{key}"'), BARE_LIST.match(form), 0
@@ -417,9 +418,9 @@ def found_in(text: str, key: str, mark: str) -> dict[str, Any]:
 def why_useless(reply: ModelReply) -> str | None:
     """Why *reply* is useless; None if it may be useful."""
     if not reply.text:
-        return "sent an empty reply; if it goes on, name another model"
+        return "sent an empty reply; if this goes on, name another model"
     if is_degenerate(reply.text):
-        return "sent a reply that repeats itself without end; if it goes on, name another model"
+        return "sent a reply that repeats itself without end; if this goes on, name another model"
     return None
 
 
@@ -437,8 +438,8 @@ def without_thinking(text: str) -> str:
     return re.sub(r"\A\s*<think(ing)?>.*?(</think(ing)?>|\Z)", "", text, flags=re.DOTALL).strip()
 
 
-ENDS_CHARS = (4_000, 20_000)  # of a reply: for short pieces that come again, and for long ones
-# Times its compressed size: loops have 37 and more, the most alike of honest lists 22, real replies 5.
+ENDS_CHARS = (4_000, 20_000)  # characters at a reply's end: they show loops of short pieces, and of long ones
+# Such an end is so many times its compressed size: loops 37 and more, the most uniform honest lists 22, real replies 5.
 LOOPING = 25
 
 
