@@ -140,10 +140,7 @@ class Running:
         try:
             assert self.process.stdin is not None
             line = json.dumps({**question, "number": number}).encode() + b"\n"
-            with (
-                self._speaking,
-                contextlib.suppress(OSError, ValueError),
-            ):  # the listener notices the process's end
+            with self._speaking, contextlib.suppress(OSError, ValueError):  # the listener notices its end
                 self.process.stdin.write(line)
                 self.process.stdin.flush()
             said = answer.result()

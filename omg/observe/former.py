@@ -1,9 +1,9 @@
 """
 Notes of earlier rules: those that the rules of today would not write go to the archive, once, by one receipt.
 
-Earlier rules rewrote what a person said into the third person, and noted much of it. Such a note gets the status
-`archived`: its file stays where it is, but it leaves the maps and is found no more; the message that it was made of is.
-`omg undo` brings all of them back. Only for a home in which no model has ever observed.
+Earlier rules noted much, and rewrote what a person said into the third person. Such a note gets the status `archived`:
+its file stays where it is, but it leaves the maps, and searches find only the message that it was made from. `omg undo`
+brings all these notes back. Only for a home in which no model has ever observed.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ..plan.pages import persons_words
 from ..rules.observer import GROUNDED, observe_offline
 from ..text.words import told_words
 
-NONE = "none"  # in `State.former_rules`: looked at, and nothing went
-DAYS_ADDED = re.compile(r" \([\d.-]+\)")  # what rules put behind the words for a day
+NONE = "none"  # in `State.former_rules`: the graph was looked at, and no note was archived
+DAYS_ADDED = re.compile(r" \([\d.-]+\)")  # the date that rules put behind words for a day
 
 
 def archive_former_notes(graph: Graph, now: datetime, *, by_rules: bool) -> Receipt | None:
     """
     Archive the notes of earlier rules that today's rules would not write. Returns the receipt, or None if there are
-    none. Looks once at each graph. *by_rules*: no model has ever observed here.
+    no such notes. Looks at each graph once. *by_rules*: no model has ever observed here.
     """
     if graph.state().former_rules:
         return None
@@ -39,7 +39,7 @@ def archive_former_notes(graph: Graph, now: datetime, *, by_rules: bool) -> Rece
         replay_open(graph)
         plan = Plan(graph, now.astimezone(graph.zone).date())
         for path in gone:
-            with suppress(NotFound, BadNode):  # its owner removed or broke it meanwhile
+            with suppress(NotFound, BadNode):  # its owner removed or broke the note meanwhile
                 plan.amend(path, status="archived")
         if not (changes := plan.changes()):
             graph.update(lambda state: setattr(state, "former_rules", NONE))
@@ -53,8 +53,8 @@ def archive_former_notes(graph: Graph, now: datetime, *, by_rules: bool) -> Rece
 
 def former_notes(graph: Graph) -> list[str]:
     """
-    The notes to archive. Left out are notes that a person pinned, edited or linked, standing ones, and notes that a
-    kept note links to.
+    The notes to archive. Notes that a person pinned, edited or linked are kept; so are standing notes, and notes that
+    a kept note links to.
     """
     plan, vault = Plan(graph, datetime.now(graph.zone).date()), graph.vault
     going: set[str] = set()
@@ -91,7 +91,7 @@ def was_rewritten(graph: Graph, node: Node) -> bool:
 
 
 def earns(graph: Graph, message: Message, node: Node) -> bool:
-    """Whether today's rules make of *message* a note with what *node* says, or a part of it."""
+    """Whether today's rules make a note of *message* that has what *node* says, or a part of *node*."""
     words = told_words(node.description)
     quoted = [told_words(e["description"]) for e in observe_offline([message], [], graph.zone)["edits"]]
     return any(len(words & said) >= GROUNDED * min(len(words), len(said)) for said in quoted)

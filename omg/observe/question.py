@@ -1,7 +1,7 @@
 """
 The Observer's question to the model: instructions, known notes, and the messages.
 
-Pure but for the index, which finds the notes that the messages may be about.
+It reads only the index, which finds the notes that the messages may be about.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ from ..text.tokens import clip_text, count_tokens
 from ..text.words import stems_of, told_words
 from .reply import HINTS, ParsedReply, ShownToObserver, parse_value, quoted_reply
 
-# Known notes have KNOWN_LEAST tokens and KNOWN_PER_NEW for each token that is new, at most KNOWN_TOKENS, and KNOWN_SHARE of
-# the model's window. With 300 and .4, and longer texts, 4 more of 42 updates in BEAM 9 named a note that was not shown.
+# Known notes may take KNOWN_LEAST tokens and KNOWN_PER_NEW for each new token, at most KNOWN_TOKENS, and KNOWN_SHARE
+# of the model's window. With 300 and .4, and longer texts, 4 more of 42 updates in BEAM 9 named a note not shown.
 KNOWN_LEAST, KNOWN_PER_NEW = 700, 0.4
 KNOWN_TOKENS, KNOWN_SHARE = 3_500, 0.1
 HITS, SURE = 8, 12  # hits for each message; the first SURE hits come before the loops that are due
-# Notes shown with their body, the characters of a body, and the share of the budget up to which bodies are shown.
+# How many notes are shown with their body, the characters of a body, and the share of the budget for bodies.
 WITH_BODY, BODY_CHARS, BODY_SHARE = 12, 400, 0.4
-# Notes that are shown, and how many of them may be the assistant's: old advice must not crowd out the other notes.
+# How many notes are shown, and how many of these may be the assistant's: old advice must not crowd out other notes.
 MOST_NOTES, OF_ASSISTANT = 56, 20
 NEAR_LOOP_DAYS, LOOPS = 10, 12  # open loops due within so many days, and at most so many of them
-# Earlier messages that these may answer, and the hits for all of them. If the graph has at most FEW notes, all are shown:
-# "It's a 2018, I looked in the papers" shares no word with the note on the car.
+# How many earlier messages the new ones may answer, and the hits for all of them. A graph of at most FEW notes is shown
+# whole: "It's a 2018, I looked in the papers" shares no word with the note on the car.
 ANSWERED, ANSWERED_HITS, FEW = 4, 6, 12
 # Characters of code, of what looks passed on, and of a tool's call, that are shown in place.
 EXCERPT_CHARS, PASSED_CHARS, CALL_CHARS = 400, 800, 300
-# Characters of material: the least that is asked about, of one piece, of all; and of what was said around it.
+# Characters of material: the least to ask about, the most of one piece and of all pieces; and of the words around it.
 LEAST_MATERIAL, PIECE_CHARS, MATERIAL_CHARS, TOPIC_CHARS = 200, 1_500, 16_000, 160
-# Characters of a reply of the assistant's that are shown, and of each of its lines; a line
-# that heads or counts others, and its worth beside one for a word that no other line shares.
+# Most characters of an assistant's reply that are shown, and of each of its lines; and the worth of a heading or
+# numbered line, if a word that no other line shares with the person's words has worth 1.
 REPLY_CHARS, LINE_CHARS, ENTRY_WORTH = 1_600, 300, 0.3
 ENTRY = re.compile(r"\s{0,3}(?:#{1,6}|\d{1,2}[.)])\s")
 WINDOW_SHARE = 0.5  # of a model's window for the turns; the rest is prompt, known notes and the reply
@@ -69,7 +69,7 @@ WAITING = "inbox/"  # loose notes that are to become notes
 class Observer:
     """
     Who answers. `ask` None: the rules. `window`: tokens that the smallest of the models takes in. `able`: whether the
-    models answer the check well enough, which `omg doctor` finds out.
+    models answer the check well enough (`omg doctor` tests this).
     """
 
     ask: Ask | None = None
@@ -90,7 +90,7 @@ class TalkSoFar:
 def shown_notes(
     plan: Plan, messages: Sequence[Message], so_far: TalkSoFar, observer: Observer, config: Config
 ) -> ShownToObserver:
-    """What the Observer is shown of *messages* and, within `previous_observer_tokens`, of what is known."""
+    """What the Observer is shown: *messages*, and the known notes that fit `previous_observer_tokens`."""
     graph, session, current, before = plan.graph, so_far.session, so_far.current, so_far.before
     budget = room_for_known(config, observer.window, messages)
     now = "\n".join(f"{key}: {current[key]}" for key in HINTS if current.get(key))
@@ -99,8 +99,8 @@ def shown_notes(
     made = notes_made_of(plan, messages)
     session_asked = session if observer.ask else None
     found = known_notes(plan, messages, now=now, session=session_asked, before=before)
-    # What the assistant only proposes keeps nothing that a person says from being noted. A model takes up what was proposed
-    # of these very messages, or not (`ShownToObserver.proposals`).
+    # Proposals of the assistant are not shown among the known notes, or the same words of a person would not be noted.
+    # Whether a proposal made of these very messages is taken up, a model decides (`ShownToObserver.proposals`).
     waiting = {e.path for e in (*found, *made.values()) if is_proposal(graph, e)}
     plan.waiting |= waiting
     if observer.ask is None or is_small_model(config, observer):
@@ -139,7 +139,7 @@ def notes_made_of(plan: Plan, messages: Sequence[Message]) -> dict[str, Entry]:
 
 
 def room_for_known(config: Config, window: int, messages: Sequence[Message]) -> int:
-    """Tokens allowed for what is known, beside *messages*; also for the parts of replies that are not shown."""
+    """Tokens allowed for known notes beside *messages*, which count whole, with the parts of replies not shown."""
     fixed = config.observation.previous_observer_tokens
     if fixed == "auto":
         new = sum(count_tokens(message_text(m)) for m in messages)
@@ -176,14 +176,14 @@ def notes_found(graph: Graph, texts: Iterable[str], at: datetime, *, vectors: bo
     for text in dict.fromkeys(text[:1000] for text in texts if text.strip()):
         for hit in graph.index.search(text, HITS, now=at, how=ALONE._replace(vectors=vectors)):
             if hit.entry.path.startswith(WAITING) or hit.entry.type in GENERATED:
-                continue  # loose notes, of which these messages may be made, and generated pages
+                continue  # generated pages, and loose notes, which may hold these very messages
             if hit.entry.status == "active" and hit.score > best.get(hit.entry.path, (-1.0, None))[0]:
                 best[hit.entry.path] = (hit.score, hit.entry)
     return [e for _, e in sorted(best.values(), key=lambda b: (-b[0], b[1].path))]
 
 
 def notes_of_last(graph: Graph, before: Sequence[Message], since_ms: int) -> list[Entry]:
-    """The notes made of the user's last message in *before*, unless that was long ago: a correction may mean them."""
+    """The notes made of the user's last message in *before*, unless it is old: a correction may mean these notes."""
     said = [m.id for m in before if m.role == "user" and since_ms - m.timestamp <= APART_MS]
     made = graph.index.notes_by_source(said[-1:])
     paths = dict.fromkeys(note.path for notes in made.values() for note in notes)
@@ -201,7 +201,7 @@ def notes_unnamed(graph: Graph, session: str, since_ms: int) -> list[Entry]:
     before = notes_found(graph, texts, datetime.fromtimestamp(since_ms / 1000, UTC), vectors=True)
     few = graph.index.entries() if count_known(graph) <= FEW else []
     more = [*before[:ANSWERED_HITS], *(e for e in few if e.path.startswith("nodes/"))]
-    # With a page's text in sight, a person's words are trusted less.
+    # No notes of tools: with a page's text in sight, a person's words are trusted less.
     return [e for e in more if e.origin != "tool"]
 
 
@@ -222,7 +222,7 @@ def count_known(graph: Graph) -> int:
 
 
 def within_budget(plan: Plan, found: Sequence[Entry], budget: int) -> tuple[list[Entry], dict[str, str]]:
-    """As many of *found* as fit *budget* tokens; and path → what the body of each of the first says beyond its line."""
+    """As many of *found* as fit *budget* tokens; for the first ones also path → the body beyond the description."""
     notes: list[Entry] = []
     bodies: dict[str, str] = {}
     spent = 0
@@ -249,7 +249,7 @@ def fewer_notes(found: Sequence[Entry]) -> Iterator[Entry]:
 
 
 def beyond_line(plan: Plan, entry: Entry) -> str:
-    """The body of *entry* beyond its description. Of a long body the end, where the newest additions are."""
+    """The body of *entry* beyond its description; of a long body only the end, where the newest additions are."""
     known = entry.path in plan.drafts
     try:
         node = plan.draft(entry.path).node
@@ -317,7 +317,7 @@ def render_material(shown: ShownToObserver) -> str:
 
 
 def message_lines(shown: ShownToObserver, text: Callable[[Message], str]) -> list[str]:
-    """Each message on a line of its own, with its handle, its time, who spoke and its *text*; below the line of its day."""
+    """Each message on a line of its own, with its handle, time, speaker and *text*, below a line for its day."""
     lines, day, talk = [], None, ""
     for handle, (session, m) in shown.messages.items():
         if talk not in ("", session):
@@ -333,7 +333,7 @@ def message_lines(shown: ShownToObserver, text: Callable[[Message], str]) -> lis
 
 
 def words_around(messages: Iterable[Message]) -> dict[str, set[str]]:
-    """Of each reply, by its id, the telling words of what a person said just before it and just after it."""
+    """Id of each reply → the telling words that a person said just before and just after the reply."""
     found: dict[str, set[str]] = {}
     words, since = set[str](), list[str]()
     for m in messages:
@@ -350,9 +350,9 @@ def words_around(messages: Iterable[Message]) -> dict[str, set[str]]:
 
 def message_text(m: Message, around: Collection[str] | None = None) -> str:
     """
-    What person and assistant said. Tool results are only named. What looks passed on is marked; of a long piece, and of
-    pasted code, the beginning is shown. A reply is shown whole unless the words *around* it are given: then its code is
-    shown by its beginning, and of a long one the lines that have to do with these words.
+    What person and assistant said. Tool results are only named. Text that looks passed on is marked; only the beginning
+    of a long piece, and of pasted code, is shown. A reply is shown whole unless the words *around* it are given: then
+    only the beginning of its code is shown, and of a long reply only the lines that share these words.
     """
     if m.role == "tool":
         return m.text if m.text in MEMORY_NOTES else f"[{len(m.text):,} characters, not shown]"
@@ -364,8 +364,8 @@ def message_text(m: Message, around: Collection[str] | None = None) -> str:
 
 def reply_excerpt(text: str, around: Collection[str]) -> str:
     """
-    *text*, if it is short. Of a longer reply the beginning, the end, and the lines that share most with the words
-    *around* it, headings and numbered lines first among equals; what nobody takes up is found in the archive.
+    *text*, if it is short. Of a longer reply: its beginning, its end, and the lines that share most with the words
+    *around* it; of equal lines, headings and numbered ones come first. The archive keeps the other lines.
     """
     if len(text) <= REPLY_CHARS:
         return text
@@ -401,14 +401,14 @@ def in_place_of_material(kind: str, text: str) -> str:
 
 
 def material_text(m: Message, chars: int) -> str:
-    """What a tool returned or a person passed on, at most *chars* of each part; else the beginning of what was said."""
+    """What a tool returned or a person passed on, at most *chars* of each part; else the beginning of the message."""
     if parts := long_passed_on(m):
         return "\n".join(cut_middle(part, chars) for part in parts)
     return " ".join(m.spoken.split())[:TOPIC_CHARS]
 
 
 def long_passed_on(m: Message) -> list[str]:
-    """What a tool returned, and what is passed on in *m* and not shown whole in its place."""
+    """What a tool returned; or the passed-on parts of *m* that are not shown whole in the message."""
     if m.text in MEMORY_NOTES:
         return []
     parts = [m.text[s.start : s.end] for s in m.material if s.kind != "code"]
@@ -430,7 +430,7 @@ def observer_prompt(name: str, config: Config, agent: str) -> str:
 
 # --- The Observer for small models: one message a call, and only `type` and `text` of each fact; the rest is derived.
 #
-# A note of the user's quotes a sentence of theirs.
+# A note of the user's quotes one of the user's sentences.
 
 
 # Limits of a reply about one message: without a limit in the grammar, small models do not stop.

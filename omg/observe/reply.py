@@ -1,8 +1,8 @@
 """
 The schema of the Observer's reply, and its edits.
 
-A reply is untrusted: an item that cannot be parsed is dropped, not the rest; notes and messages can only be named by the
-handles they were shown under. Who said a thing is computed from the messages cited (provenance.py). Pure.
+A reply is untrusted: only items that can be parsed are used, and notes and messages are named only by the handles they
+were shown under. The messages cited tell who said a thing (provenance.py). All functions are pure.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ OBSERVER_SCHEMA = object_schema(
 )
 EVENT = re.compile(r"(\d{4}(?:-\d\d(?:-\d\d)?)?)(?:(?:\.\.|/)(\d{4}(?:-\d\d(?:-\d\d)?)?))?(?![\d-])")
 HINTS = ("task", "state", "next")  # what a conversation is about now
-LONGEST_DESCRIPTION = 600  # characters; what is longer goes on in the body
+LONGEST_DESCRIPTION = 600  # characters; a longer description goes on in the body
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,8 @@ class ShownToObserver:
     # handle → what the note says beyond its line
     bodies: Mapping[str, str] = field(default_factory=dict)
     more: int = 0  # notes that exist and are not shown
-    before: Sequence[Message] = ()  # the last messages before these; not shown, but these may answer them
-    # Notes made of each message of a page or a tool before, by the message's id.
+    before: Sequence[Message] = ()  # the last messages before these; not shown, but answered perhaps
+    # Message id → how many notes were made earlier of this page or tool's result.
     noted: Mapping[str, int] = field(default_factory=dict)
     # Notes that the assistant proposed from these messages (plan/corrections.py).
     proposals: Sequence[Node] = ()
@@ -94,7 +94,7 @@ class ParsedReply:
     proposed: int = 0  # edits in the reply
     targets: dict[int, Target] = field(default_factory=dict)  # place of an edit → the note it changes
     cited: list[list[Message]] = field(default_factory=list)  # by each edit
-    # by name; "" clears one, a name that is missing keeps its own
+    # by name; "" clears a hint, a missing name leaves a hint as it is
     hints: dict[str, str] = field(default_factory=dict)
     shared: list[str] = field(default_factory=list)  # names of the hints that other conversations may see
     taken: list[str] = field(default_factory=list)  # paths of proposals that the person's words confirm
@@ -102,14 +102,12 @@ class ParsedReply:
     dropped: list[str] = field(default_factory=list)  # why, one line per item; no conversation text
     refused: list[str] = field(
         default_factory=list
-    )  # what was not noted, in its words, and why; for `omg history`
-    notes: Mapping[str, str] = field(
-        default_factory=dict
-    )  # path → what the note says, of those that were shown
+    )  # statements that were not noted, and why; for `omg history`
+    notes: Mapping[str, str] = field(default_factory=dict)  # path of a shown note → what the note says
     said: list[tuple[Source, str]] = field(default_factory=list)  # what the assistant said in these messages
 
 
-# --- Usual slips of format: what models write, and what they mean by it.
+# --- Usual slips of format: what models write, and what they mean.
 
 
 FORMS: Mapping[str, Mapping[str, str]] = {
@@ -136,7 +134,7 @@ KEYS = {
 }
 BEHIND_WORD = re.compile(r"[^a-z].*", re.S)  # of "update note", "fact (work)"
 NOTHING = ("null", "none", "n/a")
-# A handle, and what a model writes beside it: "[m1]", "M1", "message 1", "m1 09:46", "n1: its title", "n1 [fact]".
+# A handle, and what models write beside a handle: "[m1]", "M1", "message 1", "m1 09:46", "n1: its title", "n1 [fact]".
 HANDLE = re.compile(
     r"[\s\[(#\"'`]*([mn]?)(?:sg|essage|ote|ode)?[\s_.#-]*(\d{1,5})[\s\])\"'`]*(?:(?<=[\s\])])\d?\d:\d\d|[:\[(].*)?",
     re.I,
@@ -148,8 +146,8 @@ MOST_IN_RANGE = 50  # messages
 
 def meant(name: str, words: Sequence[str]) -> BeforeValidator:
     """
-    Turn a value of the field *name* into the one of *words* that it means, in any case and number, with other words behind
-    it; None for any other value.
+    Turn a value of the field *name* into the one of *words* that it means, in any case and number, with or without
+    other words after it; None for any other value.
     """
     forms = FORMS.get(name, {})
 
@@ -162,7 +160,7 @@ def meant(name: str, words: Sequence[str]) -> BeforeValidator:
 
 
 def handle(value: Any, letter: str) -> str:
-    """*value* as a handle where it means one: 1, "[m1]" and "M1" are m1. Any other text as it is."""
+    """*value* as a handle, if it means one: 1, "[m1]" and "M1" are m1. Any other text stays as it is."""
     found = HANDLE.fullmatch(str(value))
     return f"{found[1].lower() or letter}{int(found[2])}" if found else str(value).strip()
 
@@ -219,8 +217,8 @@ Links = Annotated[list[tuple[str, str]], BeforeValidator(links_meant)]
 
 class ReplyItem(BaseModel):
     """
-    One edit as a model writes it. Values that can be mended are; a bad `op` or `sources` is an error. None: not given, so an
-    update leaves that field as it is.
+    One edit as a model writes it. Values are mended where possible; a bad `op` or `sources` is an error. None: the
+    field is not given, so an update leaves it as it is.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -228,7 +226,8 @@ class ReplyItem(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def named_otherwise(cls, item: Any) -> Any:
-        """*item* with the keys that it writes by another name; without an `op` it changes the note that it names, or is new."""
+        """*item* with other names for keys replaced. Without an `op`, an item that names a note updates that note; any
+        other item creates a note."""
         if not isinstance(item, dict):
             return item
         if len(item) == 1:  # {"create": {…}}
@@ -256,7 +255,7 @@ class ReplyItem(BaseModel):
 
     @model_validator(mode="after")
     def described(self) -> ReplyItem:
-        """A new note without a line of its own begins with its body."""
+        """Make the body of a new note without a description its description."""
         if self.op != "update" and not self.description:
             self.description, self.body = self.body, ""
         return self
@@ -265,7 +264,7 @@ class ReplyItem(BaseModel):
 def parse_answer(
     reply: ModelReply, shown: ShownToObserver, model: str, *, material: bool = False
 ) -> ParsedReply:
-    """The edits in *reply*; if it was cut short, the complete ones. Raises BadReply, which names the *model*."""
+    """The edits in *reply*; of a reply cut short, the complete ones. Raises BadReply, which names the *model*."""
     try:
         raw = cut_out(reply.text)
         parsed = parse_value(raw, shown, material=material)
@@ -282,8 +281,8 @@ def parse_answer(
 
 def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: bool = False) -> ParsedReply:
     """
-    The edits in a reply. An empty list is an answer; a missing one raises BadReply. *material*: the question was about what
-    tools returned and people passed on, so every edit has the origin `tool`.
+    The edits in a reply. An empty list is an answer; a missing list raises BadReply. *material*: the question was about
+    what tools returned and people passed on, so every edit has the origin `tool`.
     """
     parsed = ParsedReply(
         notes={e.path: e.description for e in shown.notes.values()}, said=assistant_said(shown)
@@ -291,8 +290,8 @@ def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: boo
     counted = NotesOfPages(dict(shown.noted))
     items = items_in(raw)
     parsed.proposed = len(items)
-    linked: list[list[tuple[str, str]]] = []  # by edit: the names that the model links it to, and why
-    places: dict[str, int] = {}  # a name that other edits may use for an edit → its place
+    linked: list[list[tuple[str, str]]] = []  # by edit: the names in its links, and the reasons
+    places: dict[str, int] = {}  # a name by which other edits may mean an edit → the edit's place
     for n, value in enumerate(items, 1):
         try:
             item = ReplyItem.model_validate(value)
@@ -332,7 +331,7 @@ def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: boo
 
 
 def items_in(raw: Mapping[str, Any]) -> list[Any]:
-    """The edits of a reply as it wrote them: as a list, one alone, by number, or as a text of JSON. Raises BadReply."""
+    """The edits of a reply, written as a list, as one edit, by number, or as JSON in a string. Raises BadReply."""
     items = raw.get("edits")
     if isinstance(items, str):
         items = cut_out(items)["edits"]
@@ -350,7 +349,7 @@ def linked_edit(
     places: Mapping[str, int],
     shown: ShownToObserver,
 ) -> Edit:
-    """The edit at *place* with its *links*: the edits that it stands beside, and the reason of each link."""
+    """The edit at *place* with its *links*: the linked edits of the same reply, and the reason of each link."""
     edit = edits[place]
     others = {name: n for name, _ in links if (n := places.get(name_of_edit(name), place)) != place}
     titles = {name: edits[n].title for name, n in others.items()}
@@ -370,12 +369,12 @@ def with_reason(edit: Edit, reason: str, title: str) -> Edit:
     return replace(edit, body=with_sentences(edit.body, reason))
 
 
-FROM_PAGE = 5  # notes of one page or tool's result
+FROM_PAGE = 5  # most notes of one page or tool's result
 
 
 @dataclass(slots=True)
 class NotesOfPages:
-    """How many notes there are of each message of a page or a tool."""
+    """How many notes were made of each page or tool's result."""
 
     made: dict[str, int]
 
@@ -387,7 +386,7 @@ class NotesOfPages:
 
 
 def told_by_source(edit: Edit, cited: Sequence[Message], shown: ShownToObserver) -> Edit:
-    """*edit* of what a tool returned or a person passed on: a claim of its source, never a sentence about the person."""
+    """*edit*, made of what a tool returned or a person passed on, as a claim of its source, never about the person."""
     messages = [*shown.before, *(m for _, m in shown.messages.values())]
     source = next((m for m in cited if m.role == "tool"), next((m for m in cited if m.material), None))
     text = edit.description
@@ -415,13 +414,13 @@ def claims_in(parsed: ParsedReply, shown: ShownToObserver) -> list[Claim]:
     return [*claims_of(proposed_by(parsed)), *hints, *proposed]
 
 
-LATEST = 3  # messages of the user's that tell how the conversation stands
+LATEST = 3  # latest messages of the user that tell how the conversation stands
 
 
 def evidence_for(parsed: ParsedReply, shown: ShownToObserver) -> Evidence:
     """The evidence that the claims of *parsed* are checked against."""
     messages = [m for _, m in shown.messages.values()]
-    known = {  # without notes of the same reply, which would bear each other out
+    known = {  # without notes of the same reply: they would confirm each other
         t.title: f"(said {t.said}) {t.description} {t.body}".strip()
         for t in parsed.targets.values()
         if t.path and t.origin in PERSONS
@@ -440,7 +439,7 @@ def evidence_for(parsed: ParsedReply, shown: ShownToObserver) -> Evidence:
 
 
 def leant_on(parsed: ParsedReply, shown: ShownToObserver) -> Iterator[Entry]:
-    """The persons' notes that an edit is linked to, and that share words with it which its messages do not have."""
+    """The persons' notes that an edit links to and takes words from that its own messages do not have."""
     for edit, cited in zip(parsed.edits, parsed.cited, strict=True):
         words = told_words(f"{edit.description} {edit.body}") - told_words("\n".join(m.spoken for m in cited))
         for note in shown.notes.values() if edit.origin in PERSONS else ():
@@ -469,7 +468,7 @@ def settled_reply(
 
 def quoted_reply(parsed: ParsedReply) -> ParsedReply:
     """
-    *parsed*, from a model that is not able to check: notes that would count as the user's become quotations of the
+    *parsed*, from a model that is not able to check. Notes that would count as the user's become quotations of the
     user.
     """
     return with_settled(parsed, settle_edits(proposed_by(parsed), None))
@@ -500,8 +499,8 @@ def named_note(item: ReplyItem, shown: ShownToObserver) -> Entry | None:
 
 def to_edit(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> tuple[Edit, list[Message]]:
     """
-    The edit, and the messages that it cites. *about*: the edit of the same reply whose note it changes. Raises ValueError
-    with the reason why this item cannot become a note.
+    The edit, and the messages that it cites. *about*: the edit of the same reply whose note this one changes. Raises
+    ValueError with the reason why *item* cannot become a note.
     """
     target = named_note(item, shown)
     cited = [shown.messages[h] for h in dict.fromkeys(item.sources) if h in shown.messages]
@@ -515,7 +514,7 @@ def to_edit(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> tupl
     kind = item.type or (target.type if target else about.type if about else "fact")
     links = paths_of(shown.notes.get(handle(name, "n")) for name, _ in item.links)
     contradicts = paths_of(note_named(name, shown) for name in item.contradicts)
-    kept = target if item.op == "update" else None  # what is not given stays as it has it
+    kept = target if item.op == "update" else None  # fields that are not given keep its values
     edit = Edit(
         op=item.op,
         title=visible(item.title) or (kept.title if kept else short_title(description)),
@@ -549,7 +548,7 @@ def why_no_edit(item: ReplyItem, heard: Sequence[Message], *, known: bool) -> st
 
 
 def short_line(text: str) -> tuple[str, str]:
-    """*text* as a line of at most LONGEST_DESCRIPTION characters, and what goes on in the body."""
+    """*text* as a line of at most LONGEST_DESCRIPTION characters, and the rest for the body."""
     if len(text) <= LONGEST_DESCRIPTION:
         return text, ""
     line = ""
@@ -572,14 +571,14 @@ def paths_of(notes: Iterable[Entry | None]) -> tuple[str, ...]:
 def target_of(
     item: ReplyItem, shown: ShownToObserver, place: int | None, parsed: ParsedReply
 ) -> Target | None:
-    """The note that *item* changes, as it was shown, or as the edit at *place* of the same reply makes it."""
+    """The note that *item* changes: as it was shown, or as the edit at *place* of the same reply leaves it."""
     if note := named_note(item, shown):
         body = next((text for handle, text in shown.bodies.items() if shown.notes[handle] is note), "")
         return target_of_note(note, body)
     if item.op == "create" or place is None:
         return None
     about, known = parsed.edits[place], parsed.targets.get(place)
-    if known is not None:  # of a note that was shown, which both change
+    if known is not None:  # both change a note that was shown
         return replace(known, title=about.title, description=about.description or known.description)
     return Target(about.origin, about.title, about.description, about.body)
 
@@ -603,7 +602,7 @@ def sets_something(item: ReplyItem) -> bool:
 
 
 def about_edit(edit: Edit, place: int, other: Edit) -> Edit:
-    """*edit* as one of the same note as *other*, at *place* in the same reply; a `create` stays a note of its own."""
+    """*edit* as a change of the note of *other*, at *place* in the same reply; a `create` stays a note of its own."""
     if edit.op == "create":
         return edit
     unset = {name: getattr(other, name) for name in ("title", "type", "priority") if name not in edit.sets}
@@ -611,7 +610,7 @@ def about_edit(edit: Edit, place: int, other: Edit) -> Edit:
 
 
 def event_meant(text: str | None, said: date) -> str | None:
-    """*text* as days, CLEAR, or None where it names no day. Words are counted from the day on which they were *said*."""
+    """*text* as days, CLEAR, or None if it names no day. "Tomorrow" is counted from the day *said*."""
     if not text or text == CLEAR:
         return text
     found = resolve_dates(text, said)
@@ -619,7 +618,7 @@ def event_meant(text: str | None, said: date) -> str | None:
 
 
 def whole_days(text: str) -> str | None:
-    """A day, month or year, or two of them with ".." between, at the start of *text*, as days; None if there is none."""
+    """The day, month or year, or two with ".." between, at the start of *text*, as days; None if there is none."""
     found = EVENT.match(text)
     if found is None:
         return None

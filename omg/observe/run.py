@@ -1,18 +1,18 @@
 """
 Observes one batch: from pending turns to notes.
 
-With a model: one question about what person and assistant said in each piece of a conversation; one about new notes like
-others that it was not shown (twins.py), if there are any; the check (provenance.py), if an edit would count as the user's;
-and one about what tools returned and people passed on, if there is any. A small model is asked message by message.
-Without a model, the rules of omg/rules/ answer in the same form.
+A model is asked up to four questions about each piece of a conversation: about what person and assistant said; about
+new notes that resemble notes it was not shown (twins.py); the check (provenance.py), if an edit would count as the
+user's; and about what tools returned and people passed on. A small model is asked message by message. Without a model,
+the rules of omg/rules/ answer in the same form.
 
 A batch is marked observed only after every answer was understood. Answers that came before a failure are kept, so that
-they are not paid for again. The vault's lock is held only once there is an answer.
+they are not paid for again. The vault's lock is not held while a model is asked.
 
 With `[observation] effort = "low"` the rules read by day, and `read_unread` asks a model at night about many turns at
-once. It shows the model what people said, the outline of what the assistant said, and the notes that the rules made. A
-batch and its mark in `State.unread` are one receipt: a night that is killed or finds no model leaves the other batches
-to the next night, and repeats none.
+once. It shows the model what people said, the outline of what the assistant said, and the notes that the rules made.
+One receipt holds a batch and its mark in `State.unread`: a night that is killed or finds no model leaves the other
+batches to the next night, and no batch is read twice.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ TellObservation = Callable[..., None]  # (event, **fields): to events.jsonl
 
 @dataclass(slots=True)
 class Observed:
-    """The result of one batch, without its receipt, which has every file before and after: an import has thousands."""
+    """The result of one batch, without its receipt: that has the text of every file, and an import has thousands."""
 
     cycle: str
     outcome: Outcome
@@ -96,7 +96,7 @@ class Observed:
     messages: int = 0
     tokens_in: int = 0  # of the turns
     tokens_out: int = 0  # of the notes written
-    edits: int = 0  # that were proposed
+    edits: int = 0  # edits proposed
     dropped: list[str] = field(default_factory=list)  # why edits were dropped or changed
 
     def told(self) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class Said:
     messages: Sequence[Message]
     at: datetime  # of its receipt
     pending: Sequence[Pending] = ()
-    # for State.unread: what a model is to read at night
+    # for State.unread: what a model has to read at night
     unread: Mapping[str, int] = field(default_factory=dict)
     read: tuple[str, ...] = ()  # keys of State.unread that a model reads now
     # message id → its conversation, if that is not *session*
@@ -140,9 +140,9 @@ class Said:
 
 def pending_batches(pending: Sequence[Pending], limit: int) -> Iterator[list[Pending]]:
     """
-    *pending* in batches of one conversation each, in the order they were said. A batch has at most *limit* tokens, unless
-    a single file is larger, or begins with the results of the calls that the one before it ends with. A full batch ends
-    at the longest pause in its second half, where people most likely changed the subject.
+    *pending* in batches of one conversation each, in the order they were said. A batch exceeds *limit* tokens only if a
+    single file does, or if its last file begins with the results of calls made before. A full batch ends at the longest
+    pause in its second half, where people most likely changed the subject.
     """
     by_session: dict[str, list[Pending]] = {}
     for p in pending:
@@ -195,17 +195,17 @@ def observe_batch(
 
 @dataclass(slots=True)
 class Batch:
-    """A batch under way: what is planned of it, and how its conversation stands after the pieces that were asked about."""
+    """A batch under way: its plan, and the state of its conversation after the pieces that were asked about."""
 
     plan: Plan
     said: Said
     observer: Observer
     config: Config
     before: list[Message]  # the last messages before the next piece
-    current: dict[str, str]  # the conversation's hints; at night none, for they tell what came later
+    current: dict[str, str]  # the conversation's hints; none at night, since they tell what came later
     shared: list[str]  # names of the hints that other conversations may see
-    hints: dict[str, str] = field(default_factory=dict)  # that replies have set
-    edits: int = 0  # that were proposed
+    hints: dict[str, str] = field(default_factory=dict)  # hints that replies have set
+    edits: int = 0  # edits proposed
     cut: int = 0  # replies whose end is missing
     dropped: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
@@ -233,7 +233,7 @@ def observe_said(
             piece = pieces.pop(0)
             shown = shown_of(batch, piece)
             replies = ask_about(batch, piece, shown)
-            if replies is None:  # the reply was cut short
+            if replies is None:  # a reply was cut short
                 pieces[:0] = split_halves(piece)
                 continue
             for reply in replies:
@@ -282,8 +282,8 @@ def shown_of(batch: Batch, piece: Sequence[Message]) -> ShownToObserver:
 
 def ask_about(batch: Batch, piece: Sequence[Message], shown: ShownToObserver) -> list[ParsedReply] | None:
     """
-    The replies about *piece*, checked. None if a reply was cut short and *piece* has several messages, which are to be asked
-    about in halves.
+    The replies about *piece*, checked. None if a reply was cut short and *piece* has several messages: ask about its
+    halves then.
     """
     graph, observer, config, agent = batch.plan.graph, batch.observer, batch.config, batch.said.agent
     if observer.ask is None:
@@ -298,7 +298,7 @@ def ask_about(batch: Batch, piece: Sequence[Message], shown: ShownToObserver) ->
         log.info("%s: a reply about %d messages was cut short", observer.model, len(piece))
         return None
     parsed = parse_answer(reply, shown, observer.model)
-    if batch.said.read:  # it tells how things stood then
+    if batch.said.read:  # hints of that time are out of date
         parsed.hints = {}
     parsed = without_twins(batch.plan, parsed, shown, observer.ask, agent)
     replies = [checked(parsed, shown, observer, reply.model, agent)]
@@ -323,19 +323,19 @@ def add_to_plan(batch: Batch, reply: ParsedReply) -> None:
 
 
 def see_that_it_stands(graph: Graph) -> None:
-    """Raise Stale if *graph* was forgotten whole while the model was asked: a search would make its index again."""
+    """Raise Stale if the whole *graph* was forgotten while the model was asked: a search would make its index again."""
     if not graph.folder.is_dir():
-        raise Stale("forgotten whole while the model was asked")
+        raise Stale("the whole graph was forgotten while the model was asked")
 
 
 def take_up_all(plan: Plan, paths: Iterable[str]) -> None:
     for path in paths:
-        with suppress(NotFound, BadNode):  # a person removed it, or what it corrects, meanwhile
+        with suppress(NotFound, BadNode):  # a person removed the proposal, or what it corrects, meanwhile
             take_up(plan, path)
 
 
 def finish_plan(batch: Batch) -> None:
-    """Settle proposals, link names, and file loose notes, once all that was said is planned."""
+    """Settle proposals, link names, and file loose notes, once the whole batch is planned."""
     plan, said = batch.plan, batch.said
     graph, messages = plan.graph, said.messages
     if not said.read:
@@ -356,7 +356,7 @@ def asked(ask: Ask, prompt: str, text: str, config: Config, agent: str) -> Model
 def without_twins(
     plan: Plan, parsed: ParsedReply, shown: ShownToObserver, ask: Ask, agent: str
 ) -> ParsedReply:
-    """*parsed*, after the model was asked about notes like its new ones that it was not shown, if there are any."""
+    """*parsed*, after the model was asked about unshown notes that resemble its new notes, if there are any."""
     see_that_it_stands(plan.graph)
     twins = likely_twins(plan, parsed, shown)
     if twins is None:
@@ -371,8 +371,8 @@ def checked(
     parsed: ParsedReply, shown: ShownToObserver, observer: Observer, model: str, agent: str
 ) -> ParsedReply:
     """
-    *parsed*, the reply of *model*, after the check; in the person's words where a model is not able to check. Raises
-    ModelError if the model does not answer the check.
+    *parsed*, the reply of *model*, after the check. If the model is not able to check, the notes quote the person.
+    Raises ModelError if the model does not answer the check.
     """
     assert observer.ask is not None
     claims, evidence = claims_in(parsed, shown), evidence_for(parsed, shown)
@@ -401,8 +401,8 @@ def proposals_of(graph: Graph, messages: Sequence[Message]) -> list[Node]:
 
 class KeptReplies:
     """
-    Asks a model, and keeps its answers about a batch until the batch is observed: if a later answer fails, the earlier ones
-    are not paid for again.
+    Asks a model, and keeps its answers about a batch until the batch is observed, so that earlier answers are not paid
+    for again if a later one fails.
     """
 
     def __init__(self, graph: Graph, observer: Observer) -> None:
@@ -439,7 +439,7 @@ def said_last(graph: Graph, session: str, messages: Sequence[Message]) -> list[M
 
 
 def agents_own_notes(shown: ShownToObserver) -> list[Any]:
-    """Without a model: each of the agent's own notes becomes a fact, because it is already a statement."""
+    """Without a model: each of the agent's own notes becomes a fact, because such a note is already a statement."""
     own = {h: m for h, (_, m) in shown.messages.items() if m.role == "assistant" and m.id.startswith(PREFIX)}
     made = (
         derive_edit({"type": "fact", "text": m.text}, h, m, notes=shown.notes, zone=shown.zone)
@@ -449,7 +449,7 @@ def agents_own_notes(shown: ShownToObserver) -> list[Any]:
 
 
 def file_loose_notes(plan: Plan, messages: Sequence[Message]) -> None:
-    """Add a line to each loose note of these messages that says where it went. Its own words stay."""
+    """Add a line to each loose note of these messages that tells where the note went. The note's own words stay."""
     ids: dict[str, set[str]] = {}
     for m in messages:
         if path := inbox_path(m.id):
@@ -461,27 +461,27 @@ def file_loose_notes(plan: Plan, messages: Sequence[Message]) -> None:
         day = day_of_ms(messages[-1].timestamp, plan.graph.zone)
         line = f"- {day}: " + (f"filed as {', '.join(links)}" if links else "read; no note was made of it")
         if links and kept != own:  # some of its paragraphs are in no other note
-            line += f"; {len(own - kept)} of {len(own)} paragraphs only stay here"
+            line += f"; {len(own - kept)} of {len(own)} paragraphs are only here"
         try:
             draft = plan.draft(path)
         except (NotFound, BadNode):
-            continue  # its owner renamed, removed or broke it meanwhile
+            continue  # its owner renamed, removed or broke the file meanwhile
         if not draft.ours:
             plan.rewrite(draft, draft.node, Rebase(history=line))
 
 
 def write_batch(batch: Batch, *, id: str, redactions: int) -> Observed:
-    """Under the vault's lock: the receipt, the files, the archive, the index."""
+    """Write the receipt, the files, the archive and the index, under the vault's lock."""
     plan, said = batch.plan, batch.said
     graph, session, messages = plan.graph, said.session, said.messages
-    silent = session == INBOX_SESSION or bool(said.read)  # no conversation, or not one of now
+    silent = session == INBOX_SESSION or bool(said.read)  # no conversation, or an earlier one
     with graph.lock():
         replay_open(graph)
         finish_forgetting(graph)
         check_still_there(graph, said, redactions)
         said_ms = round(last_said(messages).timestamp() * 1000)
         hints = {**batch.hints, "shared": batch.shared} if batch.hints and not silent else {}
-        if graph.tombstones.messages(m.id for m in messages):  # forgotten while the model was thinking
+        if graph.tombstones.messages(m.id for m in messages):  # some were forgotten while the model was asked
             hints = {}
         live = {**hints, "last_ms": said_ms} | ({"at_ms": said_ms} if hints else {})
         changes = plan.changes()
@@ -520,15 +520,15 @@ def write_batch(batch: Batch, *, id: str, redactions: int) -> Observed:
 
 
 def check_still_there(graph: Graph, said: Said, redactions: int) -> None:
-    """Raises Stale if something of *said* was forgotten while the model was asked."""
+    """Raise Stale if a part of *said* was forgotten while the model was asked."""
     if graph.state().redactions != redactions:
-        raise Stale("words were taken out of the notes meanwhile; nothing was written of what had them")
+        raise Stale("words were removed from the notes meanwhile; nothing was written of this batch")
     there = {m for p in said.pending if p.file.exists() for m in p.turn().messages}
     if said.read:  # only outlines are at hand here; `redactions` tells whether words were removed
         kept = {m.id for m in graph.index.messages([m.id for m in said.messages])}
         there = {m for m in said.messages if m.id in kept and graph.state().unread.keys() >= set(said.read)}
     if there != set(said.messages):
-        raise Stale("what was observed has been forgotten meanwhile; nothing of it was written")
+        raise Stale("messages of this batch were forgotten meanwhile; nothing was written of it")
 
 
 def last_said(messages: Sequence[Message]) -> datetime:
@@ -539,7 +539,7 @@ def now_change(
     graph: Graph, plan: Plan, session: str, told: Mapping[str, Mapping[str, Any]]
 ) -> Change | None:
     """The Now node as it will be with the hints *told* and the drafted loops."""
-    # A copy: prompts served meanwhile must not show what is not written yet.
+    # A copy, because prompts served meanwhile must not show changes that are not written yet.
     state, day = copied_state(graph.state()), plan.day
     if session == INBOX_SESSION:  # a loose note may be of a day long past
         latest = max((own.last_ms for own in state.sessions.values()), default=0)
@@ -549,7 +549,7 @@ def now_change(
 
 
 def moot_replies(graph: Graph, plan: Plan) -> dict[str, dict[str, Any]]:
-    """For each conversation that plans to reply about a note that *plan* marks done: no such reply, as a hint."""
+    """Conversation → a hint that cancels its planned reply, where that is about a note that *plan* marks done."""
     done = {path for path, draft in plan.drafts.items() if draft.node.loop == "done"}
     names = plan.maps.names
     return {
@@ -562,9 +562,9 @@ def moot_replies(graph: Graph, plan: Plan) -> dict[str, dict[str, Any]]:
 # --- At night: a model reads what only the rules have read.
 
 
-# Of a line in the outline of the assistant's message, and of the whole outline
+# Most characters of a line in the outline of an assistant's message, and of the whole outline
 LINE_CHARS, OUTLINE_CHARS = 80, 800
-LOCK_S = 30.0  # how long to wait while a batch of the graph is observed
+LOCK_S = 30.0  # longest wait for a batch that is being observed
 
 
 @dataclass(slots=True)
@@ -578,7 +578,7 @@ class ReadUnread:
 def read_unread(
     graph: Graph, observer: Observer, config: Config, now: datetime, tell: TellObservation
 ) -> ReadUnread:
-    """Let *observer*, which asks a model, read what is unread. Raises Locked."""
+    """Let *observer*, which asks a model, read the unread messages. Raises Locked."""
     done = ReadUnread()
     room = int(min(config.observation.max_tokens_per_batch, observer.window * WINDOW_SHARE))
     for said in unread_batches(graph, room, now):
@@ -586,7 +586,7 @@ def read_unread(
             with graph.lock():
                 replay_open(graph)
             if not graph.state().unread.keys() >= set(said.read):
-                continue  # another process has read it
+                continue  # another process has read this batch
             try:
                 if said.messages:
                     done.batches.append(observe_said(graph, said, observer, config, tell))
@@ -607,7 +607,7 @@ def drop_read(state: State, read: tuple[str, ...]) -> None:
 
 
 def unread_batches(graph: Graph, room: int, now: datetime) -> Iterator[Said]:
-    """What is unread, conversation by conversation, in batches of at most *room* tokens unless one stretch has more."""
+    """The unread messages of each conversation, in batches of at most *room* tokens unless one stretch has more."""
     unread = graph.state().unread
     talks: dict[str, list[str]] = {}
     for key in sorted(unread):
@@ -642,7 +642,7 @@ def what_matters(graph: Graph, session: str, first_ms: int, last_ms: int) -> lis
 
 
 def outlined(message: Message) -> Message:
-    """A message of the assistant's as the beginning of each line, without code and calls; any other message as it is."""
+    """The beginning of each line of an assistant's message, without code and calls; any other message as it is."""
     if message.role != "assistant":
         return message
     text = message.text

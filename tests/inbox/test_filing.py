@@ -97,7 +97,7 @@ def test_an_inbox_file_without_a_note_stays_is_reported_and_can_be_found(omg):
     omg.work(force=True)
     assert len(notes(omg)) == 1
     assert file.read_text().startswith(text)
-    assert file.read_text().endswith("; 2 of 3 paragraphs only stay here\n")
+    assert file.read_text().endswith("; 2 of 3 paragraphs are only here\n")
     for words in ("blue lamp shed", "squeaks"):
         assert omg.find().index.search(words, 1, now=NOW)[0].entry.path == "inbox/things"
         assert words.split()[-1] in omg.find().index.search_raw(words, 1, now=NOW)[0][0].text
