@@ -14,7 +14,7 @@ PAIRS = {**CLOSERS, **{mark: mark for mark in "*_`"}}
 BETWEEN = regex.compile(
     r"[\s,.!…，。！、-]+|[\N{EMOJI MODIFIER FITZPATRICK TYPE-1-2}-\N{EMOJI MODIFIER FITZPATRICK TYPE-6}\uFE0F]"
 )
-# of a question, or of words that somebody else wrote
+# marks of a question, or of somebody else's words
 NOT_PLAIN = regex.compile(r"[?？؟¿\"“”„«»「」『』>]|…|\.\.")
 LONGEST_YES = 5  # words
 CHANGING = frozenset("correct fix change update don't forget vergiss vergeet".split())  # "yes, change that"
@@ -22,8 +22,8 @@ CHANGING = frozenset("correct fix change update don't forget vergiss vergeet".sp
 
 def is_yes(message: Message) -> bool:
     """
-    Whether *message* as a whole accepts what was proposed, in one of several languages: it begins with a yes, and
-    the rest is only another yes, thanks, or a request to keep what was proposed ("yes, note that").
+    Whether the whole *message* accepts a proposal, in one of several languages: it begins with a yes, and the
+    rest is only another yes, thanks, or a request to keep the proposal ("yes, note that").
     """
     if NOT_PLAIN.search(message.text) or denies(message.text):
         return False

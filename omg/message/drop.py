@@ -4,7 +4,7 @@ Parses a spool file of the gateway's plugin into a Turn.
     read_drop        a file of hooks/index.js or the importers → a Turn
     clean_entries    the gateway's entries → Messages: no injection, no wrappers, no turns of its own, no secrets
 
-Secrets are redacted here, before anything else is done with a text.
+Secrets are redacted here, before any other code sees a text.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ RECOVERY = "main_session_restart_recovery"
 
 # Entries in which a web chat keeps /omg and its answer. They quote notes and are not conversation.
 COMMAND = re.compile(r"\s*/omg(?:\s|$)", re.IGNORECASE)
-INJECTED = "gateway-injected"  # the "model" of what the gateway itself says; of an aborted answer, too
-TOOL_CHARS = 4_000  # of a tool's result; the archive is no place for the rest, and the transcript has it
+INJECTED = "gateway-injected"  # the "model" of the gateway's own messages and of aborted answers
+TOOL_CHARS = 4_000  # of a tool's result; the transcript keeps the rest
 ARGUMENT_CHARS = 2_000
-MOST_TOKENS = 100_000_000  # of one prompt: more is no number of tokens
+MOST_TOKENS = 100_000_000  # of one prompt; a larger figure is an error
 SENDER_CHARS = 200  # of a name
 
 
@@ -128,7 +128,7 @@ def read_drop(data: bytes, asked: Collection[str] = ()) -> Turn:
     The Turn in a spool file.
 
     *asked*: triggers besides a person's whose turns are remembered, such as `cron`. Raises BadInput if *data*
-    is no drop, or has no session; a single entry that cannot be read is left out and logged.
+    is not a drop, or has no session. An entry that cannot be read is left out and logged.
     """
     try:
         drop = SpoolDrop.model_validate(json.loads(data))
@@ -137,7 +137,7 @@ def read_drop(data: bytes, asked: Collection[str] = ()) -> Turn:
         raise BadInput(f"not a drop: {reason}; a drop is JSON with v, sessionKey and entries") from e
     session = drop.session
     if not session.strip():
-        raise BadInput("a drop without a sessionKey: whose it is cannot be told")
+        raise BadInput("a drop needs a sessionKey: without it the identity is unknown")
     sender, channel = _person(drop.entries)
     prompted, cached = _prompted(drop.entries)
     return Turn(
@@ -155,7 +155,7 @@ def read_drop(data: bytes, asked: Collection[str] = ()) -> Turn:
 
 
 def _prompted(entries: Iterable[Any]) -> tuple[int, int]:
-    """Tokens of the prompts that *entries* answer, and how many of these came from a cache."""
+    """Tokens of the prompts that *entries* answer, and how many of the tokens came from a cache."""
     counted = {"input": 0, "cacheRead": 0, "cacheWrite": 0}
     for raw in entries:
         usage = _mapping(_mapping(_mapping(raw).get("message")).get("usage"))
@@ -169,8 +169,8 @@ def _person(entries: Iterable[Any]) -> tuple[str, str]:
     """
     The sender and channel of the first message that has them.
 
-    For drops without a hook's context, so that a session that is read later gets the identity that it had live. In a chat
-    of the gateway's own, a hook is told which program the message came from.
+    Used for drops without a hook's context: a session that is read later gets the identity that it had live.
+    In the gateway's own chat, a hook learns which program the message came from.
     """
     for raw in entries:
         meta = _mapping(_mapping(_mapping(raw).get("message")).get("__openclaw"))
@@ -184,7 +184,7 @@ def _person(entries: Iterable[Any]) -> tuple[str, str]:
 
 
 def first_complaint(error: ValidationError) -> str:
-    """The first of pydantic's complaints, on one line."""
+    """The first error of pydantic, on one line."""
     first = error.errors()[0]
     return f"`{'.'.join(map(str, first['loc'])) or 'it'}`: {first['msg']}"
 
@@ -193,17 +193,17 @@ def clean_entries(entries: Iterable[Any], asked: Collection[str] = ()) -> tuple[
     """
     The messages of people, the agent and its tools, each once and without text that others added.
 
-    A turn that the gateway began by itself (heartbeat, cron, another session) goes whole, unless its source
-    is *asked* for: then its answer stays. So does `/omg` with our answer to it. Of a person's turn that the
-    agent left unanswered (NO_REPLY), the person's words stay. What the agent says with a call of omg_forget and after
-    it, until it calls a tool that is not memory's, is left out: it repeats what is to be forgotten.
+    A turn that the gateway began by itself (heartbeat, cron, another session) is left out, unless its source
+    is *asked* for: then its answer stays. `/omg` and our answer to it are left out, too. If the agent left a
+    person's turn unanswered (NO_REPLY), the person's words stay. The agent's words from a call of omg_forget
+    until a call of a tool other than memory's are left out: they repeat what is to be forgotten.
     """
     kept: list[Message] = []
     seen: set[str] = set()
     calls: dict[str, Call] = {}  # by id
     inside = False  # a turn of the gateway's own
     commanded = False  # the person's last message was for us
-    forgetting = False  # the agent has called omg_forget, and since then nothing but memory
+    forgetting = False  # the agent has called omg_forget, and since then only memory tools
     for raw in entries:
         try:
             entry = DropEntry.model_validate(raw)
@@ -244,7 +244,7 @@ def is_command(said: SaidMessage) -> bool:
 
 
 def is_no_persons(message: Mapping[str, Any]) -> bool:
-    """Whether *message* is a prompt of the gateway's own, or a command to OMG."""
+    """Whether *message* is the gateway's own prompt, or a command to OMG."""
     try:
         said = SaidMessage.model_validate(message)
     except ValidationError:
@@ -253,7 +253,7 @@ def is_no_persons(message: Mapping[str, Any]) -> bool:
 
 
 def _message(entry: DropEntry, calls: dict[str, Call]) -> Message | None:
-    """The cleaned message, or None if nothing of it is kept. Records its calls in *calls*."""
+    """The cleaned message, or None if nothing is left. Records the message's calls in *calls*."""
     said = entry.message
     match said.role:
         case "user":
@@ -266,7 +266,7 @@ def _message(entry: DropEntry, calls: dict[str, Call]) -> Message | None:
         case _:
             return None
     if message.role != "tool" and not message.text and not message.calls:
-        return None  # a failed or aborted answer, a silent one, or nothing but thoughts
+        return None  # a failed, aborted or silent answer, or only thoughts
     message = replace(
         message,
         id=entry.id,
@@ -283,7 +283,7 @@ def _user_message(said: SaidMessage) -> Message:
 
 
 def _without_answer(message: Message, question: str) -> Message:
-    """Redact *message* if it is just a password or code that the message before it asks for."""
+    """Redact *message* if it is only a password or code that the message before asks for."""
     kind = answers_with(question, message.text)
     return replace(message, text=f"[redacted: {kind}]", redacted=message.redacted + 1) if kind else message
 
@@ -394,12 +394,12 @@ HARMLESS = frozenset(
 FILE_KEYS = ("path", "file_path", "filePath", "file", "filename")
 NAMED_PATH = re.compile(r"(?<![^\s\"'`|<>*])[^\s\"'`|<>*]{1,1000}\.(?:md|txt)\b", re.IGNORECASE)
 OUR_TOOLS = re.compile(r"omg_\w+$")
-SLACK_MS = 5_000  # a file's time and a message's come from one clock, and are not taken at one moment
+SLACK_MS = 5_000  # a file's time and a message's time come from one clock, but at different moments
 
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """When a run may have written, and which inbox files: those it *named*, or any file if that is None."""
+    """When a run may have written, and which inbox files: those *named*, or any file if *named* is None."""
 
     begin_ms: int
     end_ms: int
@@ -461,5 +461,5 @@ def file_arguments(arguments: str) -> list[str]:
 
 
 def folded_path(name: str) -> str:
-    """*path* in a form that is equal for names that any file system takes for one file."""
+    """*name* in a form that is equal for all names that a file system may take for the same file."""
     return unicodedata.normalize("NFC", name).casefold()

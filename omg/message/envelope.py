@@ -4,7 +4,7 @@ Takes off what hosts and OMG put around a person's words.
     wrap_memory, strip_memory    the sentinel around what OMG injects, so that memory never observes itself
     without_envelope             a person's text without the gateway's stamps, context blocks and notes
     is_from_gateway              whether the gateway wrote a prompt in a person's place
-    legible_text                 a text as a file can hold it
+    legible_text                 a text in the form that a file can hold
 
 Text in, text out. Text that only mentions a marker stays whole.
 """
@@ -33,26 +33,26 @@ SKILL_NAME = "observational-memory-graph"
 # in the heads of the skill's pages
 SKILL_PAGE = re.compile(rf"^(?:name: {SKILL_NAME}|id: omg-skill/[\w/-]+)[ \t]*$", re.MULTILINE)
 
-# How our tools begin an answer that something was changed; any other is a refusal, or asks the user to choose.
+# How our tools begin an answer after a change; any other answer is a refusal, or asks the user to choose.
 REMEMBERED, CORRECTED, FORGOTTEN, BLANKED = "Remembered as", "Corrected", "Forgotten:", "Replaced by"
 PROPOSED = "Proposed as a correction of"
 DONE = (REMEMBERED, CORRECTED, PROPOSED, FORGOTTEN, BLANKED)
 CHANGING_TOOLS = ("omg_remember", "omg_correct", "omg_forget")
 MEMORY_TOOLS = re.compile(r"\bomg_(?:search|open|remember|correct|forget)\b")
 RECALL = re.compile(r"(?:omg_\w+|memory_search|memory_get)$")
-FINDERS = ("tool_describe", "tool_search")  # of the gateway's catalogue of tools
+FINDERS = ("tool_describe", "tool_search")  # they search the gateway's catalogue of tools
 VAULT = re.compile(r"memory/omg/|/omg/graphs/")  # in the arguments of a tool that reads or writes notes
 FILE_WRITERS = frozenset(("write", "edit", "apply_patch", "write_file", "edit_file", "multi_edit"))
 SHELLS = ("exec", "bash", "shell", "process")
 READS = "search|show|inject|export|history"
 WRITES = "new|pin|link|merge|rename|supersede|undo"
-SHELL_COMMAND = re.compile(  # ours, where a shell's line may begin a command
+SHELL_COMMAND = re.compile(  # an omg command, at a place where a shell's line may begin a command
     r"""(?:["'`;&|(\n]|\$\(|\b(?:run|sudo|-m)\s)\s*(?:[\w.~/-]*/)?omg\s+"""
     rf"(?:(?P<read>{READS})|(?P<written>{WRITES})|(?P<forgotten>forget))\b"
 )
 
 FORGETTING = '{"command":"omg forget"}'
-LONGEST_COMMAND = 360  # characters of a call that writes notes: the vault has them
+LONGEST_COMMAND = 360  # characters kept of a call that writes notes: the vault has the notes
 
 
 def memory_mark(name: str, arguments: str) -> str | None:
@@ -75,12 +75,14 @@ def memory_mark(name: str, arguments: str) -> str | None:
 
 
 def arguments_without_memory(name: str, arguments: str) -> str:
-    """The arguments of a call that are kept: none for a call to OMG's tools, none that say what to forget."""
+    """
+    The arguments of a call as they are kept: none of a call to OMG's tools, none that say what to forget.
+    """
     what = memory_mark(name, arguments)
     if MEMORY_TOOLS.fullmatch(name):
         return "{}"
     if what == MEMORY_FORGOTTEN:
-        return FORGETTING  # the result is known by it
+        return FORGETTING  # marks the result, too
     return cut_middle(arguments, LONGEST_COMMAND) if what and VAULT.search(arguments) else arguments
 
 
@@ -100,7 +102,7 @@ TAG = re.compile(r"<(\\*)(/?omg-memory)", re.IGNORECASE)
 
 
 def wrap_memory(text: str) -> str:
-    """*text* between sentinels, a line each. Sentinels within it are escaped: `<omg…` becomes `<\\omg…`."""
+    """*text* between two sentinel lines. Sentinels inside *text* are escaped: `<omg…` becomes `<\\omg…`."""
     inner = TAG.sub(r"<\\\1\2", text)
     return f'<omg-memory v="{_checksum(inner)}">\n{inner}\n{CLOSE}\n'
 
@@ -128,7 +130,7 @@ def _checksum(text: str) -> str:
     return hashlib.blake2b("".join(text.split()).encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
 
 
-# The gateway's wrappers, as a running one was seen to write them.
+# The gateway's wrappers, as a running gateway was seen to write them.
 CTX = "⟦openclaw:ctx⟧"
 BLOCKS = re.DOTALL | re.MULTILINE
 BEGUN = re.compile(r"^[ \t]*<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>[ \t]*$", BLOCKS)
@@ -159,8 +161,8 @@ GATEWAY_NOTE = re.compile(
 
 def without(text: str, begun: re.Pattern[str], ended: re.Pattern[str]) -> str:
     """
-    *text* without each part from *begun* to the next *ended*; a part that never ends stays. One regular expression
-    would read to the end of the text for every *begun*.
+    *text* without each part from *begun* to the next *ended*; a part without an end stays. A single regular
+    expression would read to the end of the text for every *begun*.
     """
     kept, at = [], 0
     while (start := begun.search(text, at)) and (end := ended.search(text, start.end())):
@@ -208,7 +210,7 @@ def freed_text(text: str) -> str:
     return GATEWAY_NOTE.sub("", HISTORY_BLOCK.sub("", text))
 
 
-# Prompts of the gateway's own, for transcripts that do not mark them as such.
+# How the gateway's own prompts begin, for transcripts that do not mark such prompts.
 PROMPT = re.compile(
     r"\[OpenClaw (?:heartbeat poll|exec completion|cron wake|session event)\]|\[cron:[^\]\n]+\]"
     r"|\[Inter-session message\]|\[Subagent (?:Context|Task)\]|Pre-compaction memory flush\."
@@ -230,7 +232,7 @@ SILENT = re.compile(
 
 
 def spoken_answer(text: str) -> str:
-    """The part of an agent's *text* that a person reads: "" for a silent token; without a leading <think> block."""
+    """The part of an agent's *text* that a person reads: no leading <think> block; "" for a silent token."""
     text = THOUGHT.sub("", without_internal(text))
     return "" if SILENT.fullmatch(text.strip()) else text
 
@@ -240,7 +242,7 @@ DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w=.-]+)*;base64,[A-Za-z0-9
 
 
 def legible_text(text: str) -> str:
-    """*text* with LF, without control characters and lone surrogates, data URLs by their type alone."""
+    """*text* with LF, without control characters and lone surrogates; of a data URL only its type."""
     if UNREADABLE_CHARS.search(text):
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\r\n", "\n")
         text = UNREADABLE_CHARS.sub(lambda m: "\n" if m[0] == "\r" else "", text)
@@ -248,8 +250,11 @@ def legible_text(text: str) -> str:
 
 
 def cut_middle(text: str, chars: int) -> str:
-    """*text*, or if it is longer than *chars*, four fifths of that from its beginning and one fifth from its end."""
+    """
+    *text*; if it is longer than *chars*, four fifths of *chars* from its beginning and one fifth from its
+    end.
+    """
     if len(text) <= chars:
         return text
-    tail = chars // 5  # what failed is said at the end
+    tail = chars // 5  # an error is reported at the end
     return f"{text[: chars - tail]}\n[… {len(text) - chars:,} characters cut]\n{text[-tail:]}"

@@ -1,13 +1,14 @@
 """
 The statements of a message (sentences and list items), each with what governs it.
 
-    statements_of      of a message
-    statements_in      of a text; cached
+    statements_of      the statements of a message
+    statements_in      the statements of a text; cached
 
-A sentence that is cut out of its message may lose its sense: it may stand in a quotation, be another's words, be taken
-back by the next sentence, or be only supposed. Whoever keeps a statement looks at `own` first. Lists, forms and
-timetables are the person's own. Quotation marks are followed over the whole message, in the styles of many languages;
-only who speaks before a colon, and what takes words back, needs the short word lists below.
+A sentence that is cut out of its message may lose its sense: it may be a quotation, another's words, taken
+back by the next sentence, or only supposed. Code that keeps a statement checks `own` first. Lists, forms and
+timetables count as the person's own. Quotation marks are followed over the whole message, in the styles of
+many languages. The short word lists below find only a speaker before a colon, and words that take others
+back.
 """
 
 from __future__ import annotations
@@ -40,17 +41,18 @@ Govern = Literal["", "passed on", "quoted", "reported", "refused", "asked", "sup
 @dataclass(frozen=True, slots=True)
 class Statement:
     """
-    Characters *start* to *end* of a message, without list marks. *governed* is "" where the person says it plainly;
-    "quoted" in a quotation, and "reported" behind a colon, of another *speaker* ("" if the text names none); "passed on" in
-    material; "refused" if the message says not to keep it, or that it is not true; "asked" for a question; "supposed"
-    for a condition. A whole sentence with its speaker (“Ann says that …”) is the person's own.
+    Characters *start* to *end* of a message, without list marks. *governed* is "" if the person says the
+    statement plainly; "quoted" in a quotation, or "reported" behind a colon, of another *speaker* ("" if the
+    text names none); "passed on" in material; "refused" if the message calls it untrue or not to be kept;
+    "asked" for a question; "supposed" for a condition. A whole sentence with its speaker (“Ann says that …”)
+    is the person's own.
     """
 
     start: int
     end: int
     text: str
     governed: Govern = ""
-    speaker: str = ""  # as the text names them: "My ex always says"
+    speaker: str = ""  # in the text's words: "My ex always says"
 
     @property
     def own(self) -> bool:
@@ -64,7 +66,7 @@ def statements_of(message: Message) -> tuple[Statement, ...]:
 
 @lru_cache(maxsize=512)
 def statements_in(text: str, material: tuple[Span, ...] | None = None) -> tuple[Statement, ...]:
-    """The statements of *text*, in order. *material*: what is passed on in it; None to find it."""
+    """The statements of *text*, in order. *material*: the text's material; None to look for material."""
     material = material_in(text) if material is None else material
     found: list[Statement] = []
     for start, end, passed_on in stretches(text, material):
@@ -72,7 +74,7 @@ def statements_in(text: str, material: tuple[Span, ...] | None = None) -> tuple[
             a, b = start + part.start, start + part.stop
             if behind := CLOSED.match(
                 text, a, b
-            ):  # "« … . » And then": the mark belongs to what is before it
+            ):  # "« … . » And then": the mark belongs to the sentence before the mark
                 a = behind.end()
             found.append(Statement(a, b, text[a:b], "passed on" if passed_on else ""))
     spoken = [n for n, said in enumerate(found) if said.own]
@@ -93,14 +95,14 @@ def statements_in(text: str, material: tuple[Span, ...] | None = None) -> tuple[
 
 
 def stands_alone(message: Message, text: str) -> bool:
-    """Whether nothing in *message* beside the statement *text* tells anything that may govern it."""
+    """Whether *message* has nothing beside the statement *text* that may govern the statement."""
     idle = english_words("around")
     others = (s.text for s in statements_of(message) if s.text != text)
     return all(idle.issuperset(words_in(s.lower())) for s in others)
 
 
 def stretches(text: str, material: Sequence[Span]) -> Iterator[tuple[int, int, bool]]:
-    """Start and end of each stretch of *text* that is spoken or passed on, and whether it is passed on."""
+    """Start and end of each stretch of *text*, and whether the stretch is passed on; else it is spoken."""
     at = head.end() if (head := PART.match(text)) else 0
     for span in material:
         yield at, span.start, False
@@ -130,7 +132,7 @@ CLOSERS = {
 MARK = regex.compile(f"[{regex.escape(''.join({*CLOSERS, *''.join(CLOSERS.values())}))}]")
 APOSTROPHES = "'‘‚"
 COLON = (":", "：")
-BESIDE_CHARS = 200  # beside a quotation, where its speaker is looked for
+BESIDE_CHARS = 200  # on each side of a quotation, where its speaker is looked for
 CLOSED = regex.compile(r"[»›”’」』]\s+(?=\S)")
 BLANK_LINE = regex.compile(r"\n[^\S\n]*\n")
 SENTENCE_MARK = regex.compile(r"[\p{STerm}…]")
@@ -138,8 +140,8 @@ SENTENCE_MARK = regex.compile(r"[\p{STerm}…]")
 
 def quotations(text: str) -> list[Span]:
     """
-    The outermost quotations of *text* with their marks. One that is not closed ends with its paragraph, but goes on
-    where the next paragraph begins with its mark.
+    The outermost quotations of *text* with their marks. A quotation without a closing mark ends with its
+    paragraph. The quotation goes on if the next paragraph begins with the opening mark.
     """
     marks = [m.start() for m in MARK.finditer(text)]
     opening = [at for at in marks if may_open(text, at)]
@@ -168,7 +170,7 @@ def quotations(text: str) -> list[Span]:
 
 
 def following(places: Sequence[int], at: int, far: int) -> int:
-    """The first of *places*, which are in order, behind *at*; *far* if there is none."""
+    """The first of the ordered *places* after *at*; *far* if there is none."""
     n = bisect_right(places, at)
     return places[n] if n < len(places) else far
 
@@ -178,7 +180,10 @@ def begins_line(text: str, at: int) -> bool:
 
 
 def may_open(text: str, at: int) -> bool:
-    """Whether the mark at *at* may open a quotation: none stands behind a letter (but in scripts without spaces), or before a space."""
+    """
+    Whether the mark at *at* may open a quotation. An opening mark does not follow a letter, except in scripts
+    without spaces, and no space follows the mark.
+    """
     mark = text[at]
     before, after = text[at - 1 : at], text[at + 1 : at + 2]
     if mark not in CLOSERS or not after:
@@ -189,7 +194,7 @@ def may_open(text: str, at: int) -> bool:
 
 
 def may_close(text: str, at: int) -> bool:
-    """Whether the mark at *at* may close a quotation: an apostrophe stands in a word."""
+    """Whether the mark at *at* may close a quotation; an apostrophe inside a word may not."""
     before, after = text[at - 1 : at], text[at + 1 : at + 2]
     if text[at] in "'’":
         return not before.isspace() and not after.isalnum()
@@ -197,7 +202,7 @@ def may_close(text: str, at: int) -> bool:
 
 
 def in_quotation(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
-    """Mark what stands in a quotation of speech, with who is named before or behind it."""
+    """Mark the statements in a quotation of speech, with the speaker named before or behind the quotation."""
     ends = [found[n].end for n in spoken]
     for quote in quotations(text):
         place = last = bisect_right(ends, quote.start)
@@ -208,7 +213,7 @@ def in_quotation(text: str, found: list[Statement], spoken: Sequence[int]) -> No
         start, end = found[spoken[place]].start, found[spoken[last - 1]].end
         lead = text[max(start, quote.start - BESIDE_CHARS) : quote.start]
         if place and not lead.strip() and "\n" in text[ends[place - 1] : start]:
-            above = found[spoken[place - 1]].text  # "My ex says:", and the quotation on a line of its own
+            above = found[spoken[place - 1]].text  # "My ex says:", with the quotation on the next line
             lead = above if above.endswith(COLON) else lead
         behind = text[quote.end : min(end, quote.end + BESIDE_CHARS)]
         before = bool(ANY_LETTER.search(lead))
@@ -220,7 +225,7 @@ def in_quotation(text: str, found: list[Statement], spoken: Sequence[int]) -> No
 
 
 def in_dialogue(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
-    """Mark the lines of a dialogue with dashes ("—Hola. —Soy yo. —dijo mi hermano."), in one of which a verb of saying stands."""
+    """Mark the lines of a dialogue with dashes and a verb of saying: "—Hola. —Soy yo. —dijo mi hermano." """
     lines = [n for n in spoken if found[n].text.startswith(("—", "―"))]
     if len(lines) > 1 and any(SAYING.search(found[n].text) and not is_persons(found[n].text) for n in lines):
         mark(found, lines, "quoted")
@@ -233,8 +238,8 @@ def mark(found: list[Statement], places: Iterable[int], govern: Govern, speaker:
 
 def is_speech(quote: str, lead: str, behind: str) -> bool:
     """
-    Whether the marked words are what somebody says, and no title or name: they are several sentences, or all that is
-    there; or a colon leads to a sentence; or a verb of saying stands beside.
+    Whether the words in quotation marks are speech, and not a title or name: they are several sentences, or
+    have no words around them, or are a sentence after a colon, or have a verb of saying beside them.
     """
     if len(sentence_spans(quote)) > 1 or not ANY_LETTER.search(lead + behind):
         return True
@@ -243,9 +248,10 @@ def is_speech(quote: str, lead: str, behind: str) -> bool:
     return bool(SAYING.search(lead) or SAYING.search(behind))
 
 
-# --- Words of another behind a colon, without quotation marks; what takes words back; what is only supposed.
+# --- Another's words behind a colon, without quotation marks; words that are taken back; suppositions.
 #
-# Without the verbs of saying, a colon leads to forms and lists ("Gym: Monday 18:00") as often as to another's words.
+# Without a verb of saying, a colon leads to a form or list ("Gym: Monday 18:00") as often as to another's
+# words.
 
 
 SAYING = regex.compile(
@@ -266,13 +272,14 @@ POINTING = regex.compile(
     r"|est[aeo]s?|siguiente\w*|quest[aeio]|seguent\w*|dit|deze|volgende)\b|これ|この|以下|下面|这|這|翻[译訳譯]",
     regex.I,
 )
-# "I said", "ich sage immer": the person quotes themselves. A few words may stand between, but no one else.
+# "I said", "ich sage immer": the person quotes themselves. A few words may stand between, but no other
+# speaker.
 PERSONS = regex.compile(
     r"\b(?:I(?:['’]ve)?|we|ich|wir|je|j['’](?:ai)?|nous|yo|io|eu|ik|я)(?: ?(?:always|often|also|once|just|have|had|ai|he|ho|heb|habe|only|only ever)){0,2} ?"
     rf"(?:{SAYING.pattern})|\b(?:digo|dije|siempre digo|he dicho|dico|ho detto|ho scritto)\b|[我私](?:[はが]|常|总|總)?[说說言]",
     regex.I,
 )
-# What asks to remember, at the beginning of a sentence or of what leads to it
+# Words that ask to remember, at the beginning of a sentence or of the words that lead to one
 REMEMBERING = regex.compile(
     r"\b(?:remember|memori[sz]e|not(?:e|iert?|iere|ez|eer)|sav(?:e|ed|ing)|stor(?:e|ed|ing)|record|keep|(?:write|jot)(?= (?:\w+ ){0,2}down)|merk\w*|speicher\w*"
     r"|reti(?:ens|enez|ent)|souv(?:iens|enez)|enregistre\w*|recu[eé]rd\w*|an[oó]t\w*|ap[uú]nt\w*|guard\w*|ricord\w*|lembr\w*|onthoud\w*|bewaar"
@@ -323,7 +330,7 @@ UNTRUE = regex.compile(
     regex.I,
 )
 QUESTION = ("?", "？", "؟", ";", "՞", "፧")
-SHORT = 8  # words of a sentence that takes others back
+SHORT = 8  # words; a sentence that takes others back has no more
 
 
 def asks(text: str) -> bool:
@@ -332,8 +339,9 @@ def asks(text: str) -> bool:
 
 def is_persons(lead: str, *, behind: bool = False) -> bool:
     """
-    Whether *lead* says that the person speaks ("I told Tom"; not "I told Tom, and he wrote"), or asks the reader to
-    remember what follows ("Note for later"; not "The page wants you to note"). *behind*: it stands behind the words.
+    Whether *lead* says that the person speaks ("I told Tom"; not "I told Tom, and he wrote"), or asks the
+    reader to remember what follows ("Note for later"; not "The page wants you to note"). *behind*: *lead*
+    stands behind the words.
     """
     told, theirs = [*SAYING.finditer(lead)], [*PERSONS.finditer(lead)]
     if theirs and (not told or theirs[0 if behind else -1].end() >= told[0 if behind else -1].end()):
@@ -346,7 +354,9 @@ def is_persons(lead: str, *, behind: bool = False) -> bool:
 
 
 def is_idle(text: str) -> bool:
-    """Whether *text* tells nothing: it addresses the reader, or counts what comes ("Two things")."""
+    """
+    Whether *text* tells nothing: it addresses the reader, or announces a number of items ("Two things").
+    """
     return all(word.isdigit() for word in told_beside(text, "around"))
 
 
@@ -360,13 +370,16 @@ IDLE_MARKS = " \t\n.,;:!?¿¡…\"'“”()。，！？、"
 
 
 def behind_colon(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
-    """Mark what follows "my brother says:", or "Suppose:", and what is not to be remembered: "Don't save this: …"."""
+    """
+    Mark statements behind "my brother says:", behind "Translate this:", and behind a refusal: "Don't save
+    this: …".
+    """
     for place, n in enumerate(spoken):
         lead, colon, rest = found[n].text.replace("：", ":").partition(":")
         if not colon or not found[n].own:
             continue
         if not rest.strip() and [s.governed for s in found[n + 1 : n + 2]] == ["passed on"]:
-            continue  # it leads to what is quoted below, and the person goes on behind that
+            continue  # the colon leads to the quoted text below; after that text the person speaks again
         led = led_by(text, found, spoken, place, line=bool(rest.strip()))
         if refuses(lead):
             mark(found, led, "refused")
@@ -380,15 +393,15 @@ def behind_colon(text: str, found: list[Statement], spoken: Sequence[int]) -> No
 
 def leads_to_own(text: str, found: Sequence[Statement], lead: str, first: int) -> bool:
     """
-    Whether what stands in the lines below *lead*, from statement *first* on, is the person's: a list, or behind words of
-    theirs ("About me:"). Below "Tom:" and "My brother's letter:" it may be anybody's.
+    Whether the lines below *lead*, from statement *first* on, are the person's: a list, or lines behind the
+    person's own lead ("About me:"). Below "Tom:" and "My brother's letter:" the lines may be anybody's.
     """
     line = text[text.rfind("\n", 0, found[first].start) + 1 :]
     return bool(LIST_MARK.match(line) or ABOUT_ME.search(lead) or is_persons(lead) or is_idle(lead))
 
 
 def before_speaker(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
-    """Mark what a speaker is named for behind it: "… That is what my ex says.", or below it: "— Tom"."""
+    """Mark words whose speaker is named after them ("… That is what my ex says.") or below them ("— Tom")."""
     for place, n in enumerate(spoken):
         start = text.rfind("\n", 0, found[n].start) + 1
         end = text.find("\n", found[n].end)
@@ -401,8 +414,8 @@ def before_speaker(text: str, found: list[Statement], spoken: Sequence[int]) -> 
 
 def beside(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
     """
-    Mark what stands beside a sentence that does not tell what it speaks of: behind "Translate into German." and "My
-    brother texted me yesterday.", before "At least my ex says so."
+    Mark the words that an unfinished sentence points to: the words after "Translate into German." and "My
+    brother texted me yesterday.", the words before "At least my ex says so."
     """
     for place, n in enumerate(spoken):
         said = found[n].text
@@ -423,17 +436,17 @@ BACKWARD = regex.compile(rf"\b(?:{THAT}|so|it|es)\b", regex.I)
 
 
 def says_nothing(text: str) -> bool:
-    """Whether *text* says that somebody else speaks, and not what they say."""
+    """Whether *text* says that somebody else speaks, without their words."""
     told = [*SAYING.finditer(text)]
     rest = POINTING.sub(" ", text[told[-1].end() :]) if told else ""
     others = bool(told) and not is_persons(text) and not FIRST.search(text)
-    return others and not told_words(rest) and "down" not in words_in(rest)  # who writes down says nothing
+    return others and not told_words(rest) and "down" not in words_in(rest)  # to write down is not to say
 
 
 def paragraph_before(
     text: str, found: Sequence[Statement], spoken: Sequence[int], place: int
 ) -> Sequence[int]:
-    """The person's own statements right before the one at *place*, back to the paragraph's beginning."""
+    """The person's own statements right before *place*, back to the paragraph's beginning."""
     first = place
     while first and found[spoken[first - 1]].own:
         between = text[found[spoken[first - 1]].end : found[spoken[first]].start]
@@ -446,7 +459,7 @@ def paragraph_before(
 def led_by(
     text: str, found: Sequence[Statement], spoken: Sequence[int], place: int, *, line: bool
 ) -> list[int]:
-    """The statement at *place* and those after it: to the end of its *line*, or else to the end of the paragraph below."""
+    """The statements from *place* to the end of the *line*, or else to the end of the paragraph below."""
     last = place + 1
     while last < len(spoken):
         between = text[found[spoken[last - 1]].end : found[spoken[last]].start]
@@ -458,8 +471,9 @@ def led_by(
 
 def taken_back(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
     """
-    Mark a refusal, and what it refuses: "Don't remember that." and "Just kidding!" the paragraph before; as the first
-    sentence, all that comes; one that names what is not to be kept, nothing else.
+    Mark a refusal and the statements that it refuses. "Don't remember that." and "Just kidding!" refuse the
+    paragraph before; as the first sentence, they refuse the whole message. A refusal that names its subject
+    refuses only itself.
     """
     for place, n in enumerate(spoken):
         if not found[n].own or not (refuses(found[n].text) or unsays(found[n].text, behind=place > 0)):
@@ -472,12 +486,12 @@ def taken_back(text: str, found: list[Statement], spoken: Sequence[int]) -> None
 
 
 def refuses(text: str) -> bool:
-    """Whether *text* asks not to remember, or to forget: "Don't save that." It is no telling of what one forgot."""
+    """Whether *text* asks not to remember, or to forget: "Don't save that.", but not "I forgot that …"."""
     if FIRST.search(text.partition(" that ")[0]) and not WANTING.search(text):
         return False
     begun = " ".join(text.split()[:SHORT])
     if denies(begun):
-        # "Remember: never call before nine" asks to remember what is behind the colon.
+        # "Remember: never call before nine" asks to remember the words behind the colon.
         asked = any(denies(part) and REMEMBERING.search(part) for part in begun.split(":"))
         return asked and not FORGETTING.search(begun)
     return FORGETTING.search(" ".join(text.split()[:3])) is not None
@@ -485,8 +499,8 @@ def refuses(text: str) -> bool:
 
 def unsays(text: str, *, behind: bool) -> bool:
     """
-    Whether *text* says of what was said that it is a joke, or not true: "Not true.", "NOT!", "Or am I?"; *behind* it also
-    "Wrong!" and "Is that true?".
+    Whether *text* calls other words a joke or untrue: "Not true.", "NOT!", "Or am I?"; *behind* those words
+    also "Wrong!" and "Is that true?".
     """
     if len(words_in(text)) > SHORT:
         return False
@@ -506,7 +520,7 @@ def without_asking(text: str) -> str:
 
 
 def only_supposed(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
-    """Mark a condition; and "Suppose …" with what follows in its paragraph."""
+    """Mark a condition, and "Suppose …" with the rest of its paragraph."""
     for place, n in enumerate(spoken):
         if found[n].own and SUPPOSING.match(found[n].text):
             mark(found, led_by(text, found, spoken, place, line=False), "supposed")
@@ -514,7 +528,7 @@ def only_supposed(text: str, found: list[Statement], spoken: Sequence[int]) -> N
             mark(found, [n], "supposed")
 
 
-# --- What frames a statement: who speaks, or of what text, is told by a sentence beside it.
+# --- Frames: a sentence beside a statement may say who speaks, or from what text the statement comes.
 
 
 BY_PERSON = regex.compile(
@@ -534,9 +548,9 @@ FRAGMENT = 3  # words: a signature, a source, "lol jk"
 
 def is_framed(text: str, said: Sequence[Statement], place: int, notes: Sequence[Tokens] = ()) -> bool:
     """
-    Whether a sentence beside the statement at *place* may say whose words it is, or what of it holds: one before it that
-    is not about the person, or one behind it that is too short to tell anything else, or points back. Forms and lists
-    have no such sentences.
+    Whether a sentence beside the statement at *place* may say whose words the statement is, or whether it
+    holds. Such a sentence stands before and is not about the person, or stands behind and is too short to
+    tell anything else, or points back. Forms and lists have no such sentences.
     """
     one = said[place]
     if CODE_MARK.match(text, text.rfind("\n", 0, one.start) + 1):
@@ -551,7 +565,7 @@ def is_framed(text: str, said: Sequence[Statement], place: int, notes: Sequence[
 
 
 def repeats(tokens: Tokens, note: Tokens) -> bool:
-    """Whether *tokens* hold all of *note*, or tell nothing but words of it."""
+    """Whether *tokens* hold all of *note*, or tell only words of *note*."""
     if any(tokens[n : n + len(note)] == note for n in range(len(tokens))):
         return True
     words = telling(tokens) - around()
@@ -559,7 +573,10 @@ def repeats(tokens: Tokens, note: Tokens) -> bool:
 
 
 def frames(text: str, other: Statement, *, before: bool) -> bool:
-    """Whether the sentence *other* of *text* may frame one that stands behind it, or else *before* it."""
+    """
+    Whether *other*, a sentence of *text*, may frame a statement; *before*: *other* stands before the
+    statement.
+    """
     said, line = other.text, text.rfind("\n", 0, other.start) + 1
     if LIST_MARK.match(text, line) or said.endswith(":") or MARK.match(said[-1:]):
         return False
@@ -586,7 +603,7 @@ def answers(text: str) -> bool:
 
 
 def adds_nothing(text: str) -> bool:
-    """Whether *text* only greets, thanks, counts what comes, or says that it is true."""
+    """Whether *text* only greets, thanks, announces a number of items, or affirms other words."""
     idle, serious = english_words("around") | NUMBERS.keys(), bool(JOKING.search(text)) == denies(text)
     if serious and not UNTRUE.search(text) and (JOKING.search(text) or TRUE.search(text)):
         return True
@@ -596,8 +613,8 @@ def adds_nothing(text: str) -> bool:
 
 def unframed_statements(message: Message, *notes: Tokens) -> list[Statement]:
     """
-    The statements that are the person's own, and questions, which may ask to remember something. A sentence that repeats one
-    of the *notes* frames none: "You still think that …"
+    The person's own unframed statements, and questions, which may ask to remember something. A sentence that
+    repeats one of the *notes* does not frame a statement: "You still think that …"
     """
     said = [s for s in statements_of(message) if s.governed in ("", "asked")]
     return [s for n, s in enumerate(said) if not is_framed(message.text, said, n, notes)]

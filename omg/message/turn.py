@@ -3,11 +3,11 @@ Message and Turn: what was said in one exchange with the agent, and which parts 
 
 A message that arrives twice under different ids has the same `key`. drop.py reads messages.
 
-Material is text that a person passes on rather than says. It is known by its form: code fences and blocks, block quotes,
-forwarded mails, pasted chats with times, calendar files, comments, whole documents with a head of their own. Everything
-else is *spoken*, also words in quotation marks, which half of all messages have. Only the form counts, in any language,
-never the meaning. Finding it is linear: one pass over the lines, and patterns without nested repetition
-(tests/test_stalls.py).
+Material is text that a person passes on rather than says. Its form tells: code fences and blocks, block
+quotes, forwarded mails, pasted chats with times, calendar files, comments, whole documents with a head. All
+other text is *spoken*, even words in quotation marks, which half of all messages have. Only the form counts,
+in any language, never the meaning. The search takes linear time: one pass over the lines, and patterns
+without nested repetition (tests/test_stalls.py).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Span:
 Lines = Sequence[str]
 
 FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
-# """ and ''' also stand within a line
+# """ and ''' may also open within a line
 TRIPLE = re.compile(r"\"{3}[^\"]{1,20000}\"{3}|'{3}[^']{1,20000}'{3}")
 PICTURE = re.compile(r"!\[[^\[\]\n]{0,500}\]\([^()\n]{0,500}\)")
 QUOTED = re.compile(r"\s{0,20}(?:[-*•–]\s{1,4}|\d{1,2}[.)]\s{1,4})?(?:[>＞»│┃▌▏❯]|&gt;)")
@@ -67,7 +67,7 @@ SPEAKER = re.compile(
     rf"\s{{0,3}}[^\W\d_][^\n:?!]{{0,40}}?(?:[,\s]\s?|\s[—–-]\s)[^\n:?!\d]{{0,20}}{TIME}\s{{0,3}}$"
 )
 QUARTER = re.compile(r"(?<![\d:.])\d{1,2}[:.](?:00|15|30|45)(?![\d:.])")
-# a sentence, or as many words: what follows a name in a chat, and no entry of a form or list
+# A sentence, or at least six words: this follows a name in a chat, but not in a form or list
 TALK = re.compile(r"[.!?…。！？]\s*$|(?:\S+\s+){5}\S")
 SUBTITLE = re.compile(r"\s{0,20}\d{1,2}:\d\d(?::\d\d)?[.,]\d{1,3} --> ")
 
@@ -94,7 +94,7 @@ def fenced_code(text: str) -> list[Span]:
 
 
 def marked_spans(lines: Lines, found: Sequence[str]) -> list[Span]:
-    """Where runs of *lines* stand that are of one kind in *found*, in characters of the whole text."""
+    """The runs of *lines* that have the same kind in *found*, in characters of the whole text."""
     spans, at = [], 0
     for kind, run in groupby(zip(found, lines, strict=True), key=itemgetter(0)):
         end = at + sum(len(line) + 1 for _, line in run)
@@ -105,14 +105,14 @@ def marked_spans(lines: Lines, found: Sequence[str]) -> list[Span]:
 
 
 def comments(text: str) -> Iterator[Span]:
-    """HTML comments. A pattern would read to the end of the text for each "<!--"."""
+    """HTML comments. A regular expression would read to the end of the text for each "<!--"."""
     end = 0
     while (start := text.find("<!--", end)) >= 0 and (end := text.find("-->", start)) >= 0:
         yield Span(start, end + 3, "quote")
 
 
 def merged(spans: Sequence[Span]) -> list[Span]:
-    """*spans* in order, as one where they touch, or only a line's end is between them."""
+    """The ordered *spans*; spans that touch, or have only a line's end between them, become one."""
     done: list[Span] = []
     for span in spans:
         if done and span.start <= done[-1].end + 1:
@@ -123,7 +123,7 @@ def merged(spans: Sequence[Span]) -> list[Span]:
 
 
 def mark_fences(lines: Lines, found: list[str]) -> None:
-    """Code between fences; a fence that nobody closes reaches to the end."""
+    """Mark code between fences; a fence without an end reaches to the end of the text."""
     fence = ""
     if not any("```" in line or "~~~" in line for line in lines):
         return
@@ -138,7 +138,7 @@ def mark_fences(lines: Lines, found: list[str]) -> None:
 
 
 def mark_blocks(lines: Lines, found: list[str]) -> None:
-    """Quoted lines, indented code, what stands between tags or BEGIN and END, and a document with a head."""
+    """Mark quoted lines, indented code, lines between tags or BEGIN and END, and a document with a head."""
     if HEAD_RULE.match(lines[0]) and any(HEAD_RULE.match(line) for line in lines[1:40]):
         found[:] = ["quote"] * len(lines)
         return
@@ -167,11 +167,13 @@ def mark_blocks(lines: Lines, found: list[str]) -> None:
 
 
 def mark_chat(lines: Lines, found: list[str]) -> None:
-    """A pasted conversation: two lines or more that say who spoke and when, each with what was written under it."""
+    """
+    Mark a pasted conversation: at least two lines that say who spoke and when, and the lines below each.
+    """
     left = [n for n, line in enumerate(lines) if line and not found[n] and len(line) <= LONGEST_CHAT]
     for pattern in (SAID_AT, SPEAKER, SUBTITLE):
         heads = [n for n in left if pattern.match(lines[n])]
-        if pattern is SPEAKER:  # without words below, it is an entry of a list: "Gym, Monday 18:00"
+        if pattern is SPEAKER:  # without words below, the line is an entry of a list: "Gym, Monday 18:00"
             heads = [n for n in heads if "".join(lines[n + 1 : n + 2]).strip() and n + 1 not in heads]
         if len(heads) < 2 or is_timetable([lines[n] for n in heads]):
             continue
@@ -181,28 +183,28 @@ def mark_chat(lines: Lines, found: list[str]) -> None:
 
 
 def mark_turns(lines: Lines, found: list[str]) -> None:
-    """A pasted conversation without times: lines of two people or more by turns."""
+    """Mark a pasted conversation without times: two or more people speak by turns."""
     left = [n for n, line in enumerate(lines) if line and not found[n] and len(line) <= LONGEST_CHAT]
     said = {n: m[1] for n in left if (m := SAID.match(lines[n]))}
     names = Counter(said.values())
     talk = any(TALK.search(lines[n]) for n in said)
-    if talk and len(said) >= 3 and 1 < len(names) < len(said):  # labels of a list do not come again
+    if talk and len(said) >= 3 and 1 < len(names) < len(said):  # labels of a list do not repeat
         for n in said:
             found[n] = "quote"
 
 
 def is_timetable(heads: Sequence[str]) -> bool:
-    """Whether the times of all *heads* are full quarters of an hour and stand in no brackets, as those of a timetable."""
+    """Whether the times of all *heads* look like a timetable: full quarters of an hour, without brackets."""
     times = [QUARTER.search(head) for head in heads]
     return all(m and not head.lstrip().startswith(("[", "(")) for m, head in zip(times, heads, strict=True))
 
 
 def mark_mail(lines: Lines, found: list[str]) -> None:
-    """A mail that is answered or forwarded, from its head to the end of the message."""
+    """Mark an answered or forwarded mail, from its head to the end of the message."""
     for n in range(len(lines)):
         if not found[n] and lines[n].strip() and begins_mail(lines, found, n):
             below = first_written(lines, n + 1)
-            if below and found[below]:  # what follows is marked line by line, and the person may write below
+            if below and found[below]:  # the mail is quoted line by line; the person may write below
                 found[n] = "quote"
                 continue
             dashed = DASHED.match(lines[n]) is not None
@@ -210,7 +212,7 @@ def mark_mail(lines: Lines, found: list[str]) -> None:
                 found[k] = found[k] or "quote"
                 ends = dashed and k > n and DASHED.match(lines[k])
                 if ends and not HEADER.match(lines[first_written(lines, k + 1)]):
-                    break  # "----- end -----": what follows is the person's again
+                    break  # "----- end -----": after it the person speaks again
             return
 
 
@@ -220,11 +222,11 @@ def first_written(lines: Lines, at: int) -> int:
 
 
 def begins_mail(lines: Lines, found: Sequence[str], n: int) -> bool:
-    """Whether line *n* is the head of a mail: "On … wrote:", a dashed line above a head, or a head."""
+    """Whether line *n* begins a mail: "On … wrote:", a dashed line above header lines, or header lines."""
     line = lines[n]
     if len(line) > LONGEST_HEADER:
         return False
-    # the line of a reply may be broken in two
+    # "On … wrote:" may be broken into two lines
     both = line
     if not line.rstrip().endswith((":", "：")):
         both = f"{line} {''.join(lines[n + 1 : n + 2])}"[:LONGEST_HEADER]
@@ -274,12 +276,13 @@ class Message:
     tool: str = ""
     redacted: int = 0  # secrets taken out
     idempotency: str = ""
-    # Only for a part of a message that was cut: its material, as found in the whole message.
+    # Only for a part of a message that was cut: the part's material, as found in the whole message.
     spans: tuple[Span, ...] | None = None
 
     @property
     def material(self) -> tuple[Span, ...]:
-        """The parts of `text` that are not the speaker's own words: all of a tool's result, what a person passes
+        """The parts of `text` that are not the speaker's own words: a whole tool result, or what a person
+        passes
         on."""
         if self.role == "tool":
             return (Span(0, len(self.text), "quote"),) if self.text.strip() else ()
@@ -294,7 +297,9 @@ class Message:
         return text if PART.sub("", text).strip("… \n") else ""
 
     def with_parts(self, spans: Iterable[Span], shown: Callable[[str, str], str]) -> str:
-        """`text` with *shown*, of the kind and the text of each of *spans*, in its place."""
+        """
+        `text` with each of *spans* replaced by the result of *shown*, which gets the span's kind and text.
+        """
         parts, at = [], 0
         for span in spans:
             parts += [self.text[at : span.start], shown(span.kind, self.text[span.start : span.end])]
@@ -303,7 +308,7 @@ class Message:
 
     @property
     def key(self) -> str:
-        """Equal for the same message under two ids, as a hook's event and the transcript give them."""
+        """Equal for the same message under two ids: a hook's event and the transcript give different ids."""
         calls = "".join(call.id for call in self.calls) + self.call_id
         what = self.idempotency or f"{self.timestamp}\0{self.text}\0{calls}"
         return hashlib.blake2b(f"{self.role}\0{what}".encode("utf-8", "replace"), digest_size=12).hexdigest()
@@ -315,7 +320,7 @@ class Message:
 
 
 def said_at(role: str, at_ms: int) -> str:
-    """Identifies a message where the ids of its calls may have changed, as in a context."""
+    """Identifies a message by role and time, where the ids of its calls may have changed, as in a context."""
     return f"{role} {at_ms}"
 
 
@@ -329,32 +334,32 @@ class Turn:
     sender: str = ""
     workspace: str = ""
     messages: tuple[Message, ...] = field(default=())
-    prompted: int = 0  # tokens of the prompts that were answered in it, as the provider counted them
-    cached: int = 0  # how many of these the provider had in its cache
+    prompted: int = 0  # tokens of the prompts answered in this turn, as the provider counted them
+    cached: int = 0  # how many of these tokens the provider had in its cache
 
     @property
     def owned(self) -> bool | None:
-        """Whether the gateway says that every person in it is the owner; None if no person speaks."""
+        """Whether the gateway says that every person in the turn is the owner; None if no person speaks."""
         said = [m.owner is True for m in self.messages if m.role == "user"]
         return all(said) if said else None
 
     @property
     def shared(self) -> bool:
-        """Whether it names somebody who is not known to be the owner."""
+        """Whether the turn names somebody who is not known to be the owner."""
         said = [m for m in self.messages if m.role == "user"]
         return any(m.owner is False or (m.owner is None and m.sender_id) for m in said)
 
 
 # --- Turns and messages as JSON: a turn is a file of `pending/`, a message a line of the archive.
 #
-# What is written reads back equal, and what older versions wrote can still be read.
+# A value reads back equal to what was written. JSON of older versions can still be read.
 
 
 def turn_to_json(turn: Turn) -> str:
     """A pending file: the Turn's fields by name, one line."""
     fields = asdict(turn)
     for message in fields["messages"]:
-        del message["spans"]  # whole messages are stored; they are parted anew where they are read
+        del message["spans"]  # whole messages are stored, and cut again after they are read
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -368,7 +373,7 @@ def turn_from_json(text: str) -> Turn:
 
 
 def message_to_json(message: Message, session: str) -> str:
-    """A line of the archive: the Message's fields that are set, and `session`, the sessionKey."""
+    """A line of the archive: the fields of the Message that are set, and `session`, the sessionKey."""
     fields = {k: v for k, v in asdict(message).items() if v or v is False or k in ("text", "timestamp")}
     return json.dumps({"session": session, **fields}, ensure_ascii=False, separators=(",", ":"))
 
@@ -388,18 +393,19 @@ def _stored(fields: dict[str, Any]) -> Message:
 
 # --- A conversation cut into pieces that a model's window holds.
 #
-# A tool call stays with its result, and material of a message stays material in each of its parts.
+# A tool call stays with its result. Material of a message stays material in each part of the message.
 
 
-SMALLEST = 1_000  # tokens: smaller pieces do not help a model that cannot answer this many
+SMALLEST = 1_000  # tokens: a model that cannot answer so few is not helped by smaller pieces
 
 
 def split_messages(messages: Sequence[Message], budget_tokens: int) -> list[tuple[Message, ...]]:
     """
     *messages* in order, in pieces of at most *budget_tokens*.
 
-    A call stays with its result. A message above the budget is split into parts that keep its id and say
-    which part they are; calls too many for one piece are dealt out, each with its result.
+    A call stays with its result. A message above the budget is split into parts that keep the message's id
+    and say which part they are. Calls that are too many for one piece are spread over several, each with its
+    result.
     """
     done: list[tuple[Message, ...]] = []
     current: list[Message] = []
@@ -417,18 +423,20 @@ def split_messages(messages: Sequence[Message], budget_tokens: int) -> list[tupl
 
 def split_halves(messages: Sequence[Message]) -> list[tuple[Message, ...]]:
     """
-    *messages* in two or three pieces of half their tokens; in one, if they cannot be cut.
+    *messages* in two or three pieces of half their tokens; in one piece, if they cannot be cut.
 
-    A message, or a call and its result, is not cut where it fits into SMALLEST tokens.
+    A message, or a call and its result, is not cut if it fits into SMALLEST tokens.
     """
     units = [sum(m.tokens for m in unit) for unit in _uncut_units(messages)]
     found = split_messages(messages, max(-(-sum(units) // 2), min(max(units, default=0), SMALLEST)))
-    # A long call stands before each part of its result: where that leaves nothing smaller, it is one piece.
+    # A long call stands before each part of its result. Unless every piece is smaller, nothing is cut.
     return found if all(sum(m.tokens for m in part) < sum(units) for part in found) else [tuple(messages)]
 
 
 def _answers(messages: Sequence[Message]) -> dict[int, tuple[int, Call]]:
-    """Place of a result → place of its call, and the call: the last before it, for some models reuse ids."""
+    """
+    Place of a result → place of its call, and the call. Some models reuse ids: the last call before counts.
+    """
     found: dict[int, tuple[int, Call]] = {}
     made: dict[str, tuple[int, Call]] = {}
     for i, m in enumerate(messages):
@@ -439,7 +447,7 @@ def _answers(messages: Sequence[Message]) -> dict[int, tuple[int, Call]]:
 
 
 def _uncut_units(messages: Sequence[Message]) -> Iterator[tuple[Message, ...]]:
-    """What must not be cut: a call, its results, and whatever was said in between."""
+    """Units that must not be cut: a call, its results, and all messages in between."""
     last = {at: i for i, (at, _) in _answers(messages).items()}
     start, until = 0, 0
     for i in range(len(messages)):
@@ -450,7 +458,7 @@ def _uncut_units(messages: Sequence[Message]) -> Iterator[tuple[Message, ...]]:
 
 
 def _shrink(unit: tuple[Message, ...], budget: int) -> Iterator[tuple[Message, ...]]:
-    """*unit*, in parts that fit where it does not."""
+    """*unit*; if it does not fit into *budget*, in parts that fit."""
     if sum(m.tokens for m in unit) <= budget:
         yield unit
         return
@@ -482,7 +490,7 @@ def _parts(message: Message, budget: int) -> list[Message]:
             for s in message.material
             if s.start < at + len(text) and s.end > at
         )
-        # A tool's result is material as a whole, whatever part of it this is.
+        # Each part of a tool's result is material.
         parts.append(replace(message, text=head + text, spans=spans if message.role == "user" else None))
         at += len(text)
     return parts

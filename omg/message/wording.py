@@ -1,6 +1,6 @@
 """
 The words of a sentence as tokens, by which two sentences are compared whole: words in lower case, days as digits, "I" and
-"the user" alike. A tense, a number, a currency or a sign that differs makes another sentence.
+"the user" alike. Sentences that differ in a tense, a number, a currency or a sign are not the same.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def tokens_of(text: str, day: date | None = None) -> Tokens:
 
 def folded(words: Sequence[str]) -> Iterator[str]:
     """*words* with "I" and "the user" alike, verbs without the -s of the third person, days without "on the"."""
-    near = 0  # words after "I" among which its verb is
+    near = 0  # words left after "I" in which its verb may come
     for n, word in enumerate(words):
         after = words[n + 1] if n + 1 < len(words) else ""
         if (word == "the" and after in ("user", "user's")) or (word in ("on", "the") and is_day(after)):
@@ -111,14 +111,14 @@ HIRAGANA = regex.compile(r"\p{Hiragana}")
 
 
 def telling(tokens: Iterable[str]) -> set[str]:
-    """Those of *tokens* that carry meaning. In Japanese, grammar is written in hiragana."""
+    """The *tokens* that carry meaning. Hiragana is left out: in Japanese it writes the grammar."""
     idle = STOP | {USER, USERS}
     return {t for t in tokens if t not in idle and not denies(t) and not HIRAGANA.fullmatch(t)}
 
 
 @cache
 def around() -> frozenset[str]:
-    """Tokens that stand around a statement and add nothing."""
+    """Tokens beside a statement that add no meaning."""
     return marks() | frozenset(map(without_s, english_words("around")))
 
 
@@ -130,7 +130,7 @@ def marks() -> frozenset[str]:
 
 @cache
 def change_phrases() -> regex.Pattern[str]:
-    """What tells a change, before what holds now: "moved", "went up"."""
+    """Phrases that tell a change, before the words that hold now: "moved", "went up"."""
     found = sorted(phrases("changed"), key=len, reverse=True)
     return regex.compile(
         rf"\b(?:{'|'.join(p for p in found if not UNSPACED_TOKEN.match(p))})\b|{'|'.join(filter(UNSPACED_TOKEN.match, found))}",

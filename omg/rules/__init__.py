@@ -1,1 +1,1 @@
-"""The Observer without a model: rules that quote what people wish, are, like, decide and plan."""
+"""The Observer without a model: rules that quote people's wishes, traits, likes, decisions and plans."""

@@ -1,7 +1,7 @@
 """
-Corrections that say so: "Correction: she lives in Tromsø, not Trondheim", "no, I meant Thursday".
+Finds explicit corrections: "Correction: she lives in Tromsø, not Trondheim", "no, I meant Thursday".
 
-The right value takes the place of the wrong one in the note that says it; nothing else of the note changes.
+The right value replaces the wrong value in the note; nothing else in the note changes.
 """
 
 from __future__ import annotations
@@ -17,25 +17,27 @@ from .kinds import cue, holds, straight
 from .quotes import in_brackets, named_days
 
 MARKS = " .,;:!?\"'“”„«»()"
-LONGEST_VALUE = 60  # characters of what is wrong
+LONGEST_VALUE = 60  # characters of a wrong value
 
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """*right* in place of *wrong*; of a day, *wrong* is "" and it is right for the last that was spoken of."""
+    """
+    *right* replaces *wrong*. If a day is corrected, *wrong* is "" and *right* replaces the day named last.
+    """
 
     right: str
     wrong: str = ""
     day: When | None = None
-    was: str | None = None  # the former event, of "on March 23 instead of March 16"
-    told: frozenset[str] = frozenset()  # with it: what the sentence is about
+    was: str | None = None  # the former event: March 16 in "on March 23 instead of March 16"
+    told: frozenset[str] = frozenset()  # set together with `was`: what the sentence is about
 
     def applied(
         self, title: str, description: str, event: str | None, said: date, *, near: bool
     ) -> tuple[str, str, str | None] | None:
         """
-        Title, description and event of a note that it corrects, said on *said*; None if it is not about it. *near*: of what
-        was said right before.
+        Title, description and event of a note after this correction; None if the correction is not about the
+        note. The note was said on *said*; *near*: right before the correction.
         """
         if self.day is None:
             value = self.value_for(description)
@@ -60,7 +62,10 @@ class Correction:
         return title, description, span_text(self.day.start, self.day.end)
 
     def value_for(self, description: str) -> str:
-        """The value in "she lives in Tromsø": what stands behind the word that the note has before the wrong one."""
+        """
+        The right value, "Tromsø" in "she lives in Tromsø": it follows the word before the wrong value in the
+        note.
+        """
         at = description.casefold().find(self.wrong.casefold())
         before = description[:at].split()[-1:] if at > 0 else []
         told = self.right.split()
@@ -71,13 +76,15 @@ class Correction:
 
 
 def replaced_once(text: str, wrong: str, right: str) -> str:
-    """*text* with *right* in place of *wrong*, which it has once, as whole words; else ""."""
+    """*text* with *right* in place of *wrong*; "" unless *text* has *wrong* exactly once, as whole words."""
     found = [*re.finditer(rf"(?<!\w){re.escape(wrong)}(?!\w)", text, re.I)]
     return f"{text[: found[0].start()]}{right}{text[found[0].end() :]}" if len(found) == 1 else ""
 
 
 def correction_in(text: str, said: date) -> Correction | None:
-    """The correction that *text* makes; it opens with a word for one: "no", "correction", "I meant"."""
+    """
+    The correction that *text* makes. Such a text opens with a word like "no", "correction" or "I meant".
+    """
     if made := moved_day(text, said):
         return made
     said_plainly = straight(text)

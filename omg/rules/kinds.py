@@ -1,7 +1,9 @@
 """
-Which statements earn a note: wishes, decisions, named projects, traits, likes, days, and what is to be remembered.
+Decides which statements earn a note: wishes, decisions, named projects, traits, likes, days, requests to
+remember.
 
-The cues of each language are in rules/words.toml; no language is told apart, a statement may match the cues of any.
+rules/words.toml has the cues of each language. No language is detected: a statement may match the cues of
+any.
 """
 
 from __future__ import annotations
@@ -30,10 +32,10 @@ TYPES = {  # kind → type of note
 }
 SPACED = ("en", "de", "es", "fr")
 WHOLE_WORDS = frozenset(("me", "subject", "yearly", "length", "closing", "not", "condition", "back"))
-LONGEST_SENTENCE = 400  # characters; what is longer is pasted or dictated, and no sentence
-# Beyond so many characters only a message's beginning and end may be its sender's own words.
+LONGEST_SENTENCE = 400  # characters; a longer text is pasted or dictated, and no sentence
+# In a longer message, only so many characters at the beginning and the end may be its sender's own words.
 OWN_CHARS = 4_000
-MOST_CLAUSES = 12  # of a sentence that are looked at
+MOST_CLAUSES = 12  # of a sentence; the rest is not read
 EMOTICON = re.compile(r"\s[:;]-?[)(DP]\s+|[\U0001F000-\U0001FAFF☀-➿]\s+")
 CLAUSE = re.compile(
     EMOTICON.pattern
@@ -49,7 +51,10 @@ STRAIGHT = str.maketrans({"’": "'", "‘": "'", "\u00a0": " "})
 
 @cache
 def cue(name: str, *, begins: bool = True) -> re.Pattern[str]:
-    """The pattern *name* of every language as one. *begins*: it is matched where a clause begins, as whole words."""
+    """
+    The patterns *name* of all languages as one pattern. *begins*: it matches whole words where a clause
+    begins.
+    """
     with (Path(__file__).parent / "words.toml").open("rb") as f:
         tables = tomllib.load(f)
     parts = []
@@ -67,12 +72,12 @@ def cue(name: str, *, begins: bool = True) -> re.Pattern[str]:
 
 
 def holds(name: str, text: str) -> re.Match[str] | None:
-    """Where *text* has words of the list *name*."""
+    """The first match in *text* of the words of the list *name*."""
     return cue(name, begins=False).search(text)
 
 
 def holds_at(name: str, text: str, at: int) -> bool:
-    """Whether *text* has a whole word of the list *name* at *at*, of those that are the person."""
+    """Whether *text* has a whole word of the list *name* at *at*. The list has words for the person."""
     m = cue("me").match(text, at)
     return bool(m) and not text[m.end() : m.end() + 1].isalpha()  # type: ignore[union-attr]
 
@@ -83,7 +88,7 @@ def straight(text: str) -> str:
 
 
 def after_lead(text: str, at: int = 0) -> int:
-    """Where the statement begins behind "Hey, by the way"."""
+    """Where the statement begins after words such as "Hey, by the way"."""
     for _ in range(4):
         m = re.compile(rf"(?:{cue('lead').pattern})[,.:;!\s—–-]+|[\s,.:;!\"'“„«(*_-]+", re.I).match(text, at)
         if not m or m.end() >= len(text):
@@ -99,7 +104,7 @@ def clause_starts(text: str) -> Iterator[int]:
 
 
 def without_question(text: str) -> str:
-    """Of "I moved to Oslo, can you …?" what stands before the question; "" if it is all a question."""
+    """The part before the question in "I moved to Oslo, can you …?"; "" if all of *text* is a question."""
     said = straight(text)
     if cue("remind").match(said, after_lead(said)):
         return text
@@ -114,7 +119,7 @@ def without_question(text: str) -> str:
 
 
 def is_question(text: str) -> bool:
-    """Whether *text* begins as a question does, or with a condition."""
+    """Whether *text* begins like a question or a condition."""
     said = straight(text)
     return bool(cue("asking").match(said, after_lead(said)))
 
@@ -124,8 +129,9 @@ OWN_CLAUSE = re.compile(r"(?:[,;:—–-]\s+|\s)(?:and|but|so|und|aber|y|pero|et
 
 def earning_part(text: str, tells: Callable[[str], bool]) -> str:
     """
-    *text* from the first clause of the person's that earns a note to the last: of "I'm trying to finish it, and I moved to
-    Oslo on May 8, but I'm not sure …" the second. *tells*: whether a clause tells a plan or an event.
+    *text* from the first to the last of the person's clauses that earn a note: "I moved to Oslo on May 8" in
+    "I'm trying to finish it, and I moved to Oslo on May 8, but I'm not sure …". *tells*: whether a clause
+    tells a plan or an event.
     """
     said = straight(text)
     starts = [m.end() for m in OWN_CLAUSE.finditer(said) if holds_at("subject", said, m.end())]
@@ -140,7 +146,9 @@ def earning_part(text: str, tells: Callable[[str], bool]) -> str:
 
 
 def is_led(text: str, at: int) -> bool:
-    """Whether a colon before *at* ends words that may name who says "I" there: "My brother: I am vegan." """
+    """
+    Whether words with a colon before *at* may name the speaker of the "I" at *at*: "My brother: I am vegan."
+    """
     lead = text[:at].rstrip()
     if not lead.endswith((":", "：")) or not FIRST.match(text, at):
         return False
@@ -150,13 +158,15 @@ def is_led(text: str, at: int) -> bool:
 OWN_END = re.compile(r"(?:\s+-|[\s,;:—–])*(?:\b(?:and|but|so|und|aber|y|pero|et|mais)\s*)?$", re.I)
 
 
-# Two headers or more above an empty line, and what they lead to
+# Two or more header lines, an empty line, and the beginning of the text below
 HEADS = re.compile(rf"^(?:{HEADER.pattern}.*\n){{2,12}}[^\S\n]*\n\s*\S", re.M)
 
 
 @lru_cache(maxsize=256)
 def own_statements(text: str, material: tuple[Span, ...] | None = None) -> tuple[Statement, ...]:
-    """The statements of *text* that are its sender's own (message/statements.py), and no part of a long text or a mail."""
+    """
+    The sender's own statements in *text* (message/statements.py), without those inside a long text or a mail.
+    """
     end = m.start() if (m := HEADS.search(text)) else len(text)
     return tuple(
         s
@@ -171,8 +181,8 @@ def own_statements(text: str, material: tuple[Span, ...] | None = None) -> tuple
 @lru_cache(maxsize=1024)
 def kind_of(text: str) -> tuple[str, int]:
     """
-    The kind of note that *text* earns, and where the clause begins that earns it; ("", 0) if it earns none or only its day
-    could (`is_event`).
+    The kind of note that *text* earns, and where the earning clause begins. ("", 0) if *text* earns none, or
+    could earn one only by its day (`is_event`).
     """
     said = straight(text)
     if len(said) > LONGEST_SENTENCE or is_question(said):
@@ -198,8 +208,9 @@ def has_name(text: str) -> bool:
 
 def is_event(text: str, days: Sequence[When], day: date, *, people: bool = False) -> bool:
     """
-    Whether *text* tells a plan or an event of its speaker's: it names a day, and speaks of them, or of what is to come. The
-    present ("today", "this week") is no such day, and of what is past only a date or a longer time is, but for *people*.
+    Whether *text* tells a plan or an event of its speaker: it names a day, and speaks of the speaker or of
+    the future. The present ("today", "this week") does not count as a day. A past day counts if it is a date
+    or a longer time; among *people*, any past day counts.
     """
     said, begin = straight(text), after_lead(straight(text))
     no_statement = is_question(text) or any(cue(kind).match(said, begin) for kind in ("order", "unsettled"))
@@ -212,7 +223,7 @@ def is_event(text: str, days: Sequence[When], day: date, *, people: bool = False
 
 
 def tells_day(when: When, day: date) -> bool:
-    """Whether *when*, which has begun by *day*, is told by its date, or of a longer time: not "yesterday" or "this week"."""
+    """Whether *when*, begun by *day*, is a date or a longer past time: not "yesterday" or "this week"."""
     dated = bool(re.search(r"\d", when.phrase)) or any(m[:3].lower() in when.phrase.lower() for m in MONTHS)
     if when.end < day:
         return dated or when.start != when.end

@@ -1,8 +1,9 @@
 """
 Reads a conversation and replies as a model would: with notes that quote what people say.
 
-Handles are those of the prompt: `m1` is the first of the messages, `n1` the first of the known notes. It reads neither
-clock nor file. A statement that earns no note (rules/kinds.py) is left to the archive, where search finds it.
+Handles are those of the prompt: `m1` is the first message, `n1` the first known note. The module reads no
+clock and no file. A statement that earns no note (rules/kinds.py) stays in the archive, where search finds
+it.
 """
 
 from __future__ import annotations
@@ -37,21 +38,21 @@ from .quotes import event_of, named_days, person_in, title_of, with_days
 if TYPE_CHECKING:
     from ..index.store import Entry
 
-# --- Who speaks in a conversation, and how it stands at its end.
+# --- Who speaks in a conversation, and what is open at its end.
 #
-# Now goes into the prompt as it is, so it holds only what the user asked for and what the assistant asked back, and
-# nothing that a tool returned.
+# The prompt shows the page Now unchecked. So Now holds only what the user asked for and what the assistant
+# asked back, and nothing that a tool returned.
 
 
 NAME = re.compile(r"[^\W\d_][\w.'-]*(?: [^\W\d_][\w.'-]*){0,2}")
 STRANGER = "somebody"
-# no names: what a prompt calls those who speak
+# words by which a prompt calls the speakers; they are no names
 NO_NAMES = re.compile(r"(?:the )?(?:user|assistant|system|tool|omg|owner|agent|human)\b.*", re.I)
-CLIPPED = 160  # characters of what someone asked
+CLIPPED = 160  # characters of a request or question
 
 
 def speaker(message: Message) -> str:
-    """Who says it: their display name, or the name in it; "the user" or "the assistant" where there is none."""
+    """The speaker: the display name, or the name in it; without a name, "the user" or "the assistant"."""
     found = NAME.search(" ".join(message.sender.split()))
     name = found[0] if found else ""
     if not name or NO_NAMES.fullmatch(name):
@@ -61,7 +62,10 @@ def speaker(message: Message) -> str:
 
 
 def with_strangers(messages: Sequence[Message]) -> list[Message]:
-    """*messages* of a group: in a room of several, who has no name that can be used and is not its owner is somebody."""
+    """
+    *messages* of a group. With several speakers, one who has no usable name and is not the owner is
+    "somebody".
+    """
     return [
         replace(m, sender=STRANGER)
         if m.role == "user" and m.owner is not True and m.sender_id and speaker(m) == "the user"
@@ -71,7 +75,7 @@ def with_strangers(messages: Sequence[Message]) -> list[Message]:
 
 
 def now_hints(messages: Sequence[Message]) -> dict[str, str]:
-    """The user's last request that is still open (`task`), how far it is (`state`), and what is waited for (`next`)."""
+    """The user's last open request (`task`), its progress (`state`), and what it waits for (`next`)."""
     task = state = ahead = ""
     for m in messages:
         text = " ".join(strip_memory(m.text).split())
@@ -99,7 +103,7 @@ def now_hints(messages: Sequence[Message]) -> dict[str, str]:
 
 
 def last_request(text: str) -> str:
-    """The last thing that *text* asks for, in the person's own words; "" if it asks for nothing."""
+    """The last request in *text*, in the person's own words; "" if there is none."""
     said = [s for s in statements_in(strip_memory(text)) if s.governed in ("", "asked")]
     asked = (s.text for s in reversed(said) if s.governed == "asked" or is_order(s.text))
     return next((" ".join(each.split()) for each in asked), "")
@@ -118,20 +122,21 @@ def clipped_hint(text: str) -> str:
 
 
 OfflineReply = dict[str, Any]
-# Characters of a message that a person surely typed: more may be somebody else's text, and gives no traits. Notes that one
-# message gives at the most.
+# Up to so many characters, the person typed the message; a longer one may be somebody else's text and gives
+# no traits. The most notes from one message.
 TYPED_CHARS, MOST_OF_A_MESSAGE = 1_500, 20
 NAMED_BEFORE = (
-    2  # words of a sentence that may not yet have named what its pronoun stands for: "decided to deploy it"
+    2  # with so few words before it, a pronoun may point to the sentence before: "decided to deploy it"
 )
-GROUNDED = 0.6  # of a small model's words that must stand in the message
-# Of the words of the shorter in the longer (if they name one day), and how long it is beside it: both say the same.
+GROUNDED = 0.6  # share of a small model's words that must stand in the message
+# Two notes say the same if the longer has this share of the shorter's words (SAME_DAY if both name the same
+# day), and the shorter has this share of the longer's length (ALIKE).
 SAME, SAME_DAY, ALIKE = 0.8, 0.5, 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A note after this reply; `node` is the known note that it was, if any."""
+    """A note as this reply leaves it; `node` is the known note that it changes, if any."""
 
     type: str
     title: str
@@ -143,14 +148,14 @@ class Draft:
     loop: str | None = None
     standing: bool = False
     links: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()  # handles of messages; none: it is a known note, unchanged
+    sources: tuple[str, ...] = ()  # handles of messages; none for an unchanged known note
     op: str = "create"
     node: str | None = None
     shared: bool = False  # from a message so long that it may be somebody else's text
 
     @property
     def edit(self) -> OfflineReply:
-        """As prompts/observe.md has it."""
+        """The edit for this note, in the form of prompts/observe.md."""
         high = self.standing or self.type in ("identity", "decision") or self.loop == "open"
         return {
             "op": self.op,
@@ -177,8 +182,8 @@ def observe_offline(
     recent: Collection[str] = (),
 ) -> OfflineReply:
     """
-    What a model would reply, shown *messages* and the *known* notes. *recent*: the paths of the notes of what its last
-    person said before them.
+    What a model would reply to *messages* and the *known* notes. *recent*: paths of the notes from what the
+    last person said right before *messages*.
     """
     observer = OfflineObserver(messages, known, zone, recent)
     for n, message in enumerate(messages, 1):
@@ -205,7 +210,7 @@ def derive_edit(
 
 
 class OfflineObserver:
-    """A conversation, read message by message, and the drafts it comes to; known notes come first."""
+    """Reads a conversation message by message into drafts; the known notes are the first drafts."""
 
     def __init__(
         self, messages: Sequence[Message], known: Sequence[Entry], zone: tzinfo, recent: Collection[str] = ()
@@ -214,7 +219,7 @@ class OfflineObserver:
         self.people = len(speakers) > 1 or any(m.sender and m.role == "assistant" for m in messages)
         self.zone = zone
         self.drafts = [known_draft(e, f"n{n}") for n, e in enumerate(known, 1) if e.status == "active"]
-        # handles of known notes, of what was said right before; then of messages
+        # handles of what was said last: first the recent known notes, then the last message read
         self.last = {f"n{n}" for n, e in enumerate(known, 1) if e.path in recent}
 
     def read_message(self, m: Message, handle: str) -> None:
@@ -233,7 +238,9 @@ class OfflineObserver:
         self.last = {handle}
 
     def read_statement(self, statement: Statement, m: Message, handle: str, before: str) -> None:
-        """Add the note that *statement* earns; with the sentence *before* it, to which it may point back."""
+        """
+        Add the note that *statement* earns, with the sentence *before* if the statement points back to it.
+        """
         day = day_of_ms(m.timestamp, self.zone)
         text = " ".join(without_question(statement.text).split())
         if (made := correction_in(text, day)) and self.put_right(made, text, day, m, handle):
@@ -255,7 +262,10 @@ class OfflineObserver:
             self.add(text, (kind, at), m, handle)
 
     def add(self, text: str, found: tuple[str, int], m: Message, handle: str) -> None:
-        """Add the note that quotes *text*, unless one says so already. *found*: its kind, or type, and its clause."""
+        """
+        Add a note that quotes *text*, unless a note says the same. *found*: its kind or type, and where its
+        clause is.
+        """
         kind, at = found
         text = " ".join(text.split())
         lead = after_lead(straight(text))
@@ -295,8 +305,8 @@ class OfflineObserver:
 
     def with_own_title(self, draft: Draft, short: str) -> Draft:
         """
-        *draft* by a title that no other note has, *short* if it can be: one of the same title and type would be taken for the
-        same note.
+        *draft* with a title of its own, *short* if that is free. Two notes of the same title and type would
+        be taken for one.
         """
         taken = {d.title.casefold() for d in self.drafts if d.type == draft.type}
         near = [d for d in self.drafts if d.sources and set(d.sources) & set(draft.sources)]
@@ -305,14 +315,14 @@ class OfflineObserver:
         return replace(draft, title=next((t for t in titles if t and t.casefold() not in taken), titles[-1]))
 
     def put_right(self, made: Correction, text: str, day: date, m: Message, handle: str) -> bool:
-        """Put right the newest note that *made* corrects. True if there is one."""
+        """Apply *made* to the newest note that it corrects. False if it corrects none."""
         who = speaker(m) if self.people else ""
         for i in reversed(range(len(self.drafts))):
             old = self.drafts[i]
             if old.who != who and old.sources:
                 continue
             if old.node and made.wrong and made.wrong not in next(iter(split_sentences(old.description)), ""):
-                continue  # of a note that exists, the first sentence is what an update takes the place of
+                continue  # an update replaces only the first sentence of an existing note
             near = bool({handle, *self.last} & {old.node, *old.sources[-1:]})
             if new := made.applied(old.title, old.description, old.event, old.day or day, near=near):
                 title, description, event = new
@@ -322,7 +332,7 @@ class OfflineObserver:
                     description=description,
                     event=event,
                     day=day,
-                    # the History of a note that exists keeps what it said
+                    # the History of an existing note keeps its former words
                     body="" if old.node else f"Corrected on {day}: “{text}”",
                     sources=(*old.sources, handle),
                 )
@@ -351,12 +361,12 @@ def points_back(text: str) -> bool:
 
 
 def takes_back(said: Sequence[Statement]) -> bool:
-    """Whether a message does nothing but take back what was said before it: "I was just kidding." """
+    """Whether a message only takes back what was said before: "I was just kidding." """
     return bool(said) and all(s.governed == "refused" and len(told_words(s.text)) <= 2 for s in said)
 
 
 def says_same(new: Draft, old: Draft) -> bool:
-    """Whether *old* says what *new* says, on the same day."""
+    """Whether *old* says what *new* says, of the same day."""
     if new.event and old.event and new.event != old.event:
         return False
     one, two = (told_words(without_days(d)) - told_words(d.who) for d in (new, old))
@@ -381,12 +391,17 @@ def numbers(draft: Draft) -> set[str]:
 
 
 def on_every_answer(wish: Draft) -> bool:
-    """Whether *wish* has no condition: "keep it short", but not "detailed error messages when I ask about debugging"."""
+    """
+    Whether *wish* has no condition, as "keep it short" but not "detailed error messages when I ask about
+    debugging".
+    """
     return not holds("condition", wish.description)
 
 
 def turns_round(new: Draft, old: Draft) -> bool:
-    """Whether the standing wish *new* takes the place of *old*: both say how long answers are, or one denies the other."""
+    """
+    Whether the standing wish *new* replaces *old*: both set the length of answers, or one denies the other.
+    """
     if not new.standing or old.type != "preference" or new.who != old.who:
         return False
     one, two = told_words(new.description), told_words(old.description)

@@ -1,5 +1,6 @@
 """
-A statement as a note: the person's own words with the days that they name in brackets, a title of these words, an event.
+Turns a statement into a note: the person's own words with dates in brackets, a title from these words, and an
+event.
 
     “My sister Maya moved to Lisbon in May.”  →  “My sister Maya moved to Lisbon in May (2026-05).”
 """
@@ -15,11 +16,12 @@ from ..dates.rules import ARRANGED, MOVED, When, resolve_dates, tense_of
 from ..text.words import STOP, cut_text
 from .kinds import CLAUSE, cue, holds, straight
 
-TITLE_CHARS = 50  # what the name of a file holds
-SHORTEST = 10  # of the title of a clause that more than one day was taken from
-SMALL = 2  # letters of a word that a title does not end with
+TITLE_CHARS = 50  # short enough for the name of a file
+SHORTEST = 10  # characters of a title from a clause that lost more than one day
+SMALL = 2  # letters; a title does not end with so short a word
 LONGEST_EVENT = 366  # days
-# A day that the sentence says something else of: "not on Monday", "since May", and a name: "a boat called Friday"
+# Before a day that is not the event's ("not on Monday", "since May"), or before a name ("a boat called
+# Friday")
 NOT_THE_DAY = re.compile(
     r"(?:\b(?:since|not|instead of|rather than|from|after)|n't)\s+(?:on\s+)?(?:the\s+)?$", re.I
 )
@@ -27,7 +29,7 @@ IS_NAME = re.compile(r"\b(?:called|named|name(?:'s| is))\s+$", re.I)
 TO = re.compile(r"\bto\s+(?:the\s+)?$", re.I)
 UP_TO = re.compile(r"(?<!not )\bbefore\s+(?:the\s+)?$", re.I)  # "before March" ends with February
 END = re.compile(r"(?:the\s+)?end of\b", re.I)
-# what leads to a day, and goes from a title with it
+# words that lead to a day; a title leaves them out together with the day
 BEFORE_DAY = re.compile(
     r"[\s,(]*(?:\b(?:on|by|until|till|before|at|in|for|from|to|of|starting|since|am|bis|el|le|ab))?(?:\s+the)?\s*$",
     re.I,
@@ -35,7 +37,10 @@ BEFORE_DAY = re.compile(
 
 
 def named_days(text: str, said: date) -> list[When]:
-    """The days that *text*, said on *said*, names; without names of things, and birthdays, which come every year."""
+    """
+    The days named in *text*, said on *said*; without names of things, and without birthdays, which come every
+    year.
+    """
     text = straight(text)
     found = resolve_dates(text, said)
     if (moved := MOVED.search(text)) and any(TO.search(text[moved.end() : d.at]) for d in found):
@@ -52,7 +57,7 @@ def is_one_of(day: When, text: str) -> bool:
 
 
 def in_brackets(when: When) -> str:
-    """The days as a bracket has them: a day, a month, a year, or two days with ".." between."""
+    """The days as a bracket shows them: a day, a month, a year, or two days with ".." between."""
     start, end = when.start, when.end
     if start.day == 1 and (end + timedelta(days=1)).day == 1:
         if (start.year, start.month) == (end.year, end.month):
@@ -63,7 +68,7 @@ def in_brackets(when: When) -> str:
 
 
 def with_days(text: str, days: Sequence[When]) -> str:
-    """*text* with each of *days* in brackets behind its words, once, unless they name the year. All else stays as it is."""
+    """*text* with each of *days* once, in brackets behind its words, unless the words name the year."""
     out, at = "", 0
     told: set[tuple[date, date]] = set()
     for when in days:
@@ -77,7 +82,9 @@ def with_days(text: str, days: Sequence[When]) -> str:
 
 
 def event_of(text: str, days: Sequence[When], said: date) -> str | None:
-    """The day of what *text* tells: the first that it can be of; for a plan, one that has not passed."""
+    """
+    The day on which what *text* tells happens: the first possible day; for a plan, one that has not passed.
+    """
     text = straight(text)
     moved = [m.end() for m in re.finditer(rf"[,.;…—–-]\s*(?:{cue('right').pattern})[,.:;!\s]", text, re.I)]
     found = [
@@ -101,19 +108,22 @@ def event_of(text: str, days: Sequence[When], said: date) -> str | None:
 
 
 def person_in(text: str, at: int) -> str:
-    """Of "My sister Maya lives in Lisbon" whom it tells of: "Sister Maya"; "" if it begins with none of their people."""
+    """
+    Whom "My sister Maya lives in Lisbon" is about: "Sister Maya"; "" if no person of the speaker's comes
+    first.
+    """
     m = cue("person").match(straight(text), at)
     name = text[m.start() : m.end()].partition(" ")[2] if m else ""
     return name[:1].upper() + name[1:]
 
 
 def ends_badly(word: str) -> bool:
-    """Whether a title that was cut should not end with *word*."""
+    """Whether *word* is a bad end for a title that was cut."""
     return word.lower() in STOP or (word.islower() and len(word) <= SMALL)
 
 
 def title_of(text: str, at: int, days: Sequence[When]) -> str:
-    """A title of *text*'s own words: of the clause that begins at *at*, without "I" and without its days."""
+    """A title from the clause of *text* that begins at *at*: its own words, without "I" and without days."""
     out, end = "", at
     for when in days:
         if when.at >= end:
@@ -124,9 +134,7 @@ def title_of(text: str, at: int, days: Sequence[When]) -> str:
     if m := cue("subject").match(straight(said)):
         rest = said[m.end() :].lstrip()
         said = rest if len(rest.split()) > 1 or len(rest) > 3 else said
-    least = (
-        TITLE_CHARS // 2 if len(days) < 2 else SHORTEST
-    )  # what is told of the second day is another clause
+    least = TITLE_CHARS // 2 if len(days) < 2 else SHORTEST  # the second day belongs to another clause
     border = next((m.start() for m in CLAUSE.finditer(said) if m.start() > least), None)
     said = said[:border] if border and border <= TITLE_CHARS else said
     cut = cut_text(said, TITLE_CHARS).rstrip("….") if len(said) > TITLE_CHARS else said
