@@ -55,8 +55,8 @@ from .sentences import says_correction, says_plainly
 
 # --- omg_remember: what the agent is asked to remember becomes a note at once.
 #
-# It is the user's where their own message says just that; else it is a proposal of the assistant's, until the observation of
-# the turn finds that the user's words bear it out, or the user runs `omg confirm`.
+# The note is the user's if their own message says just that. Else the note is the assistant's proposal, until
+# the observation of the turn finds that the user's words bear it out, or the user runs `omg confirm`.
 
 
 ABOUT_THEM = re.compile(r"^(?:The user(?:['’]s)?|My) (?=.)")
@@ -71,7 +71,7 @@ LEFT_OUT = " What looked like a password, a code or a key in it was not kept."
 def remember_tool(
     intake: Intake, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Writes only what the user asked for in this turn; their message in the transcript is the source."""
+    """Write only what the user asked for in this turn; the source is their message in the transcript."""
     registry, message = intake.registry, mapping_in(context, "userMessage")
     note = NoteAsked(*(str(params.get(key) or "") for key in ("text", "title", "type", "when")))
     if not said_by_user(message):
@@ -90,8 +90,8 @@ def remember_tool(
 
 def accept(intake: Intake, graph: Graph, session: str, yes: Message, text: str) -> CurationResult | None:
     """
-    Take up the proposal that says *text*, if the user's message is a plain *yes* to the reply just before it, which printed
-    that proposal whole and no other; else None.
+    Take up the proposal that says *text*, if the user's message is a plain *yes* to the reply just before,
+    and that reply printed the whole proposal and no other. Else None.
     """
     if not is_yes(yes):
         return None
@@ -122,7 +122,7 @@ def taken_back(done: CurationResult) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NoteAsked:
-    """A note that is to be made: its sentence, its type, and the day or days of what happens (*when*)."""
+    """A note that is to be made: its sentence, its type, and the day or days of the event (*when*)."""
 
     text: str
     title: str
@@ -136,9 +136,9 @@ def remember_note(
     """
     Write the note that is *asked* for, on the word of a user who *said* so in *source*.
 
-    A page may have talked a model into this. So the note is the user's only where its text is a sentence of theirs; else
-    it is the assistant's fact, which proposes to be of the type asked for. What has no source is a tool's. Raises BadInput,
-    Locked.
+    A page may have talked a model into the call. So the note is the user's only if its text is one of their
+    sentences. Else it is the assistant's fact, and proposes the type asked for. A note without a source is a
+    tool's. Raises BadInput, Locked.
     """
     text, title = (
         visible(redact(with_labels(" ".join(given.split())))[0]) for given in (asked.text, asked.title)
@@ -170,24 +170,24 @@ def remember_note(
 
 
 def may_be_called(title: str, text: str) -> bool:
-    """Whether *title* names what the user's *text* tells, and tells nothing by itself: "no" is not "Pay account 12345"."""
+    """Whether *title* only names what the user's *text* tells: "Pay account 12345" is no title for "no"."""
     words, told = told_words(title), told_words(text)
     return len(words - told) <= max(len(words & told), min(3, len(told) - 1))
 
 
 def title_of(text: str) -> str:
-    """*text* as a title, without the person that it is about: "Sister Ada lives in Ghent"."""
+    """*text* as a title, without "The user's" or "My" before it: "Sister Ada lives in Ghent"."""
     title = short_title(ABOUT_THEM.sub("", text, count=1))
     return title[:1].upper() + title[1:]
 
 
 def names_days(words: str, event: str | None, day: date) -> bool:
-    """Whether *words*, said on *day*, name the days of *event*; True where there are none."""
+    """Whether *words*, said on *day*, name the days of *event*; True if *event* is None."""
     return event is None or any(span_text(w.start, w.end) == event for w in resolve_dates(words, day))
 
 
 def days_asked(when: object) -> str | None:
-    """*when* of a call as whole days; None for none. Raises BadInput for what names no day."""
+    """The `when` of a call as whole days; None if it is empty. Raises BadInput if it names no day."""
     text = str(when or "").strip()
     event = whole_days(text) if text else None
     if text and event is None:
@@ -199,20 +199,20 @@ def days_asked(when: object) -> str | None:
 
 # --- omg_correct: a person says that something remembered is wrong or has changed.
 #
-# The note changes at once where the user's own message says just that, or just what changes; else the correction is a proposal of the assistant's
-# (plan/corrections.py), until the observation of the turn finds that the user's words bear it out. Exactly one note is meant, or
-# none is changed; what could be meant is named.
+# The note changes at once if the user's own message says just that, or just the change. Else the correction
+# is the assistant's proposal (plan/corrections.py), until the observation of the turn finds that the user's
+# words bear it out. If several notes may be meant, none is changed, and the answer names them.
 
 
-ANSWERED = 6  # messages before a yes, among which is what it answers
-# Notes that are looked into for the words, and that are named where none or several fit.
+ANSWERED = 6  # messages before a yes that the yes may answer
+# Notes that are searched for the words; and notes that are named if none or several fit.
 LOOKED_AT, NAMED = 20, 5
 CHANGE_PROPOSED = (
     "[[{}]], which stays as it is: the user's message does not say just that. Ask them, quoting the new sentence as it is"
     " and no other proposal. The note changes if their whole answer is a yes, if their own words are found to say it, or if"
     " they run `omg confirm {}`."
 )
-VALUE_WORDS = 2  # what is longer may be a sentence
+VALUE_WORDS = 2  # a longer text may be a sentence
 ONLY_VALUE = "`new` is only part of a sentence: write the whole sentence that is to hold; the note's sentence now is: {}"
 LONGER = "[[{path}]] was written by hand, and the sentence says more: {was} Give the whole sentence as `old`, if nothing in it holds"
 
@@ -220,7 +220,9 @@ LONGER = "[[{path}]] was written by hand, and the sentence says more: {was} Give
 def correct_tool(
     intake: Intake, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """*params*: old (a path, a title, or the words that do not hold), new (the sentence that does), when (its days)."""
+    """
+    *params*: old (a path, a title, or the wrong words), new (the right sentence), when (the days of *new*).
+    """
     registry, message = intake.registry, mapping_in(context, "userMessage")
     old = str(params.get("old") or "").strip()
     new = visible(redact(with_labels(one_line(str(params.get("new") or ""))))[0])
@@ -271,7 +273,7 @@ def told_of(done: Corrected, made: Correction, written: CurationResult) -> str:
 
 
 def moved_event(node: Node, new: str, day: date) -> str | None:
-    """The days in *new* that replace the note's days; None if it names none or several."""
+    """The days in *new* that replace the note's days; None if *new* names none or several."""
     if node.event is None:
         return None
     named = {(w.start, w.end) for w in resolve_dates(new, day)}
@@ -280,7 +282,10 @@ def moved_event(node: Node, new: str, day: date) -> str | None:
 
 
 def sentence_meant(plan: Plan, old: str, now: datetime) -> tuple[Node, str]:
-    """The note that *old* means, and its sentence. Raises BadInput, NotFound, naming notes."""
+    """
+    The note that *old* means, and its sentence. Raises BadInput or NotFound, with the notes that may be
+    meant.
+    """
     graph, name = plan.graph, link_target(old)
     if path := graph.index.resolve(name):
         return whole_note(plan, path)
@@ -306,7 +311,10 @@ def sentence_meant(plan: Plan, old: str, now: datetime) -> tuple[Node, str]:
 
 
 def whole_note(plan: Plan, path: str) -> tuple[Node, str]:
-    """The note at *path*, and its description. Raises BadInput where it is a page of ours, or retired."""
+    """
+    The note at *path*, and its description. Raises BadInput for a page that OMG makes, and for a retired
+    note.
+    """
     refuse_pages(plan.graph, path)
     node = plan.draft(path).node
     refuse_retired(node)
@@ -315,8 +323,9 @@ def whole_note(plan: Plan, path: str) -> tuple[Node, str]:
 
 def best_fits(notes: Sequence[Node], old: str) -> list[tuple[Node, str]]:
     """
-    The notes that *old* fits, each with what of it is meant: by their title; else those that say just that; else those that
-    have its words as they are; else those with a sentence that has all that it tells.
+    The notes that *old* fits, each with its sentence that is meant: notes with the title *old*; else notes
+    that say just *old*; else notes that contain *old* word for word; else notes with a sentence that has all
+    words and days of *old*.
     """
     titled = [(n, n.description) for n in notes if as_read(n.title) == as_read(old)]
     held = [(n, was) for n in notes if (was := sentence_of(n, old))]
@@ -356,8 +365,8 @@ def none_text(graph: Graph, near: Sequence[Entry], old: str) -> str:
         return "\n".join([f"{said}; name one of these by its path, if one is meant:", *lines])
     if any(2 * len(shared_words(told.message.text, old)) > len(told_words(old)) for told in waiting(graph)):
         return (
-            f"{said} yet: it was said a while ago and waits. OMG will note it by itself, together with what the user says in"
-            " this message. Nothing need be done"
+            f"{said} yet: the user said it in a message that still waits. OMG will note that message and this one by itself."
+            " Nothing need be done"
         )
     return said
 
@@ -366,4 +375,4 @@ def several_text(graph: Graph, paths: Sequence[str]) -> str:
     entries: list[Entry] = [e for p in paths[:NAMED] if (e := graph.index.entry(p))]
     lines = [f"- [[{e.path}]] — {e.description}" for e in entries]
     more = [f"and {len(paths) - NAMED} more"] if len(paths) > NAMED else []
-    return "\n".join(["several notes say that; call again with the path of the one as `old`:", *lines, *more])
+    return "\n".join(["several notes say that; call again with the path of one as `old`:", *lines, *more])

@@ -1,8 +1,8 @@
 """
 omg_search and omg_open: notes, messages word for word, and one note in full.
 
-Results pass the same checks as the memory in a prompt. The searching is done in index/search.py and
-inject/passages.py.
+Results pass the same checks as the memory in a prompt. index/search.py and inject/passages.py do the
+searching.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from ..text.words import cut_text, written_words
 from ..worker.intake import arrived
 from ..worker.registry import Registry
 
-# --- Lenient readers for what a gateway sends with a call. None of them raises.
+# --- Lenient readers of a gateway's call. None of them raises.
 
 
 def link_target(value: object) -> str:
@@ -69,34 +69,34 @@ def said_by_user(message: Mapping[str, Any]) -> bool:
 
 
 def message_in(message: Mapping[str, Any], now_ms: int = 0) -> Message:
-    """The user's *message* as the hooks hand it over; *now_ms*: its time where it has none, or one that has not come."""
+    """The user's *message* as the hooks send it; *now_ms* replaces a missing time, or one in the future."""
     at = to_epoch_ms(message.get("timestamp")) or now_ms
     read = Message(str(message.get("id") or ""), "user", str(message.get("text") or ""), at)
     return arrived(read, now_ms) if now_ms else read
 
 
 def sent_in(message: Mapping[str, Any], context: Mapping[str, Any], now_ms: int = 0) -> Message:
-    """The user's *message* with the id of its sender: its own, or of whose turn it is."""
+    """The user's *message* with its sender's id, or else the id of the person whose turn it is."""
     sender = message.get("senderId") or context.get("senderId")
     return replace(message_in(message, now_ms), sender_id=str(sender or ""))
 
 
 HITS = 8  # unless asked for otherwise
-SEARCH_TOKENS = {False: 1_500, True: 2_000}  # of an answer to a search; True: of what was said alone
+SEARCH_TOKENS = {False: 1_500, True: 2_000}  # of an answer to a search; True: of an answer with `raw`
 MORE_SAID = {
     False: "- (more was said: `raw` quotes it)",
     True: "- (more was said: narrower words, or `when`, find it)",
 }
-SENTENCES_CHARS = 300  # of a note's text, around what was asked for
-SEARCHED_FOR_DAYS = 100  # hits that are looked through for the days asked for: a search only raises those
-SAID_TOKENS, MESSAGE_CHARS = 1_000, 400  # of the messages that a note came from, and of each
-BESIDE, BESIDE_TOKENS = 3, 400  # quotations beside notes that were found, and what they may cost
-WORDS_SHARE = 0.5  # of the words of the query: such a quotation has at least as many
-LINKED = 20  # notes that are named as linked
-LONG_TOKENS = 1_500  # a longer text is opened as its outline first
-LEAD_CHARS = 600  # of what stands before its first heading
-SAID_AT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d")  # as said_at writes it, or within a URL
-MESSAGES_A_DAY = 100_000  # looked through for those of a minute: all
+SENTENCES_CHARS = 300  # of a note's text, around the words asked for
+SEARCHED_FOR_DAYS = 100  # hits that are filtered by the days asked for: a search only ranks those days higher
+SAID_TOKENS, MESSAGE_CHARS = 1_000, 400  # of all messages that a note came from, and of each message
+BESIDE, BESIDE_TOKENS = 3, 400  # quotations beside the notes found, and the tokens they may cost
+WORDS_SHARE = 0.5  # the least share of the query's words in such a quotation
+LINKED = 20  # linked notes that are named
+LONG_TOKENS = 1_500  # of a longer text, the outline is opened first
+LEAD_CHARS = 600  # of the text before the first heading
+SAID_AT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d")  # as said_at writes it, or with the T of a URL
+MESSAGES_A_DAY = 100_000  # searched for the messages of one minute: all of the day
 WHOLE_TOKENS = 3_000  # of the messages of one minute
 
 
@@ -108,9 +108,11 @@ def search_tool(
     registry: Registry, graph: Graph, params: Mapping[str, Any], session: str = ""
 ) -> dict[str, Any]:
     """
-    Notes, each with what its text says of the query, and what was said, but for what stands in the context of *session*.
+    Notes, each with what its text says about the query, and quotations that are not in the context of
+    *session*.
 
-    *params*: query, limit, when (days, as a person writes them), raw (only what was said, anywhere), order ("time").
+    *params*: query, limit, when (days, as a person writes them), raw (quotations alone, from any session),
+    order ("time").
     """
     words, when = (str(params.get(key) or "").strip() for key in ("query", "when"))
     if not words and not when:
@@ -140,7 +142,7 @@ def search_tool(
 
 
 def persons_first(query: ParsedQuery, found: Iterable[Said]) -> list[Said]:
-    """*found* with the assistant's messages at the end, unless they are asked for."""
+    """*found* with the assistant's messages at the end, unless *query* asks for the assistant's words."""
     return sorted(found, key=lambda s: assistants_share(query, s.message.role, False) < 1)
 
 
@@ -148,8 +150,9 @@ def found_text(
     graph: Graph, query: ParsedQuery, hits: Sequence[Hit], said: Iterable[Passage], room: int
 ) -> str:
     """
-    A line for each of *hits*. Then, in what is left of *room* tokens, what the text of each says of *query*, and *said* in
-    turn; the quotations in the order they were said, and a line that tells where there are more.
+    A line for each of *hits*. The rest of *room* (tokens) is filled by turns: what the text of a hit says
+    about *query*, and a quotation of *said*. The quotations are in the order they were said; a last line
+    tells how to find more.
     """
     more_said = MORE_SAID[not hits]
     lines = [hit_line(hit) for hit in hits]
@@ -182,7 +185,7 @@ def said_line(graph: Graph, passage: Passage) -> str:
 
 
 def said_at(graph: Graph, passage: Passage) -> str:
-    """The day and time of a quotation, by which it is opened."""
+    """The day and time of a quotation; omg_open takes them as its name."""
     return f"{datetime.fromtimestamp(passage.at_ms / 1000, graph.zone):%Y-%m-%d %H:%M}"
 
 
@@ -206,8 +209,8 @@ def said_about(
     most: int = BESIDE,
 ) -> list[Passage]:
     """
-    Up to *most* quotations about *words*, each with at least half of them, in the order they were said. Left out is what
-    *hits* tell, and the message *asked_in*.
+    Up to *most* quotations about *words*, each with at least half of *words*, in the order they were said.
+    Quotations that *hits* already tell, and the message *asked_in*, are left out.
     """
     query = parse_query(words, now.astimezone(graph.zone).date())
     found = [
@@ -221,7 +224,7 @@ def said_about(
 
 
 def sentences_for(graph: Graph, entry: Entry, query: ParsedQuery) -> str:
-    """What the text of *entry* says of *query* besides its description."""
+    """What the text of *entry* says about *query* beyond its description."""
     with suppress(OmgError, OSError, UnicodeDecodeError):
         text = told_text(text_below_head(graph.vault.text(entry.path)))
         text = " ".join(sentences_beside(entry.description, with_labels(text)))
@@ -233,7 +236,7 @@ def sentences_for(graph: Graph, entry: Entry, query: ParsedQuery) -> str:
 def nothing_text(days: Iterable[When], when: str) -> str:
     """The answer when nothing was found. It names the days searched, which may not be the days meant."""
     spans = ", ".join(dict.fromkeys(span_text(w.start, w.end) for w in days))
-    return f"Nothing found of {when!r}, which is {spans}." if when else "Nothing found."
+    return f"Nothing found for {when!r}, which is {spans}." if when else "Nothing found."
 
 
 def hit_line(hit: Hit) -> str:
@@ -252,7 +255,7 @@ def day_marks(event: str | None, said: date | None) -> list[str]:
 
 
 def said_value(graph: Graph, passage: Passage) -> dict[str, Any]:
-    """A quotation in the form of `hit_value`; `at` opens it."""
+    """A quotation in the form of `hit_value`; omg_open takes `at` as its name."""
     return {
         "path": passage.note,
         "at": said_at(graph, passage),
@@ -279,9 +282,9 @@ def hit_value(hit: Hit) -> dict[str, Any]:
 
 def open_tool(graph: Graph, params: Mapping[str, Any]) -> dict[str, Any]:
     """
-    A note's line, its text, what it said before, its links, and the words it came from; in that order. Of a long text
-    with headings, its outline; of `path#Heading`, that section alone. Of the day and time of a quotation, the whole
-    messages of that minute.
+    A note's line, its text, what it said before, its links, and the words it came from, in this order. A long
+    text with headings is answered with its outline, `path#Heading` with that section alone, the day and time
+    of a quotation with the whole messages of that minute.
     """
     if at := SAID_AT.fullmatch(str(params.get("id") or "").strip()):
         return {"text": whole_messages(graph, at[0]), "details": {"at": at[0]}}
@@ -298,7 +301,7 @@ def open_tool(graph: Graph, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def whole_messages(graph: Graph, at: str) -> str:
-    """The messages that were said in the minute *at*, whole, up to WHOLE_TOKENS. Raises BadInput where there are none."""
+    """The whole messages of the minute *at*, up to WHOLE_TOKENS. Raises BadInput if there are none."""
     try:
         since = datetime.fromisoformat(at).replace(tzinfo=graph.zone)
     except ValueError as e:
@@ -318,7 +321,7 @@ def whole_messages(graph: Graph, at: str) -> str:
 
 
 def linked_text(graph: Graph, note: OpenNote) -> str:
-    """The names of the notes that *note* is linked with, but for those that its text links to."""
+    """The names of the notes linked with *note*, without those that its text links to."""
     links = dict.fromkeys((*note.node.links, *note.backlinks))
     paths = [path for path in links if path not in note.node.wikilinks]
     names = [entry.handle if (entry := graph.index.entry(path)) else path for path in paths[:LINKED]]
@@ -328,8 +331,8 @@ def linked_text(graph: Graph, note: OpenNote) -> str:
 
 def quoted_sources(graph: Graph, note: OpenNote) -> list[str]:
     """
-    The messages that *note* came from, of each the part that has most of its words, in the order they were said. Where
-    they are too many, the person's come before the assistant's.
+    The messages that *note* came from, in the order they were said; of each, the part with most of the note's
+    words. If not all fit, the person's messages go before the assistant's.
     """
     words = [term.shown.lower() for term in terms_of(note.node.description)]
     passages = [passage_of(m, words, MESSAGE_CHARS) for m in note.messages]
@@ -349,14 +352,18 @@ def quoted_sources(graph: Graph, note: OpenNote) -> list[str]:
 
 
 def named_section(graph: Graph, value: object) -> tuple[str, str]:
-    """The note that *value* names, and the heading after a `#`; "" where there is none, or a note has the whole name."""
+    """
+    The note that *value* names, and the heading after a `#`; "" without one, or if a note has the whole name.
+    """
     name = link_target(value)
     note, _, heading = name.partition("#")
     return (name, "") if graph.index.entry(name) else (note.strip(), heading.strip())
 
 
 def status_marks(node: Node) -> tuple[str, str]:
-    """The status of *node*, and its loop; each "" if there is nothing to say. The loop of a superseded note is its successor's."""
+    """
+    The status of *node* ("" if active), and its loop. A superseded note shows no loop: its successor has it.
+    """
     if node.status == "superseded":
         return f"superseded by {name_of(node.superseded_by)}" if node.superseded_by else node.status, ""
     return node.status if node.status != "active" else "", f"{node.loop} loop" if node.loop else ""
@@ -368,7 +375,7 @@ def note_head(note: OpenNote) -> str:
 
 
 def note_marks(node: Node) -> str:
-    """What a note is, in words: its type, whether it still counts, its days, and whose word it is."""
+    """What a note is, in words: its type, its status, its days, its loop, and who said it."""
     status, loop = status_marks(node)
     marks = (node.type, status, *day_marks(node.event, node.updated), loop, origin_mark(node.origin))
     return ", ".join(filter(None, marks))
@@ -383,7 +390,7 @@ def note_text(note: OpenNote) -> list[str]:
 
 
 def outline(path: str, text: str, sections: Sequence[Section]) -> str:
-    """What stands before the first heading of *text*, and its headings with their sizes."""
+    """The text before the first heading of *text*, and the headings with the sizes of their sections."""
     lead = cut_text(text[: sections[0].start].strip(), LEAD_CHARS)
     lines = [
         f"{'  ' * (s.level - 1)}- {s.heading} ({count_tokens(text[s.start : s.end])} tokens)"
@@ -394,7 +401,9 @@ def outline(path: str, text: str, sections: Sequence[Section]) -> str:
 
 
 def section_text(note: OpenNote, heading: str) -> str:
-    """The section of *note* below *heading*, with those below it. Raises BadInput, naming the headings there are."""
+    """
+    The section of *note* below *heading*, with its subsections. Raises BadInput with the headings there are.
+    """
     text = note.node.body
     sections = sections_of(text)
     for section in sections:
@@ -406,7 +415,7 @@ def section_text(note: OpenNote, heading: str) -> str:
 
 def without_messages(note: OpenNote) -> str:
     if note.node.sources:
-        return "it is not taken in yet"
+        return "the message is not archived yet"
     return (
         "OMG makes this page from the notes"
         if note.node.type in GENERATED

@@ -1,4 +1,7 @@
-"""omg_forget and `/omg forget`: what a forgetting would take, with a code for each choice, and what a code makes real."""
+"""
+omg_forget and `/omg forget`: show what each choice would remove, with a code, and remove what a code
+confirms.
+"""
 
 from __future__ import annotations
 
@@ -30,25 +33,25 @@ from .reading import link_target, mapping_in, message_in, said_about, said_by_us
 # --- One-use codes: a model asks to forget, and the user confirms it by writing the code.
 
 
-CODE_LIVES_S = 900  # a forget code; long enough to read what would go, short enough to be forgotten
+CODE_LIVES_S = 900  # of a forget code: long enough to read the choices, short enough to be forgotten
 
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """What a forget code stands for. *key*: of the identity whose graph it is."""
+    """What a forget code stands for. *key*: the key of the identity that owns the graph."""
 
     key: str
     at: float  # monotonic seconds
     choice: str  # forget, everything, alone or redact
-    paths: tuple[str, ...]  # none, where it is all that holds *words*
+    paths: tuple[str, ...]  # empty if the choice takes everything that holds *words*
     words: str = ""
-    asked: tuple[str, ...] = ()  # ids of the messages that ask for it and say nothing else
+    asked: tuple[str, ...] = ()  # ids of the messages that ask to forget and say nothing else
     by: str = ""  # the id of the sender who asked
 
 
 @dataclass(slots=True)
 class Codes:
-    """One-use codes that make a forget real, each for one identity."""
+    """One-use codes that confirm a forgetting, each for one identity."""
 
     issued: dict[str, Issued] = field(default_factory=dict)
 
@@ -60,9 +63,10 @@ class Codes:
 
     def redeem(self, code: str, key: str, message: Message | None) -> Issued:
         """
-        What *code* stands for. *message*: the user's in the turn that it is used in, None where no user speaks.
+        What *code* stands for. *message*: the user's message in the turn that uses *code*; None if no user
+        speaks.
 
-        Raises BadInput; a code that is not the user's whole message stays good.
+        Raises BadInput. A code that is not the user's whole message stays valid.
         """
         code = code.strip().lower()
         known = self.issued.get(code)
@@ -88,7 +92,7 @@ def forget_tool(
 ) -> dict[str, Any]:
     message = mapping_in(context, "userMessage")
     if code := str(params.get("code") or "").strip():
-        # A heartbeat, a sub-agent's report: such a turn comes later, too, and nobody has agreed in it.
+        # A heartbeat or a sub-agent's report may follow: nobody agrees to anything in such a turn.
         theirs = is_remembered(context) and said_by_user(message)
         chosen = codes.redeem(code, graph.identity.key, sent_in(message, context) if theirs else None)
         chosen = replace(chosen, asked=(*chosen.asked, *asking(message)))
@@ -129,15 +133,15 @@ def forget_tool(
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """What a request to forget may mean. *alike*: the notes were found by likeness."""
+    """What a request to forget may mean. *alike*: the *named* notes were found by likeness."""
 
     what: str
-    named: list[str]  # the note of that name, or those alike
+    named: list[str]  # the note of that name, or the notes alike
     holding: list[str]  # the notes that hold the words
     alike: bool
-    words: Selection | None  # where the words are; None: nowhere, or a note is named by its path
-    held: Selection | None  # all that holds the words, if it is more than the message that asks
-    asked: tuple[str, ...]  # the message that asks, if it says nothing else
+    words: Selection | None  # the places of the words; None: nowhere, or a note is named by its path
+    held: Selection | None  # all that holds the words; None if only the asking message does
+    asked: tuple[str, ...]  # the asking message, if it says nothing else
 
     @property
     def notes(self) -> list[str]:
@@ -147,7 +151,9 @@ class Meant:
 def what_is_meant(
     intake: Intake, graph: Graph, params: Mapping[str, Any], message: Mapping[str, Any]
 ) -> Meant:
-    """What *params* name. Raises BadInput if they name nothing, NotFound if nothing of it is remembered."""
+    """
+    What *params* name. Raises BadInput if they name nothing, NotFound if nothing so named is remembered.
+    """
     what, asked_in = link_target(params.get("query") or params.get("id")), str(message.get("id") or "")
     if not what:
         raise BadInput("omg_forget needs an `id` or a `query`, or the `code` of an earlier call")
@@ -161,7 +167,7 @@ def what_is_meant(
     holding = sorted(notes_holding(graph, what)[0]) if words else []
     alike = [] if note or holding else notes_about(intake, graph, what, said=bool(words))
     if alike and words and not words.paths and set(words.messages) <= {asked_in}:
-        words = None  # only the message that asks has them
+        words = None  # only the asking message has the words
     held = select_to_forget(graph, matching=what) if words else None
     if not note and not alike and not held:
         beside = said_of(intake, graph, what, asked_in=asked_in)
@@ -170,7 +176,7 @@ def what_is_meant(
 
 
 def choices_for(graph: Graph, meant: Meant) -> dict[str, Selection]:
-    """Choice → what it takes; the user chooses one."""
+    """Choice → what the choice takes; the user picks one choice."""
     found: dict[str, Selection] = {}
     if meant.named:
         found["forget"] = select_to_forget(graph, ids=meant.named)
@@ -195,8 +201,8 @@ NAMES = {
 
 def words_meant(graph: Graph, query: str) -> str:
     """
-    *query*, if a note holds *query* or is called so. Else *query* without the words at its ends that carry no meaning
-    ("everything about Heron"), if a note holds what is left or is called so. Else *query*.
+    *query*, or "Heron" of "everything about Heron": words without meaning are dropped at both ends if no note
+    holds or is called the whole *query*, and a note holds or is called the rest.
     """
     parts = query.split()
     told = [n for n, word in enumerate(parts) if told_words(word)]
@@ -224,11 +230,11 @@ def asking(message: Mapping[str, Any]) -> tuple[str, ...]:
 
 def notes_about(intake: Intake, graph: Graph, query: str, *, said: bool) -> list[str]:
     """
-    A few notes that have most of the words of *query*, which no note holds as they are. Where nobody *said* the words just
-    so, half of them is enough, or a near meaning. A message said beside a note does not count.
+    A few notes that have most of the words of *query*, which no note holds word for word. If nobody *said*
+    the exact words, half of them or a near meaning is enough. A message said beside a note does not count.
     """
     found = graph.index.search(query, 5, now=intake.registry.clock(), how=ALONE)
-    # a link beside is no word of it
+    # titles of linked notes are not searched
     notes = [graph.vault.read(h.entry.path) for h in found]
     texts = {n.path: f"{n.title} {n.description} {n.full_body}" for n in notes}
     told = told_words(query)
@@ -238,11 +244,13 @@ def notes_about(intake: Intake, graph: Graph, query: str, *, said: bool) -> list
 
 
 def said_of(intake: Intake, graph: Graph, query: str, asked_in: str) -> str:
-    """Messages about *query* that no note came of, for an error's text; not the message *asked_in* itself."""
+    """
+    Messages about *query* without a note, as the end of an error's text; without the message *asked_in*.
+    """
     told = [*map(passage_line, said_about(graph, query, [], intake.registry.clock(), asked_in))]
     if not told:
         return ""
-    return "\n".join(["; but this was said, and can be forgotten with its very words as `query`:", *told])
+    return "\n".join(["; but this was said. To forget a message, pass its exact words as `query`:", *told])
 
 
 def words_anywhere(graph: Graph, words: str) -> Selection | None:
@@ -251,12 +259,13 @@ def words_anywhere(graph: Graph, words: str) -> Selection | None:
     return None
 
 
-# Notes of a choice that are named; of the others, how many there are, and which hold a person's own words.
+# Notes of a choice that are named; the others are counted. The mark of a note that holds a person's own
+# words.
 LISTED, PERSONS_OWN = 10, " (with what the user wrote in it)"
 
 
 def choice_text(graph: Graph, choice: str, what: Selection) -> str:
-    """What a choice would take, for the user to read."""
+    """What *choice* would take, as text for the user."""
     files, messages = how_many(len(what.paths), "file"), how_many(len(what.messages), "message")
     if what.redacts:
         return (
@@ -292,9 +301,9 @@ def described(entry: Entry | None) -> str:
 
 
 def beyond_text(taken: Sequence[Selection], context: Mapping[str, Any]) -> list[str]:
-    """What a forgetting cannot reach. Only the owner is told the path, which reveals their machine."""
+    """What a forgetting cannot reach. Only the owner is told the paths, which reveal the owner's machine."""
     left = [
-        f"[[{page}]] has it too, in what the user wrote there: they can take it out themselves."
+        f"[[{page}]] has the words too, in text that the user wrote there: the user can remove that text."
         for page in dict.fromkeys(p for what in taken for p in what.left)
     ]
     if says_owner(context):
@@ -309,7 +318,7 @@ def beyond_text(taken: Sequence[Selection], context: Mapping[str, Any]) -> list[
 def forget_chosen(intake: Intake, graph: Graph, issued: Issued, context: Mapping[str, Any]) -> dict[str, Any]:
     """Carry out what the user chose, on the notes as they are now."""
     what: Selection
-    intake.take_in()  # else it is not known what came of messages that are on their way
+    intake.take_in()  # else notes from messages that are on their way would be missed
     if issued.choice == "redact":
         what = select_words(graph, issued.words)
         told = f"{BLANKED} {BLANK} in {how_many(len(what.paths), 'file')} and {how_many(len(what.messages), 'message')}."

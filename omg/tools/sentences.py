@@ -2,7 +2,8 @@
 Compares a text with what a person said: whether they said just that, said just what changes, or plainly agreed.
 
 A text and a statement are compared as tokens (message/wording.py). Only statements that nothing governs count
-(message/statements.py). What stands around one may only address the reader, or ask to keep it.
+(message/statements.py). Words around such a statement may only address the reader, or ask to keep the
+statement.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def says_plainly(text: str, message: Message, day: date) -> Statement | None:
 
 
 def holds_all(statement: str, wanted: Tokens, day: date, *, asked: bool) -> bool:
-    """Whether *statement* says *wanted*, and what stands around it only asks to keep it, or objects."""
+    """Whether *statement* says *wanted*, and its other words only ask to keep that, or object."""
     tokens = tokens_of(statement, day)
     size = len(wanted)
     for at in range(len(tokens) - size + 1) if size else ():
@@ -89,7 +90,7 @@ SUBJECTS = frozenset(("he", "she", "it", "they", "we", "who", "because", "that",
 
 
 def parts_of(text: str, day: date) -> Iterator[str]:
-    """*text*, and "A" and "B" of "A and B", where the first does not lend the second its sense."""
+    """*text*; and "A" and "B" of "A and B", unless the sense of "B" depends on "A"."""
     yield text
     lead, *rest = LEAD.split(text, maxsplit=1)
     if rest and (is_persons(lead) or adds_nothing(lead) or only_marks(tokens_of(lead))):
@@ -110,10 +111,11 @@ def parts_of(text: str, day: date) -> Iterator[str]:
             yield second
 
 
-# --- Whether they said just what changes: "dentist at 15:30" says that of "The dentist is at 15:00".
+# --- Whether they said just the change: "dentist at 15:30" changes "The dentist is at 15:00".
 #
-# Each word of the message is accounted for: it stands in the note's sentence, in the new one, or in the lists of words that
-# object, and that tell a change. One word more ("my sister", "maybe", "travelled"), and the message may say something else.
+# Each word of the message has to stand in the note's sentence, in the new sentence, or in the lists of words
+# that object or tell a change. With one more word ("my sister", "maybe", "travelled"), the message may say
+# something else.
 
 
 CLAUSE = regex.compile(
@@ -121,9 +123,9 @@ CLAUSE = regex.compile(
     r"|\s+(?=(?:instead of|rather than|(?:an)?statt|au lieu d|en vez de|en lugar de|invece di)\b)|(?<=ではなく|じゃなく|じゃなくて)"
 )
 ENGLISH = re.compile(r"(?:I|We|The user)\b", re.I)
-# "I", and verbs that need no "I": then the sentence names nothing that it is about but the person
+# "I", and verbs that need no "I": a sentence that begins so names no subject but the person
 BARE = frozenset((USER, *"soy estoy tengo sono ho sou estou tenho jestem mam".split()))
-# Around a word that tells a change: who made it, its auxiliary, from what to what
+# Words around a word that tells a change: who made the change, an auxiliary, from what to what
 AGENTS = frozenset((USER, *"we they wir sie on nous".split()))
 WITH_CHANGE = VERBS | frozenset(
     "have has had been got bin ist wurde ai été a ha he fue stato me from to von nach auf de à da um か ら に".split()
@@ -131,23 +133,23 @@ WITH_CHANGE = VERBS | frozenset(
 FROM = frozenset("from von da".split())
 ASKING_FIRST = VERBS | frozenset("has have had did do ist sind hat wurde est sont è".split())
 LATELY = timedelta(days=31)
-RIGHT_BEFORE = 2  # messages: the reply, and what it answers
-# Telling words that stay where the subject is put right ("No. Bert keeps the gate code."), or a name in what the person
-# says of themselves: "I like Bob." leaves "I like Ann." as it is
+RIGHT_BEFORE = 2  # messages: the reply, and the message that it answers
+# The least number of unchanged words with meaning, if the correction changes the subject ("No. Bert keeps the
+# gate code.") or a name in a sentence about the person: "I like Bob." does not change "I like Ann."
 SHARED = 3
 
 
 @dataclass(slots=True)
 class Change:
-    """What makes one sentence of another, as tokens."""
+    """The difference of two sentences, as tokens: *before*, *after*, and what is *gone* and has *come*."""
 
     before: Tokens
     after: Tokens
     gone: list[str]
     come: list[str]
-    replaced: set[str]  # those of `gone` in whose place others stand
+    replaced: set[str]  # tokens of `gone` that others replace
     names: set[str]  # capitalised words of an English sentence
-    denied: bool  # whether the new sentence says that something is not so
+    denied: bool  # whether the new sentence is a denial
 
     @property
     def kept(self) -> set[str]:
@@ -166,22 +168,22 @@ def change_of(was: str, new: str, day: date) -> Change:
 
 @dataclass(slots=True)
 class Said:
-    """What a message says of a change so far."""
+    """What a message has said about a change so far."""
 
     told: list[str]  # tokens of the new sentence
-    wrong: set[str]  # tokens of the old one that it takes back
-    marked: bool = False  # whether it says that something was wrong, or has changed
-    alone: bool = False  # whether "it" may be what the note is about
-    pointed: bool = False  # whether "it" stands for what the message does not name
-    whole: bool = False  # whether it says the new sentence as it is
+    wrong: set[str]  # tokens of the old sentence that the message takes back
+    marked: bool = False  # whether the message says that something was wrong, or has changed
+    alone: bool = False  # whether "it" may be the note's subject
+    pointed: bool = False  # whether "it" stands for something that the message does not name
+    whole: bool = False  # whether the message says the new sentence word for word
 
 
 def says_correction(was: str, new: str, message: Message, day: date, before: Sequence[Message] = ()) -> bool:
     """
-    Whether *message* says that *new* holds instead of *was*: a statement says it whole, or what changes and nothing else. It
-    names what *was* is about; where that is only the person, it also says that something was wrong ("no, …", "now",
-    "not X"), unless a number, a day or an English name is all that changes. A message that only puts one value right
-    ("no, 52") is about what was said right *before* it.
+    Whether *message* says that *new* holds instead of *was*: a statement says all of *new*, or only the
+    change. The statement names the subject of *was*. If the subject is only the person, the statement also
+    says that something was wrong ("no, …", "now", "not X"), unless only a number, a day or an English name
+    changes. A message that only gives the right value ("no, 52") corrects what was said right *before*.
     """
     change = change_of(was, new, day)
     if not change.after:
@@ -202,7 +204,7 @@ def says_correction(was: str, new: str, message: Message, day: date, before: Seq
 
 
 def read(text: str, change: Change, day: date, said: Said) -> bool:
-    """Read *text* into *said*. False if it says anything but the change, or denies it."""
+    """Read *text* into *said*. False if *text* says anything but the change, or denies the change."""
     parts, bare = [*parts_of(text, day)], without_subject(change.after) or change.after
     if any(tokens_of(p, day) == bare or holds_all(p, change.after, day, asked=False) for p in parts):
         each = [tokens_of(clause, day) for clause in CLAUSE.split(text)]
@@ -210,17 +212,17 @@ def read(text: str, change: Change, day: date, said: Said) -> bool:
         said.marked |= change_phrases().search(text) is not None
         said.told, said.whole = [*change.after], True
         return True
-    clauses = sorted(filter(None, CLAUSE.split(text)), key=denies, reverse=True)  # what is wrong first
+    clauses = sorted(filter(None, CLAUSE.split(text)), key=denies, reverse=True)  # denials first
     return all(read_clause(clause, change, day, said) for clause in clauses)
 
 
 def without_subject(tokens: Tokens) -> Tokens:
-    """*tokens* without "I", as languages have it whose verbs need no subject; () where there is none."""
+    """*tokens* without the "I" that some languages leave out; () if *tokens* do not begin with it."""
     return tokens[2 if tokens[1:2] == ("は",) else 1 :] if tokens[:1] == (USER,) else ()
 
 
 def read_clause(clause: str, change: Change, day: date, said: Said) -> bool:
-    """Read one *clause* into *said*. False if it says anything but the change, or denies it."""
+    """Read one *clause* into *said*. False if *clause* says anything but the change, or denies the change."""
     found = [m[0] for m in change_phrases().finditer(clause) if not {*tokens_of(m[0])} <= {*change.after}]
     plain = change_phrases().sub(lambda m: " " if m[0] in found else m[0], clause)
     tokens, changed = tokens_of(plain, day), bool(found)
@@ -243,19 +245,22 @@ def read_clause(clause: str, change: Change, day: date, said: Said) -> bool:
 
 
 def left_out(changed: bool) -> frozenset[str]:
-    """Tokens without which a clause says the same; *changed*: it tells a change."""
+    """Tokens that add nothing to a clause. *changed*: the clause tells a change."""
     return LEFT_OUT | marks() | (WITH_CHANGE if changed else frozenset())
 
 
 def without_opening(tokens: Tokens, change: Change, changed: bool) -> Tokens:
-    """*tokens* without the objection, or the request to change it, that they begin with."""
+    """*tokens* without an objection or a request for a change at the beginning."""
     idle = around() if changed else marks()
     at = next((n for n, t in enumerate(tokens) if t in {*PRONOUNS, *change.after} or t not in idle), 0)
     return tokens[at:]
 
 
 def read_state(tokens: Tokens, change: Change, day: date, said: Said, changed: bool) -> bool:
-    """Read into *said* a clause that says what holds; *changed*: and that it has changed. False if it says anything else."""
+    """
+    Read into *said* a clause that says what holds. *changed*: the clause also tells a change. False if the
+    clause says anything else.
+    """
     if tokens[0] in PRONOUNS and tokens[0] not in change.after[:1]:
         said.pointed |= not (said.told or (said.alone and tokens[0] == "it"))
         tokens = tokens[1:]
@@ -272,7 +277,7 @@ def read_state(tokens: Tokens, change: Change, day: date, said: Said, changed: b
 
 
 def repeated(tokens: Sequence[str], change: Change) -> set[str]:
-    """The words of the old sentence that *tokens* repeat; none if they say more."""
+    """The words of the old sentence that *tokens* repeat; none if *tokens* say more."""
     stems = {stem_of(t): t for t in change.before}
     words = {stem_of(t) for t in telling(tokens) - around()}
     return {stems[w] for w in words} if words <= stems.keys() else set()
@@ -280,8 +285,9 @@ def repeated(tokens: Sequence[str], change: Change) -> set[str]:
 
 def without_former(told: list[str], change: Change, day: date, said: Said) -> list[str]:
     """
-    *told* of a clause that tells a change, without who made it, when, and the value that it names as the former one, which
-    stands before the new one: "We moved it from 15:00 to 15:30 yesterday." All stays where more is left out than a verb.
+    *told* of a clause that tells a change, without who made the change, when, and the former value before the
+    new value: "We moved it from 15:00 to 15:30 yesterday." Nothing is dropped if the clause does not name the
+    subject.
     """
     new = next((n for n, t in enumerate(told) if t in change.come), 0)
     former = {t for t in told[:new] if t in telling(change.gone)}
@@ -296,14 +302,14 @@ def without_former(told: list[str], change: Change, day: date, said: Said) -> li
 
 
 def says_new(change: Change, said: Said) -> bool:
-    """Whether what was said has all that is new, and takes the place of no more than it has."""
+    """Whether the message says all new words, and drops no more words than it brings."""
     new = {*change.come} - LEFT_OUT - VERBS
     enough = len(telling(change.gone) - said.wrong) <= len(telling(change.come))
     return said.whole or (bool(change.come) and new <= {*said.told} and enough)
 
 
 def is_about(change: Change, said: Said) -> bool:
-    """Whether what was said is about the note's sentence, and may replace it."""
+    """Whether the message is about the note's sentence, and may replace that sentence."""
     kept = change.kept
     if said.pointed or is_of_another(change, said):
         return False
@@ -321,13 +327,18 @@ def is_about(change: Change, said: Said) -> bool:
 
 
 def is_of_another(change: Change, said: Said) -> bool:
-    """Whether the new sentence is about somebody or something else than the old one, which is not put right."""
+    """
+    Whether the new sentence has another subject than the old one, and the message does not correct the
+    subject.
+    """
     subject = subject_of(change.before)
     return bool(subject) and subject not in {*change.after, *said.wrong} and len(change.kept) < SHARED
 
 
 def is_answer(change: Change, said: Said, before: Sequence[Message], day: date) -> bool:
-    """Whether a message that only puts one value right ("no, 52", "I meant 15:30") answers what says the wrong one."""
+    """
+    Whether a message with only one right value ("no, 52", "I meant 15:30") follows one with the wrong value.
+    """
     gone, come = telling(change.gone), telling(change.come)
     if not said.marked or len(gone) != 1 or telling(said.told) != come or len(come) != 1:
         return False
@@ -347,8 +358,8 @@ def is_marked(clause: Tokens) -> bool:
 
 def subject_of(tokens: Tokens) -> str:
     """
-    Whom or what a sentence of *tokens* is about: the person, or the first word that carries meaning; "" in Japanese where
-    nothing names it.
+    The subject of a sentence of *tokens*: the person, or the first word that carries meaning; "" for a
+    Japanese sentence that names none.
     """
     if not {"は", "が"} & {*tokens} and any(map(HIRAGANA.fullmatch, tokens)):
         return ""
@@ -357,8 +368,8 @@ def subject_of(tokens: Tokens) -> str:
 
 def stands_in_order(told: Sequence[str], after: list[str], come: Sequence[str]) -> bool:
     """
-    Whether the tokens *told* stand in *after* in their order, and between one of *come* and the one before it there is no
-    other value of its shape and no "and": "open from 9:30" does not say "open from 8:00 to 9:30".
+    Whether *after* has the tokens *told* in their order, and skips no value of the same shape and no "and"
+    before a token of *come*: "open from 9:30" does not say "open from 8:00 to 9:30".
     """
     at = 0
     for n, token in enumerate(told):

@@ -1,5 +1,6 @@
 """
-Settles what the memory is unsure of, and takes changes back: `/omg confirm`, `reject`, `keep` and `undo`, and the page's buttons.
+Settles doubts of the memory and undoes changes: `/omg confirm`, `reject`, `keep`, `undo`, and the page's
+buttons.
 
 Each function returns one line about its effect, for a person.
 """
@@ -33,7 +34,7 @@ def told(done: CurationResult, text: str) -> Settled:
 
 
 def confirm(graph: Graph, name: str, now: datetime) -> Settled:
-    """Make the note the person's own. A note that is already theirs gets today's date."""
+    """Make the note the person's own. A note that is already the person's gets today's date."""
     path = find_note(graph, name)
     if graph.vault.read(path).origin not in PERSONS:
         return told(confirm_note(graph, path, now), "Confirmed: it counts as your own word now.")
@@ -53,11 +54,11 @@ def keep(graph: Graph, name: str, other: str, now: datetime, *, both: bool = Fal
     if both:
         return told(keep_both(graph, path, beside, now), "Both hold.")
     done = supersede_by(graph, beside, path, now)
-    return told(done, "Settled. The other is kept in the history as no longer so.")
+    return told(done, "Settled. The history keeps the other note as no longer true.")
 
 
 def keep_named(graph: Graph, names: str, now: datetime) -> Settled:
-    """Let one note replace each note that contradicts it; of two names, both hold."""
+    """With one name, let that note replace each note that contradicts it; with two names, let both hold."""
     path, *others = names.split()
     if others:
         return keep(graph, path, others[0], now, both=True)
@@ -68,7 +69,7 @@ def keep_named(graph: Graph, names: str, now: datetime) -> Settled:
 
 
 def undo(graph: Graph, cycle: str, now: datetime) -> Settled:
-    """Take back what *cycle* changed; its end is enough."""
+    """Take back what *cycle* changed; the end of the cycle's id is enough."""
     outcome, refused = take_back(graph, undoable(graph, cycle).id, now)
     text = f"Undone: {how_many(len(outcome.written), 'file')} as before."
     if refused:

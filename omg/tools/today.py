@@ -1,4 +1,7 @@
-"""`/omg today`, `/omg decide` and `/omg why`: the memory in five lines, for any channel; and the notice below a reply, in one."""
+"""
+Answers `/omg today`, `/omg decide` and `/omg why` in five lines for any channel, and writes the notice below
+a reply.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ def entry_line(entry: Entry, more: str = "") -> str:
 
 
 def today_text(graph: Graph, now: datetime) -> str:
-    """What was noted today, by how many changes, and what is due next."""
+    """How many notes came or changed today, these notes, and what is due next."""
     today = now.astimezone(graph.zone).date()
 
     def is_of_today(iso: str) -> bool:
@@ -65,10 +68,10 @@ def why_text(graph: Graph, session: str) -> str:
     """What the last prompt of *session* was given, and why."""
     record = next((r for r in given_lately(graph.folder) if r.get("session") == session), None)
     if record is None:
-        return "No prompt of this conversation was given anything yet."
+        return "No prompt of this conversation was given any memory yet."
     given = given_lines(graph, record)
     quoted = how_many(len(record.get("said") or ()), "quotation")
-    head = f"The last prompt was given {how_many(len(given), 'note')} of its own and {quoted}:"
+    head = f"The last prompt was given {how_many(len(given), 'note')} chosen for it and {quoted}:"
     return "\n".join([head, *islice(given, LINES - 1)])
 
 
@@ -87,7 +90,10 @@ NAMED = 2  # notes, and cycles, that a notice names
 
 
 def notice_text(graph: Graph, since: float, until: float) -> str:
-    """One line on the notes that came or changed from *since* to *until*, seconds of the epoch, and how to undo; else ""."""
+    """
+    One line on the notes that came or changed from *since* to *until* (seconds of the epoch), and how to undo
+    that; "" if none did.
+    """
     said, cycles, undone = dict[str, str](), list[str](), undone_cycles(graph)
     for file in closed_files(graph):
         if not since < file.stat().st_mtime <= until or not (receipt := readable(graph, file)):
@@ -105,7 +111,7 @@ def notice_text(graph: Graph, since: float, until: float) -> str:
 
 
 def new_words(change: Change) -> str:
-    """What the note says after *change* and did not say before; "" if nothing, or for a page."""
+    """The note's description after *change*, if *change* altered it; else, and for a page, ""."""
     if change.after is None or not change.path.startswith("nodes/"):
         return ""
     after = parse_node(change.after, change.path).description

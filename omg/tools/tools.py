@@ -44,13 +44,17 @@ VERBS = (
     *("status", "today", "decide", "why", "search WORDS", "confirm NOTE", "reject NOTE"),
     *("keep NOTE", "undo CYCLE", "forget WORDS"),
 )
-CHANGING = ("omg_correct", "omg_forget")  # of what is there; they wait for whoever is at the vault
+CHANGING = (
+    "omg_correct",
+    "omg_forget",
+)  # they change existing notes, and wait for another writer of the vault
 
 
 def graph_of(
     registry: Registry, context: Mapping[str, Any], *, write: bool = False, create: bool = False
 ) -> Graph | None:
-    """The graph that the asking session may see; None if it has none. Reading does not wait for a writer of the
+    """The graph that the asking session may see; None if there is none. Reading does not wait for a writer of
+    the
     vault."""
     who = registry.asking(context)
     if who is None or not (create or (registry.folder / "graphs" / who.folder).is_dir()):
@@ -64,7 +68,7 @@ def nothing_text(registry: Registry, context: Mapping[str, Any]) -> str:
 
 
 def call_tool(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict[str, Any]:
-    """`{name, params, context}` → `{text, details}`. An error is told to the model as `text`."""
+    """`{name, params, context}` → `{text, details}`. The model gets an error as `text`."""
     name, params, context = str(body.get("name")), mapping_in(body, "params"), mapping_in(body, "context")
     graph = graph_of(intake.registry, context, write=name in CHANGING, create=name == "omg_remember")
     if graph is None:
@@ -87,8 +91,8 @@ def call_tool(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict[str
 
 def search_answer(registry: Registry, body: Mapping[str, Any]) -> dict[str, Any]:
     """
-    What `omg search` prints: `hits`, and in `said` what was said about it. *body*: query, k, and identity, None for the
-    owner's.
+    What `omg search` prints: `hits`, and in `said` quotations about the query. *body*: query, k, and identity
+    (None: the owner's).
     """
     graph, query, now = registry.find(body.get("identity")), str(body["query"]), registry.clock()
     hits = graph.index.search(query, int(body["k"]), now=now)
@@ -118,10 +122,10 @@ def slash_command(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict
             found = found_about(graph, rest, HITS, intake.registry.clock())
             return {"text": "\n".join(found_line(graph, f) for f in found) or "Nothing found."}
         if verb == "forget" and rest.strip():
-            code = rest.rpartition(":")[2].strip()  # the answer shows each with its label before it
+            code = rest.rpartition(":")[2].strip()  # the answer shows each code behind its label
             params = {"code": code} if code in codes.issued else {"query": rest}
-            # A command is always the user's own turn, so each one counts as a turn and a message of its own, which says
-            # nothing beside.
+            # A command is always the user's own turn: it counts as a turn and a message of its own that says
+            # nothing else.
             once = secrets.token_hex(4)
             said = {"id": once, "text": params.get("code", "")}
             context |= {"trigger": "user", "runId": once, "userMessage": said}
@@ -143,7 +147,9 @@ def status_line(graph: Graph) -> str:
 
 
 def account_offers(registry: Registry, graph: Graph) -> list[str]:
-    """How to join new accounts: to their own people that of theirs, to the owner each one. Nothing is joined by itself."""
+    """
+    How to join new accounts: people see their own, the owner sees all. No account is joined automatically.
+    """
     whose = [graph.identity]
     if graph.identity.key.endswith(":main"):
         whose = [who for who in registry.identities() if who.agent == graph.identity.agent]
@@ -154,7 +160,7 @@ def account_offers(registry: Registry, graph: Graph) -> list[str]:
 
 
 def corpus_answer(registry: Registry, body: Mapping[str, Any]) -> dict[str, Any]:
-    """What `memory_search` and `memory_get` of this session may see of the graph, in their form."""
+    """What `memory_search` and `memory_get` of this session may see of the graph, in OpenClaw's form."""
     params, graph = mapping_in(body, "params"), graph_of(registry, mapping_in(body, "context"))
     if graph is None:
         return {"result": None} if body.get("op") == "get" else {"results": []}

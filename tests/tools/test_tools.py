@@ -614,11 +614,11 @@ def test_a_search_for_days_finds_only_what_was_said_or_happens_then(agent: Agent
     assert "May" in agent.use("omg_search", ALICE, query="sails", when="2027-05-09")["text"]
     assert "sails" in agent.use("omg_search", ALICE, query="sails", when="2026-11-18")["text"]  # said then
     assert agent.use("omg_search", ALICE, query="sails", when="March 2020")["text"].startswith(
-        "Nothing found of 'March 2020', which is 2020-03-01"
+        "Nothing found for 'March 2020', which is 2020-03-01"
     )
     assert SECRET in agent.use("omg_search", ALICE, query="morning", when="2026-11-18", raw=True)["text"]
     assert agent.use("omg_search", ALICE, query="morning", when="2026-11-17", raw=True)["text"].startswith(
-        "Nothing found of"
+        "Nothing found for"
     )
 
 
@@ -739,7 +739,7 @@ def test_a_page_where_the_user_wrote_the_words_is_named_for_the_user_to_edit(age
     page.write_text(f"{page.read_text()}\nBuy {SECRET} seeds.\n")
     agent.home.refresh(agent.home.find(ALICE))
     told = agent.use("omg_forget", ALICE, said=("m8", "forget it"), query=SECRET)
-    assert "[[now]] has it too, in what the user wrote there" in told["text"]
+    assert "[[now]] has the words too, in text that the user wrote there" in told["text"]
 
 
 def test_the_user_is_warned_if_the_request_itself_will_be_forgotten(agent: Agent) -> None:
