@@ -365,8 +365,8 @@ def none_text(graph: Graph, near: Sequence[Entry], old: str) -> str:
         return "\n".join([f"{said}; name one of these by its path, if one is meant:", *lines])
     if any(2 * len(shared_words(told.message.text, old)) > len(told_words(old)) for told in waiting(graph)):
         return (
-            f"{said} yet: the user said it in a message that still waits. OMG will note that message and this one by itself."
-            " Nothing need be done"
+            f"{said} yet: the user said it in a message that still waits. OMG will note that message, and this one,"
+            " by itself. Nothing need be done"
         )
     return said
 

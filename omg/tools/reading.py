@@ -415,7 +415,7 @@ def section_text(note: OpenNote, heading: str) -> str:
 
 def without_messages(note: OpenNote) -> str:
     if note.node.sources:
-        return "the message is not archived yet"
+        return "the message is not taken in yet"
     return (
         "OMG makes this page from the notes"
         if note.node.type in GENERATED

@@ -54,7 +54,7 @@ def keep(graph: Graph, name: str, other: str, now: datetime, *, both: bool = Fal
     if both:
         return told(keep_both(graph, path, beside, now), "Both hold.")
     done = supersede_by(graph, beside, path, now)
-    return told(done, "Settled. The history keeps the other note as no longer true.")
+    return told(done, "Settled. The history keeps the other note as no longer so.")
 
 
 def keep_named(graph: Graph, names: str, now: datetime) -> Settled:

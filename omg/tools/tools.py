@@ -53,9 +53,7 @@ CHANGING = (
 def graph_of(
     registry: Registry, context: Mapping[str, Any], *, write: bool = False, create: bool = False
 ) -> Graph | None:
-    """The graph that the asking session may see; None if there is none. Reading does not wait for a writer of
-    the
-    vault."""
+    """The graph that the asking session may see, or None. Reading does not wait for a writer of the vault."""
     who = registry.asking(context)
     if who is None or not (create or (registry.folder / "graphs" / who.folder).is_dir()):
         return None
