@@ -2,8 +2,7 @@
 Decides which statements earn a note: wishes, decisions, named projects, traits, likes, days, requests to
 remember.
 
-rules/words.toml has the cues of each language. No language is detected: a statement may match the cues of
-any.
+rules/words.toml has the cues of each language. No language is detected: any cue may match any statement.
 """
 
 from __future__ import annotations
@@ -51,10 +50,7 @@ STRAIGHT = str.maketrans({"’": "'", "‘": "'", "\u00a0": " "})
 
 @cache
 def cue(name: str, *, begins: bool = True) -> re.Pattern[str]:
-    """
-    The patterns *name* of all languages as one pattern. *begins*: it matches whole words where a clause
-    begins.
-    """
+    """The patterns *name* of all languages as one. *begins*: it matches whole words at a clause's beginning."""
     with (Path(__file__).parent / "words.toml").open("rb") as f:
         tables = tomllib.load(f)
     parts = []

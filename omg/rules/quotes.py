@@ -1,6 +1,5 @@
 """
-Turns a statement into a note: the person's own words with dates in brackets, a title from these words, and an
-event.
+Turns a statement into a note: the person's own words with dates in brackets, a title of them, an event.
 
     “My sister Maya moved to Lisbon in May.”  →  “My sister Maya moved to Lisbon in May (2026-05).”
 """
@@ -37,10 +36,7 @@ BEFORE_DAY = re.compile(
 
 
 def named_days(text: str, said: date) -> list[When]:
-    """
-    The days named in *text*, said on *said*; without names of things, and without birthdays, which come every
-    year.
-    """
+    """The days named in *text*, said on *said*; without names of things and without yearly birthdays."""
     text = straight(text)
     found = resolve_dates(text, said)
     if (moved := MOVED.search(text)) and any(TO.search(text[moved.end() : d.at]) for d in found):
