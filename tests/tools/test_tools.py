@@ -771,6 +771,8 @@ def test_a_message_without_a_note_is_not_forgotten_with_its_neighbours(agent: Ag
     said = ("m99", "Please forget where the boat key is")
     told = agent.use("omg_forget", ALICE, said=said, query="where the boat key is")
     assert "[[nodes/" not in told["text"]
-    assert told["text"].endswith("exact words as `query`:\n- user: The boat key hangs behind the pantry door.")
+    assert told["text"].endswith(
+        "exact words as `query`:\n- user: The boat key hangs behind the pantry door."
+    )
     first = agent.use("omg_forget", ALICE, said=said, query="The boat key hangs behind the pantry door.")
     assert "1 message; no note says it" in first["text"]
