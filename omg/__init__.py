@@ -50,7 +50,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
       inbox       Loose notes as messages: files that people leave in inbox/, and the agent's own memory files.
       plan/       Proposed edits as drafts of notes; the text of maps, index and Now.
                     corrections · drafts · edits · mentions · pages
-      rules/      The Observer without a model: rules that quote what people wish, are, like, decide and plan.
+      rules/      The Observer without a model: rules that quote people's wishes, traits, likes, decisions and plans.
                     changes · kinds · observer · quotes
       check       Asks a model whether a person's words support what would be noted as theirs, and tests which models
                   can do this.

@@ -3,5 +3,5 @@ The slice of memory that a prompt is given: `system`, stable between activations
 
     decide      Decides which notes a prompt is given, and when `system` is rendered anew.
     prompt      The text of `system` and `prompt`, within their budgets.
-    passages    Quotations: the messages that answer a prompt, each cut to the passage that does.
+    passages    Quotations: the messages that answer a prompt, each cut to its answering passage.
 """

@@ -1,9 +1,9 @@
 """
 Decides which notes a prompt is given, and when `system` is rendered anew.
 
-`system` is rendered at an activation and then served byte for byte until the next: prompt caches depend on it. What
-is learnt in between reaches the model through `prompt`. No model, no clock of our own, and no file but
-index.md, now.md and two maps, at an activation.
+`system` is rendered at an activation and then served byte for byte until the next, because prompt caches
+depend on that. News in between reaches the model through `prompt`. This module calls no model and reads no
+clock; at an activation it reads index.md, now.md and two maps, and no other file.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ from .prompt import Found, Standing, event_falls_on, render_prompt, render_syste
 
 # --- Whether a message asks for the course of something: an order, a count, a summary.
 #
-# Of a course a timeline is wanted, complete before it is detailed: many lines and short passages. A wrong guess only costs
-# some detail. The lists are short on purpose: four times as many phrases found no more (bench/LOG.md).
+# Such a question wants a complete timeline before details: many lines and short passages. A wrong guess only
+# costs some detail. The lists are short on purpose: four times as many phrases found no more (bench/LOG.md).
 
 
 COURSE = re.compile(
@@ -74,7 +74,7 @@ COURSE = re.compile(
     r"|顺序|几次|总结|到现在|順番|何回|まとめ|これまで",
     re.I,
 )
-# Words of such a question that do not name its topic.
+# Words of a question for a course that do not name its topic.
 ASKING_WORDS = re.compile(
     rf"{COURSE.pattern}|\b(?:list|mention\w*|throughout|conversations?|chats?|discuss\w*|brought|only|aspects?|items?|topics?"
     r"|different|three|four|five|six|seven|eight|nine|ten)\b",
@@ -88,33 +88,36 @@ def asks_for_course(text: str) -> bool:
 
 
 def topic_of(text: str) -> str:
-    """*text*, which asks for a course, without the words that ask."""
+    """*text*, a question for a course, without the words that ask."""
     return " ".join(ASKING_WORDS.sub(" ", text).split())
 
 
-# --- How sure a find must be for a prompt to be given anything: most prompts ask nothing of memory.
+# --- How sure a find must be before a prompt gets any memory: most prompts ask nothing of memory.
 #
-#     asks_of_memory   whether there is a word in it that could be about something
-#     sureness         how well what was found answers it
+#     asks_of_memory   whether the prompt has a word that could name a subject
+#     sureness         how well the finds answer the prompt
 #
-# Pure. A figure has its measurement, which leaves one conversation out (bench/silence.py, bench/LOG.md).
+# Pure. Each figure was measured, leaving out one conversation at a time (bench/silence.py, bench/LOG.md).
 
 
-# How sure a find is at the least, where the prompt asks of others or of anything, and where it asks in the first person.
+# The least sureness of a find: for any prompt, and for a prompt in the first person.
 SURE, SURE_OF_OWN = 0.36, 0.19
 # The least cosine by the encoder alone, whoever is asked about (embed.py). Chosen on half of bench/talks.toml.
 SURE_BY_ENCODER = 0.25
-# For Chinese by the static table, which reads single characters and finds all texts alike: the least sum of a statement's
-# cosine and BY_PAIRS times its share of the prompt's pairs of characters. Chosen on all of bench/talks.toml.
+# For Chinese with the static table, which reads single characters and finds all texts alike: the least sum of
+# a statement's cosine and BY_PAIRS times its share of the prompt's character pairs. Chosen on all of
+# bench/talks.toml.
 SURE_IN_CHINESE, BY_PAIRS = 0.685, 0.5
 CHINESE = regex.compile(r"\p{Han}"), regex.compile(r"[\p{Hiragana}\p{Katakana}]")
 # Factor for a message's score: messages share words with unrelated prompts more often than notes do.
 SAID_SHARE = 0.7
-WRITTEN_ALONE = 0.5  # factor for the share of the prompt's words that a message has: in a small archive all words are common
-NAMES_SHARE = 0.5  # factor where the prompt has names and none is known here
-NAME_KNOWN = 0.1  # added where one is known
-# Weight of the distance of the best cosine from a typical one; in another language than English, which the table knows
-# less well, all cosines are higher.
+WRITTEN_ALONE = (
+    0.5  # factor for a message's share of the prompt's words: in a small archive all words are common
+)
+NAMES_SHARE = 0.5  # factor if the prompt has names and none is known here
+NAME_KNOWN = 0.1  # added if a name is known
+# Weight of the difference between the best and a typical cosine. Outside English, which the table knows best,
+# all cosines are higher.
 MEANING, TYPICAL, TYPICAL_ELSE = 0.8, 0.4, 0.55
 
 OF_ONES_OWN = re.compile(
@@ -126,7 +129,7 @@ OF_ONES_OWN = re.compile(
 NAME_WITHIN = re.compile(r"(?<=[^.?!:\s] )[^\W\d_][\w’'-]*")
 GERMAN = re.compile(r"\b(?:der|die|das|und|ist|mein\w*|dein\w*|eine?|nicht|wie|wer|wann|hat|habe|haben)\b")
 
-# Words of a message that asks nothing of memory. A message with no others, and no date, is given none.
+# Words that ask nothing of memory. A message with no other words and no date gets no memory.
 SMALL_TALK = frozenset(
     """
     ack alright amazing awesome bye cheers continue cool correct done exactly excellent fine good great haha hello hey
@@ -145,7 +148,8 @@ PHRASE = re.compile(
 )
 
 
-# Words of a question about days that name no subject, beside the common verbs of English and the days (text/words.toml).
+# Words that name no subject in a question about days, besides common English verbs and the days
+# (text/words.toml).
 ASKING_OF_DAYS = told_words(
     """
     happened news calendar agenda datum passiert los neues neu gab gab's war waren wurde haben hatten habe gemacht gesagt besprochen geplant steht
@@ -209,7 +213,7 @@ def sureness(
     if not by_meaning:
         return sure
     near = max([0.0, *(s.cosine for s in said), *(h.cosine or 0.0 for h in hits)])
-    # What was said a moment ago has no vector yet.
+    # A message of a moment ago has no vector yet.
     fresh = max((share for s, share in zip(said, shares, strict=True) if not s.cosine), default=0.0)
     typical = TYPICAL if is_english(query.text) else TYPICAL_ELSE
     return max(fresh, sure + MEANING * (near - typical))
@@ -217,15 +221,17 @@ def sureness(
 
 def is_sure(graph: Graph, query: ParsedQuery, hits: Sequence[Hit], said: Sequence[Said]) -> bool:
     """
-    Whether *hits* and *said* answer *query* surely enough. If the encoder reads the query's language, or the table its
-    single characters, their cosines decide.
+    Whether *hits* and *said* answer *query* surely enough. Cosines decide if the encoder reads the query's
+    language, or the table reads its single characters.
     """
     if said and graph.index.by_meaning and not query.days:
         cosines = [hit.cosine or 0.0 for hit in hits]
         if asks_encoder(graph.index.embedder, query.text):
             return max([*cosines, *(s.cosine for s in said)]) >= SURE_BY_ENCODER
         if CHINESE[0].search(query.text) and not CHINESE[1].search(query.text):
-            pairs = [(s.cosine or TYPICAL_ELSE) + BY_PAIRS * s.words for s in said]  # or was just said
+            pairs = [
+                (s.cosine or TYPICAL_ELSE) + BY_PAIRS * s.words for s in said
+            ]  # a message of a moment ago has no cosine
             return max([*cosines, *pairs]) >= SURE_IN_CHINESE
     sure = sureness(query, hits, said, graph.index.knows, graph.index.by_meaning)
     return sure >= (SURE_OF_OWN if is_of_own(query) else SURE)
@@ -327,8 +333,8 @@ def lines_of(graph: Graph, path: str, limit: int, today: date) -> list[Entry]:
     return sorted(entries, key=lambda e: e.rank)
 
 
-MAPS_GIVEN = 2  # topics, by the notes found for a prompt
-FALLS_ON = 2  # such notes at least, or one that is most of what was found
+MAPS_GIVEN = 2  # topics given because of the notes found for a prompt
+FALLS_ON = 2  # found notes that a topic must hold; the best one counts for two
 
 
 def topics_of(graph: Graph, hits: Sequence[Hit], named: Mapping[str, float]) -> list[Hit]:
@@ -353,20 +359,20 @@ def topics_of(graph: Graph, hits: Sequence[Hit], named: Mapping[str, float]) -> 
     return [Hit(e, score, "the map of what was found") for e in islice(told, most)]
 
 
-SYSTEM_SHARE = 0.3  # of the budget; the rest is for what bears on the message itself
-MANY_NOTES = 4  # times as many, where a course is asked for
+SYSTEM_SHARE = 0.3  # of the budget; the rest is for notes and quotations on the message itself
+MANY_NOTES = 4  # times as many notes, if a course is asked for
 MORE_CHARS = 300  # of a note's text
-MAP_CHARS = 500  # of where a topic stands
+MAP_CHARS = 500  # of the text on where a topic stands
 PAGE_CHARS = 1_500  # of the page on a week or month that is asked for
 URGENT_S = 60  # how long a cut waits for its observation before `system` goes on without
-# Types of which `system` has the best notes; and how many candidates there are, more where others' notes come last.
+# Types whose best notes `system` has, with the number of candidates; more where notes on others come last.
 SHOWN = {"identity": 100, "preference": 40, "project": 40}
-FEW_NOTES = 20  # in a vault: then `system` may have them all
-SYSTEM_KEPT_DAYS = 7  # what was served to a session is dropped when nobody has come back for it
-QUERY_CHARS = 2_000  # of a prompt; what is pasted below that says little about what is meant
+FEW_NOTES = 20  # of a vault with so few notes, `system` may have all
+SYSTEM_KEPT_DAYS = 7  # after so many days without a prompt, a session's served text is dropped
+QUERY_CHARS = 2_000  # of a prompt; text pasted below says little about the question
 LONGEST_ASKED = 92  # days for which pages are given
 FLOOR = WEAK_BELOW
-FLOOR_OF_COURSE = 0.05  # where a course is asked for: whatever may belong to it
+FLOOR_OF_COURSE = 0.05  # if a course is asked for: all that may belong to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,7 +387,9 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """`system` and `prompt`, wrapped, "" where there is nothing to say; *reason* of an activation."""
+    """
+    `system` and `prompt`, wrapped, each "" if there is nothing to say; and the *reason* of an activation.
+    """
 
     system: str = ""
     prompt: str = ""
@@ -389,7 +397,7 @@ class Slice:
 
     @property
     def tokens(self) -> int:
-        """Of both."""
+        """The tokens of both texts."""
         return count_tokens(self.system) + count_tokens(self.prompt)
 
 
@@ -399,12 +407,12 @@ class Decision:
 
     given: Slice
     recalled: Sequence[str]  # ids of the notes in the slice that bear on the prompt
-    epoch: int  # State.epoch when it was rendered
+    epoch: int  # State.epoch when the slice was rendered
     hits: Sequence[Hit] = ()  # the notes that were weighed, best first
-    said: Sequence[Passage] = ()  # the quotations that were
+    said: Sequence[Passage] = ()  # the quotations that were weighed
 
     def keep(self, state: State, asked: Prompt, at_ms: int) -> None:
-        # Since it was decided something was edited or forgotten: nothing that it names goes to the disk any more.
+        # If something was edited or forgotten since the decision, the slice's text is not written to disk.
         whole = self.epoch == state.epoch
         if not whole and not self.given.reason and asked.session not in state.sessions:
             return  # the session itself was forgotten
@@ -424,18 +432,20 @@ class Relevant:
     """The notes, maps and quotations that bear on a prompt, best first."""
 
     topic: ParsedQuery
-    course: bool  # how it came about is asked for
-    limit: int  # of the notes that are told
+    course: bool  # whether the prompt asks for a course
+    limit: int  # the most notes that are told
     hits: Sequence[Hit] = ()
     said: Sequence[Said] = ()
-    maps: Collection[str] = ()  # that the prompt names
-    pages: Collection[str] = ()  # of weeks and months that the prompt asks for
+    maps: Collection[str] = ()  # maps that the prompt names
+    pages: Collection[str] = ()  # pages of the weeks and months that the prompt asks for
 
 
 def keep_served(own: SessionState, run: str, text: str, epoch: int) -> None:
-    """With OMG as the context engine: what a run was served stays with its message until the next cut (context.py)."""
+    """
+    Keep what a run was served with its message until the next cut, if OMG is the context engine (context.py).
+    """
     if next(reversed(own.served), run) not in (run, own.assembled):
-        own.served, own.raw_tokens = {}, 0  # a request came about without it: it is no more
+        own.served, own.raw_tokens = {}, 0  # a request was made without the served text: it is gone
     former = own.served if own.timeline and own.epoch == epoch else {}
     own.served = {key: served for key, served in former.items() if key != run}
     if own.raw_tokens and run and text:
@@ -451,13 +461,13 @@ def activation(
     """
     Why `system` has to be rendered anew for this prompt of *session*; None if the last one is served again.
 
-    new_session  nothing was served to it yet        model_change  another model has no cache of it
+    new_session  nothing was served to it yet        model_change  another model has no cache of `system`
     edit         a person edited, forgot or undid    threshold     message_tokens were said since
     compaction   its context was cut                 quiet         an observation has been completed at rest
     reset        its context was dropped             idle          after a long silence the cache is cold anyway
 
-    A threshold waits until there is something new to take in. A cut waits until what was said is observed, but at
-    most URGENT_S, in case no model answers.
+    A threshold waits until there is something new. A cut waits until the messages before it are observed, but
+    at most URGENT_S, in case no model answers.
     """
     own, options = state.sessions.get(session), config.observation
     if own is None or not own.activated_ms:
@@ -504,8 +514,8 @@ def hook_result(
 
 def result_given_before(graph: Graph, session: str, config: Config) -> dict[str, str]:
     """
-    The result of before_prompt_build without reading the prompt: the `system` that the session was given last, if it
-    still holds.
+    The result of before_prompt_build without reading the prompt: the session's last `system`, if that still
+    holds.
     """
     state = graph.state()
     own = state.sessions.get(session)
@@ -532,14 +542,14 @@ def slice_for(
         return Slice()
     made = decide_slice(graph, graph.state(), asked, now, config)
     if made.given.reason or made.given.prompt:
-        # An activation is written to disk before it is served. Counts of use are written later, so that no prompt
+        # An activation is written to disk before it is served. Counts of use are written later: no prompt
         # waits for them.
         keep = graph.update if made.given.reason else graph.note
         keep(lambda state: made.keep(state, asked, epoch_ms_of(now)))
     if made.recalled and made.epoch == graph.state().epoch:
         graph.uses.add(made.recalled, epoch_ms_of(now))
     if graph.notes_given and made.epoch == graph.state().epoch:
-        with suppress(OSError):  # a full disk takes nothing from the prompt
+        with suppress(OSError):  # the prompt is answered even if the disk is full
             note_given(graph.folder, record_of(made, asked.session, epoch_ms_of(now)))
     if reason := made.given.reason:
         tell("activation", session=asked.session, reason=reason, tokens=count_tokens(made.given.system))
@@ -547,7 +557,7 @@ def slice_for(
 
 
 def decide_slice(graph: Graph, state: State, asked: Prompt, now: datetime, config: Config) -> Decision:
-    """The slice for *asked*, from *state* as it was read."""
+    """The slice for *asked*, decided from *state*."""
     budget, today = config.inject.budget_tokens, now.astimezone(graph.zone).date()
     own = state.sessions.get(asked.session) or SessionState()
     words = strip_memory(without_envelope(legible_text(asked.text))).strip()[:QUERY_CHARS]
@@ -558,7 +568,7 @@ def decide_slice(graph: Graph, state: State, asked: Prompt, now: datetime, confi
     )
     text, cost = own.system, count_tokens(own.system)
     if reason is None and cost > budget:
-        reason = "edit"  # of omg.toml
+        reason = "edit"  # somebody lowered the budget in omg.toml
     if reason:
         mocs = choose_maps([*(h.entry.map for h in found.hits), *found.maps])
         text = render_system(
@@ -578,17 +588,19 @@ def decide_slice(graph: Graph, state: State, asked: Prompt, now: datetime, confi
 
 
 def noted_in(seen: list[Passage], passages: Iterable[Passage]) -> Iterator[Passage]:
-    """Yields *passages*, and enters each into *seen* when it is read."""
+    """Yield *passages*; each is added to *seen* when the caller takes it."""
     for passage in passages:
         seen.append(passage)
         yield passage
 
 
-TOLD_HITS, BEGINNING = 24, 40  # notes in a record; characters by which a quotation is known
+TOLD_HITS, BEGINNING = 24, 40  # notes in a record; characters that identify a quotation
 
 
 def record_of(made: Decision, session: str, at_ms: int) -> dict[str, Any]:
-    """What is kept of *made* for a person who asks why (graph/state.py). It holds no words of the conversation."""
+    """
+    The record of *made* for a person who asks why (graph/state.py). It holds no words of the conversation.
+    """
     system, prompt = made.given.system, made.given.prompt
     flat = " ".join(prompt.split())
     quoted = [p for p in made.said if " ".join(p.text[:BEGINNING].split()) in flat]
@@ -596,7 +608,7 @@ def record_of(made: Decision, session: str, at_ms: int) -> dict[str, Any]:
         "at": at_ms,
         "session": session,
         "reason": made.given.reason,
-        # Of lines that were counted already, and are remembered.
+        # Counted by lines: their counts are cached already.
         "tokens": [sum(map(count_tokens, text.splitlines(keepends=True))) for text in (system, prompt)],
         "notes": [
             [hit.entry.path, round(hit.score, 2), hit.why, place_in(hit.entry, system, prompt)]
@@ -607,7 +619,7 @@ def record_of(made: Decision, session: str, at_ms: int) -> dict[str, Any]:
 
 
 def place_in(entry: Entry, system: str, prompt: str) -> str:
-    """Where the slice names *entry*: "system" or "prompt"; "" if it does not."""
+    """The part of the slice that names *entry*: "prompt" or "system"; "" if none does."""
     if is_named(entry, prompt):
         return "prompt"
     return "system" if is_named(entry, system) else ""
@@ -646,7 +658,7 @@ def find_for(
     hits = [replace(h, entry=with_agents_mark(h.entry, state.by_hand)) for h in surest_first(hits, named)]
     if pages and not query.terms and not DETAILS.search(words):
         hits, said = less_what_pages_tell(graph, [h.entry for h in pages], hits, said)
-    if course:  # the person's words come first, notes of the assistant's advice last
+    if course:  # the person's words come first, notes on the assistant's advice last
         asked = {h.entry.path for h in pages}
         hits.sort(
             key=lambda h: (
@@ -692,7 +704,9 @@ def epoch_ms_of(at: datetime) -> int:
     return round(at.timestamp() * 1000)
 
 
-OLDER = "From before the user changed the line above:"  # the text of a note of which they changed the description alone
+OLDER = (
+    "From before the user changed the line above:"  # leads the text, if the user changed only the description
+)
 
 
 def more_of(graph: Graph, course: bool, pages: Collection[str], entry: Entry) -> str:
@@ -726,10 +740,10 @@ def sentences_beside(line: str, text: str) -> list[str]:
 
 def relevant_hits(graph: Graph, query: ParsedQuery, now: datetime, limit: int, floor: float) -> list[Hit]:
     """The notes that bear on *query*, best first."""
-    # Twice as many as are named: some of them stand in `system` already.
+    # Twice *limit*: some of the notes stand in `system` already.
     hits = graph.index.search(query, 2 * limit, now=now, uses=graph.uses.all(), how=FOR_PROMPT)
     if floor == FLOOR and not query.days:
-        # the page on a week or month repeats notes, which are found themselves
+        # the page on a week or month repeats notes that the search finds, too
         hits = [h for h in hits if h.entry.type != "reflection"]
     return [
         h
@@ -739,7 +753,7 @@ def relevant_hits(graph: Graph, query: ParsedQuery, now: datetime, limit: int, f
 
 
 def choose_maps(falls: Iterable[str]) -> list[str]:
-    """The two maps that most hits are on; otherwise the maps of preferences and identity."""
+    """The two maps that hold most hits; if there are fewer, also the maps of preferences and identity."""
     best = (path for path, _ in Counter(falls).most_common(2))
     return list(dict.fromkeys([*best, map_of_type("preference"), map_of_type("identity")]))[:2]
 
@@ -756,7 +770,7 @@ def render_system(
         *index.entries(loop="open"),
     ]
     few = sum(index.moc_counts().values()) <= FEW_NOTES
-    # A topic without a line of its own holds only notes of tools and pages.
+    # A topic whose description is only its title holds only notes of tools and pages.
     topics = [
         e for e in index.entries(type="moc") if is_topic(e.path) and e.description != page_title(e.path)[1]
     ]

@@ -1,9 +1,9 @@
 """
-Quotations: the messages that answer a prompt, each cut to the passage that does.
+Quotations: the messages that answer a prompt, each cut to its answering passage.
 
-From the archive, found by words and through the notes that bear on the prompt; and from what other sessions of the
-identity said that nobody has observed yet. Words whose note was deleted, superseded or changed by a person are not
-quoted, for the note speaks then; nor is a tool's text. Not here: how passages are written down (prompt.py).
+Messages come from the archive, found by words and through the notes that bear on the prompt, and from the
+identity's other sessions before they are observed. Not quoted are a tool's text, and words whose note was
+deleted, superseded or changed by a person: then the note speaks. prompt.py writes the passages down.
 """
 
 from __future__ import annotations
@@ -46,31 +46,33 @@ from ..text.words import has_prefix, prefix_of, text_pieces, told_words
 
 FOUND = 150  # statements of the archive that are looked at
 NOTES = 6  # best hits whose messages are looked at, too
-OF_A_NOTE = 4  # of its messages, the latest
+OF_A_NOTE = 4  # latest messages of a note that are looked at
 LEAST_QUOTED = {
     "user": 120,
     "assistant": 300,
-}  # characters of a quotation: what stands beside a shorter one is quoted with it
-MOST_QUOTED = 1_000  # where few share the room
+}  # characters of a quotation: a shorter one is quoted with its neighbours
+MOST_QUOTED = 1_000  # characters, if few quotations share the room
 CHARS_A_TOKEN = 4
-LOOKED_UP_AT_ONCE = 24  # whose notes are looked up in one query: about as many as there is room for
+LOOKED_UP_AT_ONCE = (
+    24  # statements whose notes are looked up in one query: about as many as there is room for
+)
 SOURCE_SHARE = 0.25  # of a note's score, added to the score of its messages
-TALK_STEPS = 2  # messages from a good one to one that is raised with it
+TALK_STEPS = 2  # the messages so near to a good message are raised with it
 NEIGHBOURS_OF = 5  # best messages whose neighbours are looked at
 NEIGHBOUR_SHARE = 0.5  # of a good message's score, given to the messages beside it
-REPLY_SHARE = 0.8  # the same, to a reply where the assistant's words are asked for
-# Score for each character of what was said on a day that is asked for: "ok, thanks" says little.
+REPLY_SHARE = 0.8  # the same for the reply, if the assistant's words are asked for
+# Score for each character of a statement of a day that is asked for: "ok, thanks" says little.
 OF_DAY = 0.005
 LEAST = 0.08  # the lowest score of a statement that is quoted
 MEANING_SHARE = 0.5  # weight of the cosine above TYPICAL
 TYPICAL = 0.4
-WITHIN_SHARE = 0.15  # weight of the words that the rest of its message has
-FURTHER = 0.7  # factor for each further statement of a message, so that others have their best before
+WITHIN_SHARE = 0.15  # weight of the words in the rest of the message
+FURTHER = 0.7  # factor for each further statement of a message: other messages' best ones go before
 REPEATED = 0.7  # a statement that has this share of another's words repeats it
 WRITTEN_SHARE = (
     0.6  # weight of the share of written words: in a small archive, the index finds all words common
 )
-# Factors for what the assistant said, unless it is asked for. A course is told by the person's words first.
+# Factors for the assistant's words, unless they are asked for. A course is told by the person's words first.
 ASSISTANT_SHARE, ASSISTANT_IN_COURSE = 0.8, 0.3
 CODE_SHARE = 0.5  # the factor for lines of code
 ASKS_OF_ASSISTANT = re.compile(
@@ -88,17 +90,17 @@ CONTEXT_CHARS = 400  # read on either side of a passage, because the label of a 
 LONG_WORD, KEY_CHARS = (
     re.compile(r"\S{30}"),
     5_000,
-)  # the same where it may be a line of a key, whose label is far above
-# The least share of a former statement's words that its note lost, if no number is among them, and that a message shares
-# with the note that was made from it.
+)  # the same for a word that may be part of a key, whose label is far above
+# The least share of a former statement's words that its note lost, if no number is among them; and the least
+# share that a message has of the words its note kept.
 LOST, LEAST_KEPT = 0.25, 0.25
-ANSWERED_WITHIN = 6  # messages before an answer that it may answer
-WRITTEN_TERMS = 32  # of a prompt's words that are looked for in each message as it is written
-# Of how many of the best notes and statements it is looked up what was said later, and how much of its words that has at
-# the least.
+ANSWERED_WITHIN = 6  # messages before an answer that the answer may refer to
+WRITTEN_TERMS = 32  # words of a prompt that are looked for in each message as written
+# The number of best notes and statements whose later statements are looked up; the least share of words in
+# common.
 FOLLOWED, FOLLOWS = 2, 0.2
 OUR_NAMES = re.compile(r"(?:the )?(?:user|assistant|system|tool|omg|owner)\b", re.I)
-PENDING_TOKENS = 20_000  # of what waits to be observed, the latest; a search reads it through
+PENDING_TOKENS = 20_000  # the latest messages that wait to be observed; a search reads all of these
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +115,14 @@ class Passage:
     text: str
     note: str = ""
     handle: str = ""
-    passed_on: str = ""  # or "passed on", or "partly passed on": quoted, forwarded or pasted by who sent it
+    passed_on: str = (
+        ""  # or "passed on", "partly passed on": the sender quoted, forwarded or pasted the words
+    )
     waiting: bool = False  # nobody has observed it yet
     changed: bool = False  # a note says something else by now
-    message: str = ""  # its id
-    start: int = 0  # in the message
-    score: float = 0.0  # of 1: how much of what was asked it answers to, as a note's
+    message: str = ""  # the id of the message
+    start: int = 0  # place in the message
+    score: float = 0.0  # up to 1, like a note's: how well the passage answers
 
 
 @dataclass(slots=True)
@@ -136,10 +140,10 @@ class Said:
     share: float = 0.0
     cosine: float = 0.0
     own: float = 0.0
-    words: float = 0.0  # of its message
+    words: float = 0.0  # the share in the whole message
     noted: bool = True  # a note cites the message
     part: float = 1.0  # factor of the score
-    beside: float = 0.0  # added for a good note's source, or for a message beside a good one
+    beside: float = 0.0  # added if a good note came from the message, or a good message stands beside it
     waiting: bool = False
     repeated: tuple[Message, ...] = ()  # messages that say nearly the same
 
@@ -209,9 +213,9 @@ def with_what_followed(
     graph: Graph, hits: Sequence[Hit], told: Sequence[Said], *, session: str, now: datetime
 ) -> list[Said]:
     """
-    *told*; before each of the best, and of *hits*, insert what the person said about it later. For "I work at Acme"
-    that is "Since I left Acme …", which a question about their work alone would not find. So an outdated fact is not
-    quoted as current.
+    *told*, with the person's later statements on the best of *told* and *hits* inserted before these. For "I
+    work at Acme", that is "Since I left Acme …", which a question about their work would not find by itself.
+    So an outdated fact is not quoted as current.
     """
     own = graph.state().sessions.get(session) or SessionState()
     noted = [(h.score, h.entry.description, said_ms(h.entry, graph.zone), "") for h in hits[:FOLLOWED]]
@@ -225,7 +229,7 @@ def with_what_followed(
         found = graph.index.find_said(query, now=now, assistants=0.0, quick=True)
         found = sorted((f for f in found if f.words >= FOLLOWS), key=lambda f: -f.words)
         later: list[tuple[float, int, Found]] = []
-        for at in range(0, len(found), LOOKED_UP_AT_ONCE):  # as a rule one of the best was said later
+        for at in range(0, len(found), LOOKED_UP_AT_ONCE):  # mostly one of the first was said later
             said_of = graph.index.ask(said_at, {f.row for f in found[at : at + LOOKED_UP_AT_ONCE]})
             for f in found[at : at + LOOKED_UP_AT_ONCE]:
                 mid, of, at_ms = said_of.get(f.row, ("", "", 0))
@@ -247,7 +251,7 @@ def said_ms(entry: Entry, zone: tzinfo) -> int:
 
 def on_days(graph: Graph, query: ParsedQuery, waits: Iterable[Said]) -> list[Said]:
     """
-    The statements of the days that *query* asks for, when it asks for nothing else: from the archive and from what
+    The statements of the days that *query* asks for, if it asks for nothing else: from the archive and from
     *waits*.
     """
     rows = graph.index.ask(said_within, query.days, graph.zone, FOUND)
@@ -264,13 +268,14 @@ def written_share(text: str, words: Sequence[str]) -> float:
 
 
 def told_once(told: Iterable[Said]) -> list[Said]:
-    """*told* without near-repeats. Of several, the person's latest is kept, at the place of the best one."""
+    """*told* without near-repeats. Of those, the person's latest is kept, at the place of the best one."""
     kept: list[tuple[Said, frozenset[str]]] = []
-    having = defaultdict[str, list[int]](list)  # word → those of *kept* that have it
+    having = defaultdict[str, list[int]](list)  # word → places in *kept* of statements with the word
     for said in told:
         span = said.spans[said.place]
         words = told_words(said.message.text[span.start : span.end])
-        # A near-repeat shares so many words that it has at least one of the rarest; so only these are looked up.
+        # A near-repeat shares so many words that one of the rarest is among them: only the rarest are looked
+        # up.
         rare = sorted(words, key=lambda word: len(having[word]))[: int((1 - REPEATED) * len(words)) + 1]
         near = {n for word in rare for n in having[word]}
         at = min((n for n in near if repeats(words, kept[n][1]) or words <= kept[n][1]), default=len(kept))
@@ -303,7 +308,9 @@ def precedence(said: Said) -> tuple[bool, int]:
 
 
 def each_message_first(told: Sequence[Said]) -> list[Said]:
-    """*told*, the best first. Each further statement of a message counts less, so that the other messages have their turn."""
+    """
+    *told*, the best first. Each further statement of a message counts less: other messages come before it.
+    """
     seen: Counter[str] = Counter()
     ranked = []
     for said in told:
@@ -334,8 +341,8 @@ def quoted_passages(
     chars = min(MOST_QUOTED, room * CHARS_A_TOKEN // max(1, len(told)))
     asked = told_words(" ".join(term.shown.lower() for term in query.terms))
     speaking = NotesOfWords(graph)
-    quoted: dict[str, set[int]] = {}  # message → places of it that are quoted already
-    for at in range(0, len(told), LOOKED_UP_AT_ONCE):  # most are never reached: the room is spent before
+    quoted: dict[str, set[int]] = {}  # message → its statements that are quoted already
+    for at in range(0, len(told), LOOKED_UP_AT_ONCE):  # the room is spent before most are reached
         some = told[at : at + LOOKED_UP_AT_ONCE]
         made, gone = speaking.look_up(some)
         names = graph.index.ask(short_names, [(notes[0].row, notes[0].path) for notes in made.values()])
@@ -346,7 +353,7 @@ def quoted_passages(
                 continue
             around = places_around(said, places, chars)
             if said.message.role == "assistant" and is_heading(said, around[-1]):
-                continue  # what stands below it is quoted already
+                continue  # a heading whose text below is quoted already
             passage = passage_around(said, around, places, notes[0].path if notes else "")
             places.update(around)
             if notes:
@@ -359,22 +366,22 @@ def quoted_passages(
 
 @dataclass(slots=True)
 class NotesOfWords:
-    """The notes that were made from the quoted messages and may contradict them by now."""
+    """The notes that were made from the quoted messages and may have changed since."""
 
     graph: Graph
     read: Callable[[str], str] = field(init=False)  # many passages ask for the same notes
     denied: list[tuple[str, str]] = field(
         default_factory=list
     )  # a note that a person changed, and its message
-    near: set[str] = field(default_factory=set)  # all that have a former statement
+    near: set[str] = field(default_factory=set)  # all notes that have a former statement
 
     def __post_init__(self) -> None:
         self.read = cache(self.graph.vault.text)
 
     def look_up(self, some: Iterable[Said]) -> tuple[dict[str, list[MadeNote]], set[str]]:
         """
-        Returns message → the notes made from it, for the messages of *some* and their near-repeats; and which
-        messages were forgotten.
+        Return message → the notes made from it, for the messages of *some* and their near-repeats; and the
+        messages that were forgotten.
         """
         messages = {m.id: m for said in some for m in (said.message, *said.repeated)}
         made: dict[str, list[MadeNote]] = self.graph.index.notes_by_source(messages)
@@ -390,8 +397,8 @@ class NotesOfWords:
 
     def say_otherwise(self, passage: Passage, notes: Sequence[MadeNote], heard: Sequence[MadeNote]) -> bool:
         """
-        Whether a note contradicts *passage*: one of its own *notes*, a note of the messages it answers (*heard*), or
-        another.
+        Whether a note contradicts *passage*: one of its own *notes*, a note of the messages that it answers
+        (*heard*), or any other.
         """
         text, at_ms = passage.text, passage.at_ms
         paths = sorted({note.path for note in (*notes, *heard)})
@@ -405,9 +412,9 @@ class NotesOfWords:
 
 def places_around(said: Said, quoted: Collection[int], chars: int) -> list[int]:
     """
-    The place of the statement. If the statement is shorter than *chars*, also of its neighbours that are not
-    *quoted*: before a person's statement the previous one, which it may refer to; then the following ones below the
-    same heading, or below the statement itself.
+    The place of the statement; if it is shorter than *chars*, also the places of neighbours that are not
+    *quoted*: before a person's statement the one that it may refer to, then those that follow below the same
+    heading, or below the statement itself.
     """
     spans, of_person = said.spans, said.message.role != "assistant"
     least = max(chars, LEAST_QUOTED["user" if of_person else "assistant"])
@@ -418,7 +425,7 @@ def places_around(said: Said, quoted: Collection[int], chars: int) -> list[int]:
         if spans[last + 1].head not in (spans[said.place].head, said.place):
             break
         last += 1
-    while last > said.place and is_heading(said, last):  # it says nothing without what stands below it
+    while last > said.place and is_heading(said, last):  # a heading says nothing without the text below it
         last -= 1
     return [*range(first, last + 1)]
 
@@ -434,16 +441,15 @@ def length(spans: Sequence[Span], first: int, last: int) -> int:
 
 def gone_of(graph: Graph, made: Mapping[str, Sequence[MadeNote]], messages: Iterable[Message]) -> set[str]:
     """
-    The *messages* that were forgotten, or that a deleted note was made from. *made*: message → the notes made from
-    it.
+    The *messages* that were forgotten, or from which a deleted note was made. *made*: message → its notes.
     """
     return graph.tombstones.gone({m.id: [note.id for note in made.get(m.id, ())] for m in messages})
 
 
 def notes_made_before(graph: Graph, said: Said) -> list[tuple[Message, list[MadeNote]]]:
     """
-    For the assistant's statement *said*: the user's messages just before it, and the notes made from each. Empty for
-    a person's.
+    For the assistant's statement *said*: the user's messages just before it, and the notes made from each.
+    For a person's statement: nothing.
     """
     if said.message.role != "assistant":
         return []
@@ -458,8 +464,8 @@ def repeats_withheld(
     graph: Graph, heard: Sequence[tuple[Message, list[MadeNote]]], passage: Passage, asked: frozenset[str]
 ) -> bool:
     """
-    Whether the assistant's *passage* repeats words, other than those *asked*, of a message that is not quoted any
-    more.
+    Whether the assistant's *passage* repeats words of a message that is no longer quoted. The words *asked*
+    do not count.
     """
     gone = gone_of(graph, {m.id: notes for m, notes in heard}, [m for m, _ in heard])
     withheld = [m for m, notes in heard if m.id in gone or speak_themselves(graph, notes)]
@@ -475,7 +481,9 @@ def speak_themselves(graph: Graph, notes: Sequence[MadeNote]) -> bool:
 
 
 def found_in_archive(graph: Graph, query: ParsedQuery, now: datetime, assistants: float) -> list[Said]:
-    """Statements found by their words and meaning. *assistants*: the factor of the assistant's; 0: none of them."""
+    """
+    Statements found by words and meaning. *assistants*: the factor for the assistant's statements; 0: none.
+    """
 
     def worth(f: Found) -> float:
         return found_share(f.words, f.cosine) * (assistants if f.by_assistant else 1.0)
@@ -485,7 +493,7 @@ def found_in_archive(graph: Graph, query: ParsedQuery, now: datetime, assistants
 
 
 def read_found(graph: Graph, found: Sequence[Found]) -> list[Said]:
-    """*found* with their messages, less those that are gone by now."""
+    """*found* with their messages, without messages that are gone by now."""
     rows = graph.index.ask(read_rows, {f.row for f in found})
     return [
         Said(*rows[f.row], f.place, f.words, f.cosine)
@@ -498,9 +506,9 @@ def add_beside(
     graph: Graph, found: list[Said], hits: Sequence[Hit], words: Sequence[str], of_assistant: bool
 ) -> None:
     """
-    Raise the messages that the best of *hits* were made from, and the messages beside the best of *found*; add those
-    that were not found. *of_assistant*: the query asks for the assistant's words, so its reply to a good message is
-    raised, too.
+    Raise the messages from which the best of *hits* were made, and the messages beside the best of *found*;
+    add such messages that were not found. *of_assistant*: the query asks for the assistant's words, so the
+    reply to a good message is raised, too.
     """
     best: dict[str, Said] = {}
     for said in sorted((s for s in found if not s.waiting), key=lambda s: -s.score):
@@ -528,7 +536,7 @@ def add_best(
     said: Iterable[tuple[Message, str]],
     words: Sequence[str],
 ) -> None:
-    """To *best* and *found*, add the best statement of each message of *said* that has none yet."""
+    """Add to *best* and *found* the best statement of each message in *said* that has none there yet."""
     missing = {m.id: (m, session) for m, session in said if m.id not in best}
     for id, spans in graph.index.ask(statements_of, missing).items():
         m, session = missing[id]
@@ -541,8 +549,8 @@ def add_best(
 
 def waiting(graph: Graph, words: Sequence[str] = ()) -> Iterator[Said]:
     """
-    What was just said and has not been observed yet: the statements of messages that hold one of *words*, or of all where
-    there are none. While an import waits, these are hundreds of messages.
+    The statements of messages that are not observed yet and hold one of *words*; without *words*, of all such
+    messages. While an import waits, these are hundreds of messages.
     """
     read = 0
     for pending in reversed(graph.pending()):
@@ -559,8 +567,8 @@ def waiting(graph: Graph, words: Sequence[str] = ()) -> Iterator[Said]:
 
 def passage_around(said: Said, places: Sequence[int], quoted: Collection[int], note: str) -> Passage:
     """
-    The statements at *places*, below their heading if that is not *quoted* yet. A secret is not cut in two, because the
-    neighbouring sentences are read, too.
+    The statements at *places*, with their heading if that is not *quoted* yet. The neighbouring sentences are
+    read, too, so that no secret is cut in two.
     """
     m, spans = said.message, said.spans
     first, last = spans[places[0]].start, spans[places[-1]].end
@@ -606,7 +614,7 @@ def passage_of(message: Message, words: Sequence[str], chars: int) -> Passage:
     first, last = answering_span(m.text, words, chars)
     since, until = max(0, first - CONTEXT_CHARS), min(len(m.text), last + CONTEXT_CHARS)
     clean, first, last = m.text[since:until], first - since, last - since
-    if cleaned(clean) != clean:  # then whole sentences are read, in which no secret is cut in two
+    if cleaned(clean) != clean:  # whole sentences are read instead: no secret is cut in two
         since, until = answering_span(m.text, words, chars + 2 * CONTEXT_CHARS)
         clean = cleaned(m.text[since:until])
         first, last = answering_span(clean, words, chars)
@@ -619,7 +627,7 @@ def passage_of(message: Message, words: Sequence[str], chars: int) -> Passage:
 
 @lru_cache(maxsize=1024)
 def cleaned(text: str) -> str:
-    """*text* without what today's rules call a secret; the archive was cleaned by the rules of its day."""
+    """*text* without secrets by today's rules; the archive was cleaned by the rules of its day."""
     return redact(text)[0]
 
 
@@ -637,7 +645,7 @@ def speaker_name(message: Message) -> str:
 
 
 def how_passed_on(m: Message, start: int, end: int) -> str:
-    """Whether what *m* says from *start* to *end* is material: "passed on", "partly passed on", or ""."""
+    """How much of *m* from *start* to *end* is material: "passed on", "partly passed on", or ""."""
     if m.role != "user":
         return ""
     material = sum(max(0, min(end, span.end) - max(start, span.start)) for span in m.material)
@@ -666,8 +674,8 @@ def answering_span(text: str, words: Sequence[str], chars: int) -> tuple[int, in
     return start, max([parts[first].stop, *fitting])
 
 
-# --- What a note said before it was changed or corrected. A quotation that repeats it is marked as outdated, but only
-# if it is older than the change.
+# --- What a note said before it was changed or corrected. A quotation that repeats former words is marked as
+# outdated, but only if the quotation is older than the change.
 
 
 @dataclass(frozen=True, slots=True)
@@ -680,16 +688,18 @@ class Former:
 
     def is_repeated_by(self, text: str, cited: bool = False) -> bool:
         """
-        Whether *text* repeats the former statement: what the note does not say any more, and half of the words that it
-        still has. *cited*: the note was made from *text*, so a quarter is enough for a number or a day. A sentence about
-        another subject is not a repetition, nor is one of which the note dropped a word or two.
+        Whether *text* repeats the former statement: the dropped words or days, and half of the words that the
+        note still has. *cited*: the note was made from *text*, so a quarter is enough if a number or a day
+        was dropped. A sentence about another subject is no repetition. A statement that lost only a word or
+        two is never repeated.
         """
         told, numbers = told_words(text), {word for word in self.words if word[0].isdigit()}
         dropped = not self.days and not numbers and len(self.words) < LOST * len(self.words | self.kept)
         least = LEAST_KEPT if cited and (self.days or numbers) else 0.5
         if dropped or len(told & self.kept) < least * len(self.kept):
             return False
-        # "on Thursday" also names the day, but not as a date: then the numbers decide
+        # "on Thursday" also names the day, but not as a date: if days were dropped, only numbers count as
+        # words
         lost = numbers if self.days else self.words
         said = bool(lost) and 2 * len(told & lost) >= len(lost)
         return said or any(says_day(text, day) for day in self.days)
@@ -697,8 +707,9 @@ class Former:
 
 def is_former(read: Callable[[str], str], path: str, text: str, at_ms: int, uncited: bool = False) -> bool:
     """
-    Whether *text*, said at *at_ms*, says what the note at *path* said formerly and does not say now. *read*: path →
-    text. *uncited*: the note does not cite the message of *text*, so *text* has to repeat what the note said.
+    Whether *text*, said at *at_ms*, says what the note at *path* said formerly and does not say now. *read*:
+    path → text. *uncited*: the note does not cite the message of *text*, so *text* has to repeat more of the
+    former words.
     """
     changed_ms, former = former_of(read, path)
     told = (s.is_repeated_by(text, not uncited) for s in former if s.kept or not uncited)
@@ -714,8 +725,8 @@ def former_of(read: Callable[[str], str], path: str) -> tuple[int, tuple[Former,
 
 def is_denied(graph: Graph, path: str, was: str, text: str, at_ms: int) -> bool:
     """
-    Whether *text*, said at *at_ms*, repeats words of the message *was* that a person removed from the note made from
-    it, at *path*.
+    Whether *text*, said at *at_ms*, repeats words of the message *was* that a person removed from the note at
+    *path*, which was made from *was*.
     """
     with suppress(OmgError, OSError, UnicodeDecodeError):
         data = graph.vault.bytes(path)
@@ -727,14 +738,14 @@ def is_denied(graph: Graph, path: str, was: str, text: str, at_ms: int) -> bool:
             return False
         if graph.vault.reworded(data):
             return at_ms < graph.vault.file(path).stat().st_mtime * 1000
-        return at_ms < max((s.timestamp for s in node.sources), default=0)  # we have written the file since
+        return at_ms < max((s.timestamp for s in node.sources), default=0)  # OMG has written the file since
     return False
 
 
 @lru_cache(maxsize=512)
 def former_states(text: str, path: str) -> tuple[int, tuple[Former, ...]]:
-    """The time of the note's latest source, and what the lines of its History say that the note does not say now."""
-    # Most notes have none. Parsing their heads was a tenth of a prompt's time.
+    """The time of the note's latest source, and what its History says that the note does not say now."""
+    # Most notes have no History. Parsing their heads was a tenth of a prompt's time.
     if HISTORY_HEADING not in text:
         return 0, ()
     node = parse_node(text, path)

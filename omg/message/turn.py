@@ -281,7 +281,9 @@ class Message:
 
     @property
     def material(self) -> tuple[Span, ...]:
-        """The parts of `text` that are not the speaker's own: a tool's whole result, what a person passes on."""
+        """
+        The parts of `text` that are not the speaker's own: a tool's whole result, what a person passes on.
+        """
         if self.role == "tool":
             return (Span(0, len(self.text), "quote"),) if self.text.strip() else ()
         if self.role == "assistant":

@@ -50,7 +50,9 @@ STRAIGHT = str.maketrans({"’": "'", "‘": "'", "\u00a0": " "})
 
 @cache
 def cue(name: str, *, begins: bool = True) -> re.Pattern[str]:
-    """The patterns *name* of all languages as one. *begins*: it matches whole words at a clause's beginning."""
+    """
+    The patterns *name* of all languages as one. *begins*: it matches whole words at a clause's beginning.
+    """
     with (Path(__file__).parent / "words.toml").open("rb") as f:
         tables = tomllib.load(f)
     parts = []

@@ -9,10 +9,10 @@ like an unknown name.
     changing     omg_remember and omg_correct: what an agent may change, and on whose word.
     sentences    Compares a text with what a person said: whether they said just that, said just what changes, or
                  plainly agreed.
-    removing     omg_forget and `/omg forget`: what a forgetting would take, with a code for each choice, and what a
-                 code makes real.
-    today        `/omg today`, `/omg decide` and `/omg why`: the memory in five lines, for any channel; and the notice
-                 below a reply, in one.
-    settling     Settles what the memory is unsure of, and takes changes back: `/omg confirm`, `reject`, `keep` and
-                 `undo`, and the page's buttons.
+    removing     omg_forget and `/omg forget`: show what each choice would remove, with a code, and remove what a code
+                 confirms.
+    today        Answers `/omg today`, `/omg decide` and `/omg why` in five lines for any channel, and writes the
+                 notice below a reply.
+    settling     Settles doubts of the memory and undoes changes: `/omg confirm`, `reject`, `keep`, `undo`, and the
+                 page's buttons.
 """
