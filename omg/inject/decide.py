@@ -104,16 +104,14 @@ def topic_of(text: str) -> str:
 SURE, SURE_OF_OWN = 0.36, 0.19
 # The least cosine by the encoder alone, whoever is asked about (embed.py). Chosen on half of bench/talks.toml.
 SURE_BY_ENCODER = 0.25
-# For Chinese with the static table, which reads single characters and finds all texts alike: the least sum of
-# a statement's cosine and BY_PAIRS times its share of the prompt's character pairs. Chosen on all of
-# bench/talks.toml.
+# For Chinese by the static table, which reads characters and finds all texts alike: the least sum of a cosine
+# and BY_PAIRS times the share of the prompt's character pairs. Chosen on all of bench/talks.toml.
 SURE_IN_CHINESE, BY_PAIRS = 0.685, 0.5
 CHINESE = regex.compile(r"\p{Han}"), regex.compile(r"[\p{Hiragana}\p{Katakana}]")
 # Factor for a message's score: messages share words with unrelated prompts more often than notes do.
 SAID_SHARE = 0.7
-WRITTEN_ALONE = (
-    0.5  # factor for a message's share of the prompt's words: in a small archive all words are common
-)
+# Factor for a message's share of the prompt's words: in a small archive all words are common.
+WRITTEN_ALONE = 0.5
 NAMES_SHARE = 0.5  # factor if the prompt has names and none is known here
 NAME_KNOWN = 0.1  # added if a name is known
 # Weight of the difference between the best and a typical cosine. Outside English, which the table knows best,
@@ -148,8 +146,7 @@ PHRASE = re.compile(
 )
 
 
-# Words that name no subject in a question about days, besides common English verbs and the days
-# (text/words.toml).
+# Words without a subject in a question about days; common English verbs and days are in text/words.toml.
 ASKING_OF_DAYS = told_words(
     """
     happened news calendar agenda datum passiert los neues neu gab gab's war waren wurde haben hatten habe gemacht gesagt besprochen geplant steht
@@ -229,9 +226,8 @@ def is_sure(graph: Graph, query: ParsedQuery, hits: Sequence[Hit], said: Sequenc
         if asks_encoder(graph.index.embedder, query.text):
             return max([*cosines, *(s.cosine for s in said)]) >= SURE_BY_ENCODER
         if CHINESE[0].search(query.text) and not CHINESE[1].search(query.text):
-            pairs = [
-                (s.cosine or TYPICAL_ELSE) + BY_PAIRS * s.words for s in said
-            ]  # a message of a moment ago has no cosine
+            # A new message has no cosine.
+            pairs = [(s.cosine or TYPICAL_ELSE) + BY_PAIRS * s.words for s in said]
             return max([*cosines, *pairs]) >= SURE_IN_CHINESE
     sure = sureness(query, hits, said, graph.index.knows, graph.index.by_meaning)
     return sure >= (SURE_OF_OWN if is_of_own(query) else SURE)
@@ -387,9 +383,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """
-    `system` and `prompt`, wrapped, each "" if there is nothing to say; and the *reason* of an activation.
-    """
+    """`system` and `prompt`, wrapped, each "" if it has nothing to say; the *reason* of an activation."""
 
     system: str = ""
     prompt: str = ""
@@ -442,7 +436,7 @@ class Relevant:
 
 def keep_served(own: SessionState, run: str, text: str, epoch: int) -> None:
     """
-    Keep what a run was served with its message until the next cut, if OMG is the context engine (context.py).
+    If OMG is the context engine, keep a run's served text with its message to the next cut (context.py).
     """
     if next(reversed(own.served), run) not in (run, own.assembled):
         own.served, own.raw_tokens = {}, 0  # a request was made without the served text: it is gone
@@ -513,10 +507,7 @@ def hook_result(
 
 
 def result_given_before(graph: Graph, session: str, config: Config) -> dict[str, str]:
-    """
-    The result of before_prompt_build without reading the prompt: the session's last `system`, if that still
-    holds.
-    """
+    """The result of before_prompt_build without reading the prompt: the last `system`, if still valid."""
     state = graph.state()
     own = state.sessions.get(session)
     if own is None or not own.system or own.epoch != state.epoch or not config.inject.budget_tokens:
@@ -542,8 +533,7 @@ def slice_for(
         return Slice()
     made = decide_slice(graph, graph.state(), asked, now, config)
     if made.given.reason or made.given.prompt:
-        # An activation is written to disk before it is served. Counts of use are written later: no prompt
-        # waits for them.
+        # An activation is written to disk before it is served; counts of use later, so that no prompt waits.
         keep = graph.update if made.given.reason else graph.note
         keep(lambda state: made.keep(state, asked, epoch_ms_of(now)))
     if made.recalled and made.epoch == graph.state().epoch:
@@ -598,9 +588,7 @@ TOLD_HITS, BEGINNING = 24, 40  # notes in a record; characters that identify a q
 
 
 def record_of(made: Decision, session: str, at_ms: int) -> dict[str, Any]:
-    """
-    The record of *made* for a person who asks why (graph/state.py). It holds no words of the conversation.
-    """
+    """The record of *made* for a person who asks why (graph/state.py), without words of the conversation."""
     system, prompt = made.given.system, made.given.prompt
     flat = " ".join(prompt.split())
     quoted = [p for p in made.said if " ".join(p.text[:BEGINNING].split()) in flat]
@@ -704,9 +692,8 @@ def epoch_ms_of(at: datetime) -> int:
     return round(at.timestamp() * 1000)
 
 
-OLDER = (
-    "From before the user changed the line above:"  # leads the text, if the user changed only the description
-)
+# Leads the text of a note if the user changed only its description.
+OLDER = "From before the user changed the line above:"
 
 
 def more_of(graph: Graph, course: bool, pages: Collection[str], entry: Entry) -> str:

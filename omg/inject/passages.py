@@ -115,9 +115,7 @@ class Passage:
     text: str
     note: str = ""
     handle: str = ""
-    passed_on: str = (
-        ""  # or "passed on", "partly passed on": the sender quoted, forwarded or pasted the words
-    )
+    passed_on: str = ""  # or "passed on", "partly passed on": quoted, forwarded or pasted words
     waiting: bool = False  # nobody has observed it yet
     changed: bool = False  # a note says something else by now
     message: str = ""  # the id of the message

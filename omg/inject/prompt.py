@@ -57,9 +57,7 @@ note by the name its line begins with; omg_search finds more by words or dates."
 STANDING = "Asked for by the user themselves, for every answer: follow these unless they say otherwise now"
 OTHERS_TASKS = "Other conversations; their tasks are not this one's"
 FEW_SHARE = 0.25  # of the budget: `system` has all other notes if their lines cost at most this share
-ALWAYS_SHARE = (
-    0.75  # of the budget, for the lines that are always there; if they cost more, each is shortened
-)
+ALWAYS_SHARE = 0.75  # of the budget, for the lines always there; if they cost more, each is shortened
 WHO = 12  # notes on who the user is
 SESSIONS_SHOWN = 4  # other conversations
 SYSTEM_LOOPS = 8
