@@ -114,8 +114,7 @@ SAID_SHARE = 0.7
 WRITTEN_ALONE = 0.5
 NAMES_SHARE = 0.5  # factor if the prompt has names and none is known here
 NAME_KNOWN = 0.1  # added if a name is known
-# Weight of the difference between the best and a typical cosine. Outside English, which the table knows best,
-# all cosines are higher.
+# Weight of the best cosine above a typical one. Outside English, which the table knows best, all are higher.
 MEANING, TYPICAL, TYPICAL_ELSE = 0.8, 0.4, 0.55
 
 OF_ONES_OWN = re.compile(
@@ -435,9 +434,7 @@ class Relevant:
 
 
 def keep_served(own: SessionState, run: str, text: str, epoch: int) -> None:
-    """
-    If OMG is the context engine, keep a run's served text with its message to the next cut (context.py).
-    """
+    """Keep a run's served text with its message to the next cut, if OMG is the context engine (context.py)."""
     if next(reversed(own.served), run) not in (run, own.assembled):
         own.served, own.raw_tokens = {}, 0  # a request was made without the served text: it is gone
     former = own.served if own.timeline and own.epoch == epoch else {}
