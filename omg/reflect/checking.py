@@ -1,8 +1,7 @@
 """The claims of a night's verdicts about persons' notes, which a model checks like the Observer's claims.
 
-A new line or title, or a merge, is checked against the notes it is about. If a note is to be replaced, doubted or
-closed, it is checked against the note that is given as the reason. What the notes say in the same words needs no
-check."""
+A new line or title, or a merge, is checked against the notes that it is about. A verdict that replaces, doubts or
+closes a note is checked against the note that it names as the reason. Words that the notes have need no check."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from .verdicts import Place, ShownGroup, Verdict
 
 @dataclass(frozen=True, slots=True)
 class NightClaim:
-    """A claim of the verdict at *place*, which would do *op* to *of*; and the notes it is checked against."""
+    """A claim of the verdict at *place*, which applies *op* to *of*; and the notes the claim is checked against."""
 
     place: Place
     op: str

@@ -39,9 +39,9 @@ from .periods import cleaned_claim
 from .topics import topic_prefix
 from .verdicts import OR_NULL, Refusal
 
-MAPS_TOKENS = 4_000  # of a night, with the check; measured in bench/LOG.md
-SHOWN_TOKENS = 1_100  # of the maps and notes in the question
-MOST_MAPS = 8  # of a question
+MAPS_TOKENS = 4_000  # most of a night, with the check; measured in bench/LOG.md
+SHOWN_TOKENS = 1_100  # most of the maps and notes in the question
+MOST_MAPS = 8  # in a question
 CHECK_TOKENS = 100  # of the check besides its instructions, its claims and their notes
 LEAST_NOTES, NOTES_SHOWN = 3, 8  # persons' notes of a map: the fewest to ask about it, and the most shown
 SENTENCES, SENTENCE_CHARS, NOTES_NAMED = 3, 300, 3  # the most of a map, and of a sentence
@@ -78,7 +78,7 @@ class ShownMap:
 
 @dataclass(frozen=True, slots=True)
 class ToldMap:
-    """A model's sentences on a map. *name*: the name it gave; "" if none that fits."""
+    """A model's sentences on a map. *name*: the name that the model gave the map; "" if no name fits."""
 
     shown: ShownMap
     sentences: tuple[tuple[str, tuple[Entry, ...]], ...]
@@ -91,7 +91,7 @@ class ToldMap:
 
 
 def linked_sentence(text: str, notes: Iterable[Entry]) -> str:
-    """*text* with links to *notes*: at their mentions, else at its end."""
+    """*text* with links to *notes*: at their mentions, else at the end of the text."""
     behind = []
     for note in notes:
         linked = with_link_at(text, note.title, note.path)
@@ -213,7 +213,7 @@ def name_of(value: Any, shown: ShownMap) -> str:
 def only_borne_out(
     told: Iterable[ToldMap], ask: Ask, able: Callable[[str], bool], agent: str, left: int
 ) -> tuple[list[ToldMap], list[Refusal]]:
-    """*told* without the sentences that the check rejects, or that *left* tokens do not suffice to check."""
+    """*told* without the sentences that the check rejects, or that would take more than *left* tokens to check."""
     told = list(told)
     claims = {
         (m.shown.path, text): notes
@@ -226,7 +226,7 @@ def only_borne_out(
     for place, notes in claims.items():
         room -= count_tokens(f"{place[1]}{' '.join(map(evidence_of, notes))}") + CHECK_TOKENS // 4
         if room < 0:
-            refused[place] = "its check would have cost more than a night may cost for maps"
+            refused[place] = "its check would exceed the tokens that a night may spend on maps"
     asked = [place for place in claims if place not in refused]
     if asked:
         known = {n.title: evidence_of(n) for place in asked for n in claims[place]}

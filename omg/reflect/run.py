@@ -95,7 +95,7 @@ class Cycle:
 class CycleReplies:
     """What a model said in this cycle."""
 
-    # with the reply to each, and the places of the verdicts that the check rejected
+    # of each call: the groups shown, the reply, and the places of the verdicts that the check rejected
     calls: list[tuple[list[ShownGroup], str, frozenset[tuple[str, int]]]] = field(default_factory=list)
     shown: dict[str, str] = field(default_factory=dict)  # path → text of the note as it was shown
     answered: set[Matter] = field(default_factory=set)
@@ -238,14 +238,14 @@ class CycleWork:
             self.matters = [m for m in matters if self.since or self.is_open(m, seeds)]
 
     def loops_in_question(self, alike: similar.NotesAlike, changed: set[str]) -> Iterator[Matter]:
-        """Open loops past their day. For loops that a model has answered, news is only looked for if a note changed."""
+        """Open loops past their day. For a loop that a model has answered, look for news only if a note changed."""
         for loop, days in verdicts.loops_past_their_day(self.snapshot):
             plain = Matter("overdue", (loop.path,))
             if (changed or self.is_open(plain, changed)) and (matter := verdicts.overdue(loop, days, alike)):
                 yield matter
 
     def is_open(self, matter: Matter, changed: set[str]) -> bool:
-        """Whether to ask about *matter*: no model has answered it in this form, or there is news about the loop."""
+        """Whether to ask about *matter*: no model has answered it with its present notes, or the loop has news."""
         news = matter.kind == "overdue" and not changed.isdisjoint(matter.paths[1:])
         return news or not self.seen.is_answered(matter, self.matter_digest(matter))
 
@@ -279,8 +279,8 @@ class CycleWork:
 
     def ask_about(self, rules: MergeRules, groups: list[Group], least: int) -> None:
         """
-        Ask about *groups* without the matters that have a note which is no longer active. If the reply was cut short,
-        ask in halves. *least*: `trust_of` of the least trusted of their notes.
+        Ask about *groups*, but not about matters with a note that is no longer active. If the reply was cut short, ask
+        in halves. *least*: `trust_of` of the least trusted note of *groups*.
         """
         assert self.ask is not None
         left = [self.still_in_question(group) for group in groups]
@@ -314,7 +314,7 @@ class CycleWork:
             (self.replies.answered if s.name in named else self.replies.passed_over).update(s.group.matters)
 
     def still_in_question(self, group: Group) -> Group:
-        """*group* without the matters that an earlier call has settled, so that one of their notes is no longer active."""
+        """*group* without the matters that an earlier call has settled: one of their notes is no longer active."""
         gone = {path for path in group.paths if self.snapshot.node(path).status != "active"}
         return Group([m for m in group.matters if gone.isdisjoint(m.paths)])
 
@@ -329,7 +329,7 @@ class CycleWork:
         }
 
     def unanswered(self) -> set[str]:
-        """The notes of `unasked` about which, as they are now, no model has been asked."""
+        """The notes of `unasked` that no model has been asked about in their present form."""
         left = {path for m in self.matters if m not in self.replies.answered for path in m.paths}
         done = {path for path, hash in self.looked_at.items() if self.hashes.get(path) == hash} - left
         return self.unasked - (set() if self.by_rule else done)
@@ -396,7 +396,7 @@ class CycleWork:
         for path, ms in self.graph.index.times_said():
             days[self.plan.place_now(path)].add(day_of_ms(ms, zone))
         notes = {there: drafted.get(there, e) for e in self.all if (there := self.plan.place_now(e.path))}
-        for path in notes.keys() & self.plan.drafts.keys():  # another note may have been merged into it
+        for path in notes.keys() & self.plan.drafts.keys():  # another note may have been merged into this one
             days[path] |= {*days_of_note(self.plan.drafts[path].node, zone)}
         said = ((e, days[e.path] or {e.created or self.plan.day}) for e in notes.values() if e.type in TYPES)
         return sorted(((day, e) for e, on in said for day in on), key=lambda one: (one[0], one[1].path))
@@ -421,16 +421,17 @@ class CycleWork:
 
     def period_digest(self, period: Period) -> str:
         """
-        The digest kept for *period* once it was looked at. If rules looked at it, it differs, so that a model looks
-        again.
+        The digest kept for *period* after a look at its notes. After a look by rules the digest differs, so that a
+        model looks again.
         """
         return f"by rule {period.digest}" if self.by_rule else period.digest
 
     def notes_to_reflect_on(self, period: Period) -> list[Node]:
-        """The notes for a new page on *period*; none if it needs no new page."""
+        """The notes for a new page on *period*; none if the period needs no new page."""
         nodes, page = self.notes_then(period), self.graph.vault.bytes(period.path)
         if page is None:
-            # If OMG wrote the page and notes name it, a person deleted it. After a rebuild it has just not been written yet.
+            # If OMG wrote the page and notes name it, a person deleted it. Else, as after a rebuild, OMG has yet to
+            # write the page.
             theirs = self.graph.vault.wrote(period.path) and any(period.path in n.reflected_in for n in nodes)
             written = False
         else:
@@ -566,7 +567,7 @@ def undone_lines(frozen: Iterable[str]) -> list[str]:
     notes = (p for p in frozen if p.startswith(("nodes/", "reflections/")))
     left = sorted(path for path in notes if not path.startswith("reflections/log/"))
     named = ", ".join(left[:UNDONE_NAMED]) + ", …" * (len(left) > UNDONE_NAMED)
-    return [f"what you undid: it is not done again until the note changes ({named})"] * bool(left)
+    return [f"what you undid is not done again until the note changes ({named})"] * bool(left)
 
 
 def on_maps(entries: Mapping[str, Entry], homes: Mapping[str, str]) -> dict[str, list[Entry]]:
@@ -603,8 +604,8 @@ def reflect_graph(
     """
     Run one cycle. The caller has brought the index up to the files.
 
-    If no model answers, its part is left to the next cycle, and the rest is done. Raises Locked if a cycle is under
-    way.
+    If no model answers, the model's part is left to the next cycle, and the rest is done. Raises Locked if a cycle is
+    under way.
     """
     options = options or CycleOptions()
     tell, dry_run = options.tell, options.dry_run
@@ -664,7 +665,7 @@ def stale_notes(work: CycleWork) -> bool:
 
 
 def write_cycle(work: CycleWork) -> None:
-    """Under the vault's lock: the receipt, the files, the index, and what was seen."""
+    """Write the receipt, the files, the index and what was seen, under the vault's lock."""
     graph, cycle = work.graph, work.cycle
     changes = [*work.plan.changes(), *now_page(work)]
     note_seen(work)

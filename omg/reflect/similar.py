@@ -119,7 +119,7 @@ def add_line(plan: Plan, path: str, line: str, **changes: str) -> None:
 
 
 def close_loop(plan: Plan, path: str, told: Node | None) -> None:
-    """Close the open loop of *path*. *told*: the note that tells how it ended."""
+    """Close the open loop of *path*. *told*: the note that tells how the loop ended."""
     because = f", going by {wikilink(told.path, told.title)}" if told else ""
     line = f"- {plan.day}: closed, as its day {plan.draft(path).node.event} is past{because}"
     add_line(plan, path, line, loop="done")
@@ -127,8 +127,8 @@ def close_loop(plan: Plan, path: str, told: Node | None) -> None:
 
 def taken_line(plan: Plan, node: Node, into: Node, said: str, lead: str = "") -> str:
     """
-    The History line of *into* with the words that *node*, which it replaces, *said*, and their day. *lead* goes
-    before them.
+    A History line for *into*: the words that *node*, which *into* replaces, *said*, and their day. *lead* goes before
+    the words.
 
     If *node* is less trusted than *into*, the assistant's words are marked as such, and a tool's note is only linked.
     """
@@ -198,7 +198,7 @@ def merge_into_one(snapshot: Snapshot, paths: Sequence[str]) -> list[str]:
         if undone or snapshot.node(gone).pinned or not snapshot.ours(gone):
             continue
         if trust_of(snapshot.node(gone).origin) > trust_of(snapshot.node(keep).origin):
-            continue  # *keep* is a tool's or the assistant's note that a person edited: no note in the person's own words is merged into it
+            continue  # no person's note is merged into another's note, even if a person edited that one
         merge_notes(snapshot.plan, keep, gone)
         done.append(
             f"Merged {link_of(snapshot.node(gone))} into {link_of(snapshot.node(keep))}: they said the same."
@@ -291,7 +291,8 @@ def may_disagree(a: Entry, b: Entry) -> bool:
     """
     Whether to ask a model about two similar notes: they share LIKE of their words, or only one of them says "not".
 
-    In the recorded nights of five chats 186 of 526 pairs do, with 12 of the 13 that contradicted or replaced each other.
+    In the recorded nights of five chats this holds for 186 of 526 pairs, with 12 of the 13 that contradicted or replaced
+    each other.
     """
     one, two = statement_of(a), statement_of(b)
     return likeness(one, two) >= LIKE or denies(one) != denies(two)

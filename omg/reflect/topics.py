@@ -67,9 +67,9 @@ TOPIC_NOTES = 4  # fewest notes of a topic: a page for fewer costs a reader more
 NEIGHBOURS = 6  # edges kept for each note: enough to hold a topic together, and Louvain stays quick
 LARGEST_TOPIC = 0.75  # largest share of the notes: a larger topic would hardly shorten the map
 PAIRS = 200  # a feature that more notes have is ignored
-# A note joins a topic if its mean cosine to the topic's three nearest notes is at least CLEAR, and that of the next topic
-# at most MARGIN of it. With a fifth of the notes of five LoCoMo conversations held out, 74 % join a topic, and 97 % of
-# these the right one.
+# A note joins a topic if its mean cosine to the topic's three nearest notes is at least CLEAR, and its mean cosine to
+# those of the next topic is at most MARGIN times as large. With a fifth of the notes of five LoCoMo conversations held
+# out, 74 % join a topic, and 97 % of these join the right one.
 CLEAR, MARGIN = 0.16, 0.8
 
 
@@ -145,9 +145,9 @@ def split_topics(
     items: Sequence[TopicItem], taken: Collection[str] = (), known: Collection[str] = ()
 ) -> list[Topic]:
     """
-    Split *items* into groups of notes that belong together. A note that shares nothing is in no group; a group may be
-    long enough to be split again. Empty if nothing tells the notes apart. *taken*: names in use. *known*: words that
-    cannot name a group, because they name the map.
+    Split *items* into groups of notes that belong together. A note that shares nothing with others is in no group; a
+    group may be long enough to be split again. Empty if nothing tells the notes apart. *taken*: names in use. *known*:
+    words that cannot name a group, because they name the map.
     """
     items = sorted(items, key=lambda i: i.path)
     topics, names = [], set(taken)
@@ -236,8 +236,8 @@ def topic_name(
     group: Sequence[TopicItem], everyone: Sequence[TopicItem], taken: Collection[str], known: Collection[str]
 ) -> str:
     """
-    A slug: the tag that half of *group* and few others have, or the note that they link to; else one or two words
-    that many of *group* and few others have in their names, in the order in which the notes mostly use them.
+    A slug: the tag that half of *group* and few others have, or the note that half of *group* and few others link to;
+    else one or two words in the names of many of *group* and few others, in their most frequent order.
     """
     inside, outside = weight_sum(group), weight_sum(everyone)
     spelled: dict[str, Counter[str]] = defaultdict(Counter)
@@ -259,8 +259,9 @@ def topic_name(
     return next(slug for slug in (slugify(" ".join(t)) for t in tries) if slug not in taken)
 
 
-NAME_WORDS = 4  # of a note's title that names a topic
-SHARED = 0.5  # of a group: at least so many share the mark that names it, and so many of all notes with that mark are in it
+NAME_WORDS = 4  # most words of a note's title that names a topic
+# At least this share of a group has the mark that names the group, and this share of all notes with the mark is in it.
+SHARED = 0.5
 
 
 def shared_names(group: Sequence[TopicItem], everyone: Sequence[TopicItem]) -> list[str]:
@@ -336,12 +337,12 @@ class MapSplitter:
         drafted = {e.map for e in snapshot.plan.drafted().values()}
         everywhere = {*(snapshot.plan.maps.known or ()), *drafted} - {OPEN_LOOPS}
         self.members.update(snapshot.plan.maps.lists(everywhere))
-        for moc in everywhere:  # a topic whose page is gone: its notes still name it
+        for moc in everywhere:  # a topic whose page is gone: notes still name the topic
             if moc not in snapshot.entries and topic_prefix(moc) != moc:
                 self.draft_page(moc, topic_prefix(moc))
 
     def put_on_map(self, path: str) -> None:
-        """Add its map to a changed note that names none."""
+        """Add its map to a changed note that names no map."""
         entry = self.snapshot.entries.get(path)
         if entry and entry.type in TYPES and self.snapshot.ours(path, "links"):
             node = self.snapshot.node(path)
@@ -359,7 +360,7 @@ class MapSplitter:
             new = [e for e in self.members[moc] if long or e.path in self.snapshot.changed]
             self.file_under(moc, [e for e in new if self.movable(e)], children)
         if len(self.members[moc]) + len(children) <= self.most or not self.may_split_anew(moc):
-            return []  # before any note is read
+            return []  # early, before any note is read
         movable = [e for e in self.members[moc] if self.movable(e)]
         # Notes of a person on the map count as at most half of the limit; the other half is for OMG's notes.
         theirs = min(len(self.members[moc]) - len(movable), self.most // 2)

@@ -42,22 +42,22 @@ from .similar import (
 )
 from .topics import Snapshot, link_of, normalized
 
-# --- What a model is asked about at night: matters of a few notes each, and which of them are shown together.
+# --- What a model is asked about at night: matters of a few notes each, and which matters are shown together.
 #
 # A matter is two notes that may be about one thing, or an open loop past its day. A matter that a model has answered is
 # not asked again until one of its notes changes. similar.py finds which notes are alike.
 
 
 GROUP_NOTES = 6  # most notes of a group, which is about one subject
-NOTES_PER_CALL = 24  # each group is judged by itself, or a small model mixes them up
-# A model is asked about an open loop once its day is past and a later note may tell its outcome. Without such a note
-# it is asked after LATE_DAYS: people report what they did, and the Observer is shown the loops of the last ten days.
+NOTES_PER_CALL = 24  # each group is judged by itself, since a small model mixes groups up
+# A model is asked about an open loop once its day is past and a later note may tell its outcome; without such a note,
+# after LATE_DAYS, since people report what they did, and the Observer is shown the loops of the last ten days.
 LATE_DAYS, NEWS_SHOWN = 10, 3
 
 
 @dataclass(frozen=True, slots=True)
 class Matter:
-    """A question about notes. *paths* by kind: both notes; the loop and what was said since."""
+    """A question about notes. *paths*: both notes of a pair; or an overdue loop and the notes said since."""
 
     kind: Literal["same", "overdue"]
     paths: tuple[str, ...]
@@ -168,7 +168,7 @@ def calls_of(groups: Sequence[Group]) -> list[list[Group]]:
 
 
 OPS = ("merge", "supersede", "contradict", "close", "keep")
-OF_TWO = OPS[:3]  # these are of two notes
+OF_TWO = OPS[:3]  # operations on two notes
 OR_NULL = {"type": ["string", "null"]}
 VERDICT_SCHEMA = object_schema(
     "op node other description why",
@@ -326,7 +326,7 @@ def read_verdicts(text: str, shown: Sequence[ShownGroup], refused: list[Refusal]
         name = str(item.get("group")).strip() if isinstance(item, Mapping) else ""
         edits = item.get("edits") if name in names else None
         if not isinstance(edits, list):
-            refused.append(Refusal("a verdict on no group that was shown"))
+            refused.append(Refusal("a verdict on a group that was not shown"))
             continue
         found.setdefault(name, [])
         for n, edit in enumerate(edits, 1):
@@ -344,13 +344,13 @@ def names_note(edit: Any, shown: ShownGroup) -> bool:
 # --- `reflected.json` of a graph: what the Reflector has seen, so that a night costs only what changed since.
 #
 #     notes     path → [hash of its bytes, whether a model has answered everything to ask about it as it is]
-#     matters   kind and paths of what a model was asked → hashes of its notes as they were shown; "?" before them
-#               if the model did not answer
-#     periods   reflection → hash of what it is made of, or was last refused for
+#     matters   kind and paths of a matter that a model was asked → hashes of its notes as they were shown; "?" before
+#               the hashes if the model did not answer
+#     periods   reflection → hash of the notes that it is made of, or that last gave no reflection
 #
-# A cycle writes the new file beside its receipt and puts it in place once the receipt is done. So a crash in between
-# neither forgets answers that were paid for nor claims changes that were not written. Losing this file costs only
-# model calls.
+# A cycle writes the new file beside its receipt, and puts the file in place once the receipt is done. So a crash in
+# between neither forgets answers that were paid for nor claims changes that were not written. Losing the file costs
+# only model calls.
 
 
 @dataclass(slots=True)
@@ -517,7 +517,7 @@ def follow_verdict(rules: MergeRules, shown: ShownGroup, verdict: Verdict) -> No
     if verdict.op == "keep":
         return
     if verdict.node not in notes or (verdict.op in OF_TWO and verdict.other not in notes):
-        raise RefusedVerdict("names a note that is not of its group")
+        raise RefusedVerdict("it names a note of another group")
     if verdict.op in OF_TWO and verdict.node == verdict.other:
         raise RefusedVerdict("names one note twice")
     case = Case(verdict, notes[verdict.node], notes.get(verdict.other, ""), shown.least)
@@ -525,7 +525,7 @@ def follow_verdict(rules: MergeRules, shown: ShownGroup, verdict: Verdict) -> No
 
 
 def gone_after(shown: Sequence[ShownGroup], found: Mapping[str, Sequence[Verdict]]) -> int:
-    """How many notes *found* would remove. Of notes that pairs connect, in whatever order, one stays."""
+    """How many notes *found* would remove. Of all notes that pairs connect, in any order, one stays."""
     heads: dict[str, str] = {}
     for s in shown:
         for verdict in found.get(s.name, ()):
@@ -568,12 +568,12 @@ def merge_pair(rules: MergeRules, case: Case) -> None:
 
 
 def keep_and_gone(rules: MergeRules, a: Node, b: Node) -> tuple[Node, Node]:
-    """The note that stays and the one that goes. *a* is the one that the model would keep; it stays on a tie."""
+    """The note that stays and the note that goes. *a*, which the model would keep, stays on a tie."""
     if rank_of(rules, b) > rank_of(rules, a):
         a, b = b, a
     if rank_of(rules, b)[0]:
         rules.proposed.append(f"{link_of(a)} and {link_of(b)} seem to say the same.")
-        raise RefusedVerdict("the note that would go is one that a person wrote in, or pinned")
+        raise RefusedVerdict("a person edited or pinned the note that would go")
     if a.type != b.type and b.type != "fact":
         raise RefusedVerdict(f"a {b.type} cannot be merged into a {a.type}")
     if trust_of(a.origin) < trust_of(b.origin):
@@ -634,7 +634,7 @@ def end_loop(rules: MergeRules, case: Case) -> None:
         )
     if found.pinned or rules.plan.draft(found.path).touched:
         rules.proposed.append(f"{link_of(found)} was due on {found.event}, and seems to be over.")
-        raise RefusedVerdict("a person wrote in it, or pinned it")
+        raise RefusedVerdict("a person edited or pinned the note")
     close_loop(rules.plan, found.path, told)
     rules.do("closed", f"Closed {link_of(found)}, due on {found.event}{reason_of(case)}")
 
@@ -676,7 +676,7 @@ def check_goes(found: Node, least: int) -> None:
 def check_line(rules: MergeRules, found: Node, text: str, least: int) -> None:
     """Raise RefusedVerdict unless *text* may become the description of *found*."""
     if rules.plan.draft(found.path).stated:
-        raise RefusedVerdict("a person wrote in it")
+        raise RefusedVerdict("a person edited the note")
     if not 0 < len(text) <= VERDICT_LINE_CHARS:
         raise RefusedVerdict("the text is empty, or too long for one line")
     if trust_of(found.origin) > least:

@@ -592,7 +592,7 @@ def test_a_merge_that_would_rewrite_a_persons_words_is_refused(
         ),
     )
     assert graph.vault.text(SEA) == saved.decode() and active(graph, AIR)
-    assert "a person wrote in it" in graph.vault.text("reflections/log/2026-04")
+    assert "a person edited the note" in graph.vault.text("reflections/log/2026-04")
 
 
 def test_a_merge_without_a_new_line_only_adds_to_a_persons_note(graph: Graph) -> None:
