@@ -1,8 +1,8 @@
 """
 Rewords a sentence of a note because a person asked for it.
 
-The former sentence goes to `## History` with its day. In a file that a person edited, only the sentence and its properties
-change. Which note is meant, and whether a person asked, is decided in tools/changing.py.
+The former sentence goes to `## History` with its day. In a file that a person edited, only the sentence and
+its properties change. tools/changing.py decides which note is meant, and whether a person asked.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from .edits import (
     with_history_lines,
 )
 
-NEVER_SET = frozenset(("id", "origin", "links", "aliases"))  # of a file that a person wrote in
+NEVER_SET = frozenset(("id", "origin", "links", "aliases"))  # properties, in a file that a person wrote in
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,9 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """The path of the corrected note, and its other sentences that still have words that the correction removed."""
+    """
+    The path of the corrected note, and its other sentences that still have words removed by the correction.
+    """
 
     path: str
     left: tuple[str, ...] = ()
@@ -87,8 +89,8 @@ def with_sentence(text: str, made: Correction) -> str:
 
 def draft_correction(plan: Plan, path: str, made: Correction, sources: tuple[Source, ...]) -> Corrected:
     """
-    Draft the correction *made* of the note at *path*. A note of a tool or the assistant is not changed; it gets a
-    successor.
+    Draft the correction *made* of the note at *path*. A note of a tool or the assistant gets a successor
+    instead.
     """
     draft = plan.draft(path)
     if draft.node.origin not in PERSONS:
@@ -131,7 +133,9 @@ def corrected(old: Node, made: Correction, sources: tuple[Source, ...], plan: Pl
 def amend_persons(
     plan: Plan, draft: NoteDraft, made: Correction, changed: dict[str, object], line: str
 ) -> str:
-    """Make the correction in a file that a person edited. Its head gets no new property, except the day."""
+    """
+    Make the correction in a file that a person edited. The file's head gets no new property except the day.
+    """
     head, start = split_head(draft.text)
     main, mark, history = draft.text[start:].partition(HISTORY_HEADING)
     now = with_sentence(main, made)
@@ -150,7 +154,7 @@ def amend_persons(
 
 
 def take_place(plan: Plan, old: Node, made: Correction, sources: tuple[Source, ...]) -> str:
-    """Draft a note of the person's own that supersedes a tool's or the assistant's note."""
+    """Draft a note of the person's that supersedes a tool's or the assistant's note."""
     edit = edit_of(made, sources, "user", type=old.type)
     path = plan.create(replace(edit, event=made.event or old.event), supersedes=(old.path,))
     if path is None:
@@ -169,9 +173,9 @@ def titled_by_corrected(title: str, made: Correction) -> bool:
     """
     Whether *title* names what *made* corrects: a day, or a word that was replaced.
 
-    Words that were only left out count if the new sentence has no word of its own: "I eat nuts" for "I eat nuts and
-    eggs", but not "I start on Tuesday" for "I start a new job on Monday", nor "The Tallinn trip is off" for "A
-    surprise trip to Tallinn".
+    Words that were left out count only if the new sentence adds no word: "I eat nuts" for "I eat nuts and
+    eggs", but not "I start on Tuesday" for "I start a new job on Monday", nor "The Tallinn trip is off" for
+    "A surprise trip to Tallinn".
     """
     days = taken_days(made)
     was, says = ([w for w in stems_of(text) if w in told_words(text)] for text in (made.was, made.says))
@@ -187,20 +191,23 @@ def taken_days(made: Correction) -> frozenset[date]:
     return (days_in(made.was) | (was if now else set())) - days_in(made.says) - now
 
 
-# --- A proposal: a note of the assistant's that becomes the user's once they say the same, or confirm it. Its
-# property `proposes` says what it becomes: a note of a type, or a correction of another note. A correction quotes the
-# sentence that it replaces.
+# --- A proposal is a note of the assistant's that becomes the user's once the user says the same, or confirms
+# the note. The property `proposes` names what the note becomes: a note of a type, or a correction of another
+# note. A correction quotes the sentence that it replaces.
 
 
 TAKES_PLACE = re.compile(r"^It is to replace: “(.+)”$", re.M)
 
 
-UNANSWERED_DAYS = 30  # older questions stand at the end of "To decide", and their notes weigh less
+UNANSWERED_DAYS = 30  # older proposals stand at the end of "To decide", and weigh less
 ABOUT_THEM = re.compile(r"\bthe user\b", re.I)
 
 
 def is_in_doubt(node: Node) -> bool:
-    """Whether only the person can say that *node* holds: a proposal, or what the assistant or a page says of the person."""
+    """
+    Whether only the person can confirm *node*: a proposal, or a statement of the assistant or a page about
+    the person.
+    """
     return node.origin in ("assistant", "tool") and bool(node.proposes or ABOUT_THEM.search(node.description))
 
 
@@ -218,9 +225,10 @@ def is_proposal(graph: Graph, entry: Entry) -> bool:
 
 def accepted_proposals(graph: Graph, before: Sequence[Message], messages: Sequence[Message]) -> Iterator[str]:
     """
-    The proposals that a person accepts in *messages*, which are in order and follow *before*. A person accepts a
-    proposal by a plain yes to the reply just before, if that reply has the proposal's whole text and no other
-    proposal's. Not accepted: a proposal made after the reply, and a yes from another sender than the reply answers.
+    The proposals that a person accepts in *messages*, which are in order and follow *before*. A person
+    accepts a proposal by a plain yes to the reply just before, if that reply has the whole text of this
+    proposal and of no other. Not accepted: a proposal made after the reply, and a yes from a sender whom the
+    reply does not answer.
     """
     told, last = ([m for m in said if m.role != "tool" and m.text] for said in (messages, before))
     yeses, answered = [], ""  # the sender whom the reply answers
@@ -259,8 +267,8 @@ def offers(reply: str, text: str) -> bool:
 
 def settle_proposals(plan: Plan, paths: Iterable[str]) -> None:
     """
-    Close each proposal at *paths* that a note of the user's now says: it is superseded by that note. A correction is
-    settled only by the note it corrects; any other proposal by any note that *plan* changes.
+    Close each proposal at *paths* that a note of the user's now says: that note supersedes the proposal. Only
+    the corrected note settles a correction; any note that *plan* changes settles another proposal.
     """
     for path in paths:
         with suppress(NotFound, BadNode):
@@ -298,7 +306,7 @@ def correction_proposed(node: Node, made: Correction, sources: tuple[Source, ...
 
 
 def edit_of(made: Correction, sources: tuple[Source, ...], origin: str, **more: Any) -> Edit:
-    """A new note that says what *made* puts in place of the former sentence."""
+    """A new note that says the new sentence of *made*."""
     title = short_title(made.says)
     return Edit("create", title, made.says, event=made.event, sources=sources, origin=origin, **more)
 
@@ -315,9 +323,10 @@ def corrected_by(node: Node) -> tuple[str, Correction] | None:
 
 def take_up(plan: Plan, path: str) -> str | None:
     """
-    Draft the proposal at *path* as the user's own. Returns the path of the note that says so now; None if the
-    sentence to be corrected is gone from its note, which then only supersedes the proposal. Raises BadInput if the
-    note at *path* is not a proposal, NotFound if the note to be corrected is gone.
+    Draft the proposal at *path* as the user's own. Returns the path of the note that says so now. None if the
+    sentence to be corrected is gone from its note: then that note supersedes the proposal, and nothing else
+    changes. Raises BadInput if the note at *path* is not a proposal, NotFound if the note to be corrected is
+    gone.
     """
     node = plan.draft(path).node
     if not node.proposes:

@@ -1,9 +1,9 @@
 """
 Plan: turns edits into drafts of notes, and drafts into the changes of one receipt.
 
-Later edits see earlier drafts, and each map that lists a changed note is regenerated. Files that OMG wrote are rewritten whole;
-a file that a person edited keeps every word of theirs. A former statement moves to `## History`.
-Nothing is written to disk here: that is journal.py.
+Later edits see earlier drafts, and each map that lists a changed note is regenerated. Files that OMG wrote
+are rewritten whole; a file that a person edited keeps every word of the person. A former statement moves to
+`## History`. journal.py writes to disk; this module does not.
 """
 
 from __future__ import annotations
@@ -63,8 +63,13 @@ from .pages import MapPages
 FROM_ABOVE = re.compile(
     r"(?<=\[\[)(?:[^\[\]|#\n\\]+/(?:nodes|mocs|reflections|inbox)/|omg/(?=moc-))[^\[\]|#\n\\]+"
 )
-PERSONS = ("user", "human", None)  # origins of what a person said or wrote
-NEEDS_USER = ("identity", "preference", "decision", "project")  # only a person's own words become these
+PERSONS = ("user", "human", None)  # origins of a person's words
+NEEDS_USER = (
+    "identity",
+    "preference",
+    "decision",
+    "project",
+)  # types of notes from a person's own words only
 
 
 IN_BOTH = ("type", "priority", "event", "loop", "standing", "tags")  # properties of an edit and of its note
@@ -82,8 +87,8 @@ def last_said_ms(node: Node) -> int:
 
 def without_outdated(edit: Edit, old: Node) -> Edit:
     """
-    *edit*, less the properties that *old* has set since. Applies to an edit without text from an older conversation
-    than *old*.
+    *edit* without the properties that *old* has set since, if *edit* has no text and is from an older
+    conversation than *old*.
     """
     if edit.description or edit.body or edit.drop or not 0 < edit.said_ms < last_said_ms(old):
         return edit
@@ -131,19 +136,20 @@ class Restated:
     @property
     def stated(self) -> bool:
         """
-        Whether a person wrote what the note says. An edit without a source is the person's own command, which may
-        rewrite it.
+        Whether a person wrote what the note says. False for an edit without a source: a person's own command
+        may rewrite the note.
         """
         return self.draft.stated and (self.draft.touched or bool(self.edit.sources))
 
 
 class Plan:
-    """Drafts for one vault. *day* dates what is written; it is the day of the messages."""
+    """Drafts for one vault. *day*, the day of the messages, dates the drafts."""
 
     def __init__(self, graph: Graph, day: dt.date) -> None:
         self.graph, self.day = graph, day
         self.drafts: dict[str, NoteDraft] = {}
-        # Weakly: a reference cycle would keep the graph and its file descriptors open until garbage is collected.
+        # Weak: a reference cycle would keep the graph and its file descriptors open until garbage is
+        # collected.
         drafted = WeakMethod(self.drafted)
         self.maps = MapPages(graph, lambda: (drafted() or dict)())
         self.moved: dict[str, str] = {}  # former path → new path, of notes that an edit renamed
@@ -159,7 +165,7 @@ class Plan:
             return self.create(edit)
         try:
             return self.update(edit) if edit.op == "update" else self.supersede(edit)
-        except (NotFound, BadNode):  # a person deleted or broke it meanwhile: a new note is made
+        except (NotFound, BadNode):  # a person deleted or broke the note meanwhile: a new note is made
             return self.create(replace(edit, op="create", target=None))
 
     def apply_all(self, edits: Sequence[Edit]) -> None:
@@ -209,7 +215,7 @@ class Plan:
         path, same = self.free_path(edit)
         if same:
             theirs = self.draft(path).node.origin in PERSONS and edit.origin not in PERSONS
-            if theirs:  # a person said so already; a second source changes nothing
+            if theirs:  # a person already said so; a second source changes nothing
                 return path
             if edit.joins:
                 edit = replace(edit, description="", body=f"{edit.description}\n{edit.body}".strip())
@@ -247,8 +253,9 @@ class Plan:
 
     def carried_note(self, edit: Edit) -> str | None:
         """
-        In a rebuild: the note that a person edited and that was made from the same messages as *edit*. It has the
-        same name, or at least half of its words in common with *edit*, and more than any other.
+        In a rebuild: the note that a person edited and that was made from the same messages as *edit*. The
+        note has the same name, or shares at least half of its words with *edit*, and more than any other
+        note.
         """
         former, ids = self.graph.former, {s.id for s in edit.sources}
         if former is None or not ids:
@@ -295,7 +302,7 @@ class Plan:
         theirs, more_sources = edit.origin in PERSONS, change.node.sources != old.sources
         if change.says_nothing_new and more_sources:
             return self.rewrite(draft, replace(old, sources=change.node.sources), Rebase())
-        # In a rebuild, the person had what these messages said before them.
+        # In a rebuild, the person saw what these messages say before editing the note.
         if change.says_nothing_new or (old.path in self.graph.carried and not more_sources):
             return old.path
         if change.late:  # a person's word does not yield
@@ -338,7 +345,7 @@ class Plan:
             main, cut = without_part(main, sentence)
             lines = (*lines, *dated(old, self.day, cut))
         if as_compared(main) == as_compared(said):
-            main = ""  # it only repeats the description; what the edit adds takes its place
+            main = ""  # the text only repeats the description; the edit's text replaces it
         if said != old.description or (head["event"] != old.event and old.event):
             lines = (*lines, former_state(old, head["event"], self.day))
         links, main = self.link_mentions(edit.links, with_sentences(main, edit.body) or said)
@@ -360,7 +367,7 @@ class Plan:
 
     def renamed(self, node: Node, edit: Edit, old: Node, *, stays: bool) -> Node:
         """
-        *node* with the title that *edit* gives it, and with the path of that title unless it *stays*; a former path
+        *node* with the title of *edit*, and the path of that title unless the note *stays*. The former path
         becomes an alias.
         """
         title = one_line(edit.title) if "title" in edit.sets and edit.title else old.title
@@ -375,13 +382,13 @@ class Plan:
         return replace(node, path=path, heading=heading, aliases=tuple(n for n in names if n != path))
 
     def said_since(self, edit: Edit, path: str) -> bool:
-        """Whether *edit* was said after a person last saved the note at *path*. Then it is newer than the note."""
+        """Whether *edit* is newer than the note at *path*: said after a person last saved the note."""
         return edit.said_ms > self.graph.vault.file(path).stat().st_mtime * 1000
 
     def supersede(self, edit: Edit, old: Node | None = None) -> str | None:
         """
-        Draft a new note in place of the target, which stays on disk but leaves the maps. *old*: the target as the
-        History shall tell it; by default, as it is.
+        Draft a new note in place of the target, which stays on disk but leaves the maps. *old*: the target as
+        the History describes it; by default, the target as it is.
         """
         assert edit.target is not None
         old = old or self.draft(edit.target).node
@@ -409,7 +416,8 @@ class Plan:
         sentences = split_sentences(main)
         old = replace(old, body=with_history_lines(main, lines))
         if sentences and "description" not in load_properties(text[split_head(text)[0]]):
-            # The description is a line of the text. The edit replaces the sentence that is most like it.
+            # The description is a line of the text. The edit replaces the sentence that is most like the
+            # edit.
             old = replace(old, description=max(sentences, key=lambda s: len(told_words(s) & said)))
         # A sentence whose words are all in the new description differs only in a former day or number.
         words = {s: {w for w in told_words(s) if not w[0].isdigit()} for s in sentences}
@@ -432,8 +440,8 @@ class Plan:
 
     def put_beside(self, change: Restated) -> str | None:
         """
-        Draft the edit as a new note that contradicts the old one. It is newer than the old note's messages, but older
-        than the person's last edit of it, so OMG cannot tell which is true.
+        Draft the edit as a new note that contradicts the old note. The edit is newer than the old note's
+        messages, but older than the person's last change of that note, so OMG cannot tell which is true.
         """
         edit, old = change.edit, change.old
         beside = next((path for path in old.contradicts if self.draft(path).ours), None)
@@ -445,7 +453,7 @@ class Plan:
         return path
 
     def recall_earlier(self, change: Restated) -> str:
-        """Add the edit to the History only, because it comes from an older conversation than the note."""
+        """Add the edit only to the History, because the edit is from an older conversation than the note."""
         draft, edit = change.draft, change.edit
         line = news_line(self.day, edit, draft.node)
         main, lines = split_history(draft.node.body)
@@ -492,8 +500,8 @@ class Plan:
 
     def lift_contradictions(self, node: Node) -> list[str]:
         """
-        Remove *node*, which changes or no longer holds, from the `contradicts` of other notes. Returns the notes of
-        its title that a person rewrote (`put_beside`).
+        Remove *node*, which changes or no longer holds, from the `contradicts` of other notes. Returns the
+        notes with the title of *node* that a person rewrote (`put_beside`).
         """
         theirs: list[str] = []
         for path in node.contradicts:
@@ -515,14 +523,14 @@ class Plan:
 
     def retitle(self, path: str, moved: Node, was: str) -> str:
         """
-        For a note moved from *was*: take over the aliases of *moved*, and the title that goes with its new name.
+        For a note moved from *was*: take over the aliases of *moved*, and the title of the new name.
         """
         unnamed = replace(moved, heading="")
         by_name = replace(unnamed, path=was, aliases=self.draft(path).node.aliases).title
         titled = with_heading(unnamed if moved.heading == by_name else moved)
         self.amend(path, aliases=moved.aliases, heading=titled.heading)
         draft = self.drafts[path]
-        if not draft.ours and path == was and moved.heading == by_name:  # asked for by name, and one line
+        if not draft.ours and path == was and moved.heading == by_name:  # the user gave the name, on one line
             text = draft.text.replace(f"# {by_name}\n", f"# {unnamed.title}\n", 1)
             self.drafts[path] = replace(draft, node=parse_node(text, path), text=text)
         return path
@@ -548,7 +556,9 @@ class Plan:
         return path
 
     def with_links_from_root(self, text: str) -> str:
-        """*text* with links relative to the vault's root, if they were written from a folder above it."""
+        """
+        *text* with links relative to the vault's root, if they were written from a folder above the root.
+        """
 
         def from_here(link: re.Match[str]) -> str:
             return self.graph.index.resolve(link[0]) or link[0]
@@ -599,7 +609,8 @@ class Plan:
 
     def link_mentions(self, links: Iterable[str], body: str) -> tuple[tuple[str, ...], str]:
         """
-        Link each title at its first mention in the text; returns the links whose titles the text does not mention.
+        Link each title at its first mention in *body*. Returns the links whose titles *body* does not
+        mention, and the text.
         """
         rest = []
         for path in dict.fromkeys(map(self.place_now, links)):
@@ -632,7 +643,8 @@ class Plan:
 
     def changes(self) -> list[Change]:
         """
-        The changes of all drafts, except of notes that were forgotten meanwhile. Call it under the vault's lock.
+        The changes of all drafts, without notes that were forgotten meanwhile. Call this under the vault's
+        lock.
         """
         self.leave_out_forgotten()
         self.follow_renamed()
@@ -641,7 +653,7 @@ class Plan:
             if d.was is None or d.before is None:
                 notes += [Change(path, d.before, d.text, d.rebase, theirs=not d.ours)] * (d.text != d.before)
             elif (self.graph.vault.bytes(d.was), self.graph.vault.bytes(path)) != (d.before.encode(), None):
-                # A person saved, moved or made one of them meanwhile.
+                # A person saved, moved or made the file meanwhile.
                 notes.append(Change(d.was, d.before, d.text, d.rebase))
             else:
                 mode = self.graph.vault.mode(d.was)
@@ -652,8 +664,8 @@ class Plan:
 
     def follow_renamed(self) -> None:
         """
-        Update the links in OMG's text: to notes that edits renamed, and from settled proposals to the notes that say
-        it now. Maps and Now are made anew.
+        Update the links in OMG's text: links to renamed notes get the new path, links to settled proposals
+        lead to the notes that now say the same. Maps and Now are made anew.
         """
         moved = {d.was: path for path, d in self.drafts.items() if d.was}
         for path, d in self.drafts.items():
@@ -662,13 +674,16 @@ class Plan:
         linking = {back for was in moved for back in self.graph.index.backlinks(was)}
         for path in {*self.drafts, *linking} if moved else ():
             if path.startswith(("nodes/", "reflections/")):
-                with suppress(NotFound, BadNode):  # a person removed or broke it since the index was made
+                with suppress(
+                    NotFound, BadNode
+                ):  # a person removed or broke the note since the index was made
                     self.relink(path, moved)
 
     def relink(self, path: str, moved: Mapping[str, str | None]) -> bool:
         """
-        Lead each link of *path* to a key of *moved* to its value. If the value is None or the note itself, only the
-        link's words stay. Returns False if a person edited the note, or it has no such link.
+        In the note at *path*, change each link to a key of *moved* into a link to the key's value. If the
+        value is None or the note itself, only the link's words stay. Returns False if a person edited the
+        note, or there is no such link.
         """
         draft = self.draft(path)
         own, text = draft.node.path, draft.text

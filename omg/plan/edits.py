@@ -1,7 +1,8 @@
 """
 Edit, a proposal for one note, and NoteDraft, the note as it will be.
 
-Pure functions. What an edit does to other notes is in drafts.py. Where two notes become one, the less trusted origin is kept.
+Pure functions. drafts.py applies an edit's effects on other notes. If two notes become one, the less trusted
+origin is kept.
 """
 
 from __future__ import annotations
@@ -23,22 +24,22 @@ from ..text.words import sentence_parts
 
 # --- The prose of a note under an update: new sentences are added, outdated ones removed (drafts.py moves them to History).
 #
-# Texts are compared without regard to links, case and spacing. What is not changed keeps its bytes.
+# Texts are compared without regard to links, case and spacing. Unchanged text keeps its bytes.
 
 
-SHORTEST_CUT = 4  # characters: "no." stands in many sentences
+SHORTEST_CUT = 4  # characters; a shorter text ("no.") stands in many sentences
 PIECE = re.compile(rf"{WIKILINK.pattern}|(\s+)|(.)", re.S)
 MARKS_AT_END = ".!?…。！？;, "
 EMPTY_ITEM = re.compile(r"^[ \t]*[-*+][ \t]*(?:\n|\Z)", re.M)
 
 
 def as_read(text: str) -> str:
-    """*text* as it is compared: links as their labels, one space for several, in lower case."""
+    """*text* in the form that is compared: labels in place of links, single spaces, lower case."""
     return spans_as_read(text)[0].strip()
 
 
 def spans_as_read(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """*text* as it is compared, and for each of its characters the place in *text* it comes from."""
+    """`as_read` of *text*, and for each character of the result its place in *text*."""
     chars: list[str] = []
     spans: list[tuple[int, int]] = []
     for piece in PIECE.finditer(text):
@@ -50,7 +51,7 @@ def spans_as_read(text: str) -> tuple[str, list[tuple[int, int]]]:
 
 
 def place_of(part: str, text: str) -> slice | None:
-    """The span of *part* in *text* with its closing punctuation; it never begins or ends within a word."""
+    """The span of *part* in *text* with closing punctuation; the span never begins or ends within a word."""
     wanted = as_read(part).rstrip(MARKS_AT_END)
     if len(wanted) < SHORTEST_CUT:
         return None
@@ -100,14 +101,14 @@ def with_sentences(text: str, more: str) -> str:
     return f"{text} {added}" if prose else f"{text}\n\n{added}"
 
 
-TITLE_CHARS = 120  # the name of its file holds SLUG_CHARS of them
+TITLE_CHARS = 120  # the name of the file holds SLUG_CHARS of them
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
     op: Literal["create", "update", "supersede"]
     title: str
-    description: str  # of an update: "" as it is
+    description: str  # in an update, "" leaves the description as it is
     type: str = "fact"
     body: str = ""
     priority: str = "medium"
@@ -115,20 +116,20 @@ class Edit:
     loop: str | None = None
     tags: tuple[str, ...] = ()
     links: tuple[str, ...] = ()  # paths
-    contradicts: tuple[str, ...] = ()  # paths of notes that cannot be true beside it
-    beside: tuple[int, ...] = ()  # places, among the edits of one reply, of others it is about
+    contradicts: tuple[str, ...] = ()  # paths of notes that cannot be true if this edit is
+    beside: tuple[int, ...] = ()  # places of related edits in the same reply
     sources: tuple[Source, ...] = ()
     origin: str | None = None
     target: str | None = None  # path of the note to update or supersede
-    about: int | None = None  # or its place among the edits of one reply, further up
-    # Of an update: the properties that it sets or clears ("title", "type", "priority", "event", "loop", "standing").
-    # "body" and "tags" here mean that they are replaced; otherwise `body` and `tags` are added. All else stays.
+    about: int | None = None  # or the place of an earlier edit in the same reply that makes the note
+    # Properties that an update sets or clears ("title", "type", "priority", "event", "loop", "standing").
+    # With "body" or "tags", the note's are replaced; otherwise `body` and `tags` are added. All else stays.
     sets: frozenset[str] = frozenset()
     drop: tuple[str, ...] = ()  # sentences of the body that are outdated
     standing: bool = False
-    day: dt.date | None = None  # when it was said; None: the plan's
-    proposes: str = ""  # of a note of the assistant's: see node/note.py
-    joins: bool = False  # a note of this title and origin that exists is added to, instead of a second one
+    day: dt.date | None = None  # when it was said; None: the plan's day
+    proposes: str = ""  # for a note of the assistant's: see node/note.py
+    joins: bool = False  # adds to an existing note of this title and origin, instead of a second note
 
     @property
     def said_ms(self) -> int:
@@ -139,11 +140,11 @@ class Edit:
 class NoteDraft:
     before: str | None
     node: Node
-    text: str  # what the file will be
-    ours: bool  # nobody but us has written its words: it may be rendered anew
+    text: str  # the file's future text
+    ours: bool  # only OMG has written the file's words: it may be rendered anew
     rebase: Rebase = field(default_factory=Rebase)
     theirs: frozenset[str] = frozenset()  # properties that a person set in a note of ours
-    was: str | None = None  # its former path, if its file gets another name
+    was: str | None = None  # the former path, if the file gets another name
 
     @property
     def touched(self) -> bool:
@@ -168,7 +169,7 @@ def one_line(text: str) -> str:
 
 
 def short_title(description: str) -> str:
-    """The beginning of *description*, as a title, without a cut word where it has spaces."""
+    """The beginning of *description* as a title; whole words, if the text has spaces."""
     if len(description) > SLUG_CHARS:
         description = description[: SLUG_CHARS + 1].rpartition(" ")[0] or description[:SLUG_CHARS]
     return description.rstrip(" .,;:")
@@ -235,7 +236,7 @@ def with_history_lines(body: str, lines: tuple[str, ...]) -> str:
     return f"{body.strip()}\n\n{HISTORY_HEADING}\n" + "\n".join(lines) if lines else body.strip()
 
 
-TOOK_OVER = "took over: "  # begins the line on a note that was merged into this one; still current
+TOOK_OVER = "took over: "  # begins a line on a note that was merged into this one; the line is still current
 
 
 def told_text(body: str) -> str:
@@ -251,15 +252,15 @@ def dated(old: Node, day: dt.date, text: str) -> list[str]:
 
 
 def former_state(old: Node, event: str | None, day: dt.date) -> str:
-    """The History line with the former text of *old*, whose day is now *event*."""
+    """The History line with the former text of *old*, if *event* is the new day."""
     when = unnamed_days(old.event, old.description) if old.event != event else ""
     return f"- {old.updated or old.created or day}: {old.description}{when}"
 
 
 def unnamed_days(event: str | None, text: str) -> str:
     """
-    The words " (on 2026-03-05)" if *text* names no day of *event*, nor the month if *event* is a whole month; else
-    "".
+    " (on 2026-03-05)" for *event*; "" if *text* already names a day of *event*, or its month if *event* is a
+    whole month.
     """
     days = event_span(event)
     if days is None or any(says_day(text, day) for day in days):
@@ -284,7 +285,7 @@ def numbered_paths(type: str, title: str) -> Iterator[str]:
         yield f"nodes/{type}/{slug}-{n}"
 
 
-SHARED = {*Entry.__slots__} & {*dir(Node)} - {"links"}  # what a note and its index entry have alike
+SHARED = {*Entry.__slots__} & {*dir(Node)} - {"links"}  # fields that a note and its index entry share
 
 
 def as_entry(node: Node) -> Entry:

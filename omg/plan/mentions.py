@@ -1,11 +1,11 @@
 """Links names and titles of other notes that occur in a text.
 
-A title of two or more words is linked, and so are neighbouring meaningful words of it ("pottery workshop" of "Kids to
-pottery workshop"). A single word is linked only if it is a proper name (capitalised within sentences, never lower
-case, no article before it) or a project's title ("the site" for the project Site). A name that is in most notes, such
-as the vault owner's, is not linked.
+A title of two or more words is linked, and so are neighbouring words of a title that carry meaning ("pottery
+workshop" in "Kids to pottery workshop"). A single word is linked only if it is a proper name (capitalised
+within sentences, never in lower case, without an article) or a project's title ("the site" for the project
+Site). A name in most notes, such as the vault owner's, is not linked.
 
-Pure functions. A name is linked where it is a whole word, outside code, links and addresses, and once for each note.
+Pure functions. A name is linked as a whole word, outside code, links and addresses, and once for each note.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 
 LINKS_OF_A_NOTE = 6  # names linked in one note; a note with more is a list of names
 COMMON_SHARE, COMMON = 0.1, 5  # a name in a larger share of the notes is the vault's owner
-HOMES = 2  # notes that may share a name; a single word in the titles of more is not linked
-# Words before a name that say who it is: "the user's editor at Möwe is Katrin".
+HOMES = 2  # notes that may share a name; a single word in more titles is not linked
+# Words before a name that introduce the person: "the user's editor at Möwe is Katrin".
 INTRODUCED_WORDS = 5
 BEFORE_CHARS = 80  # searched for an introduction; without a limit a long text is read for each name
 NAME_LETTERS = 3  # letters of a name, and of each of the two words that a title needs
 LINKED = re.compile(r"\[\[[^\[\]\n]*\]\]|\[[^\[\]\n]*\]\([^()\n]*\)|\b\w{1,20}://\S+")
 SENTENCE_START = re.compile(r"(?:\A|[.!?:;…\"“”„«»(\n•-])\s{0,9}\Z")
 PART_OF_ADDRESS = re.compile(r"[./@_#\\-](?=[^\W_])")
-# What stands before a name when a note introduces it: "is Katrin", "a dog called Pepper", "the user's sister Jule".
+# Words before a name that a note introduces: "is Katrin", "a dog called Pepper", "the user's sister Jule".
 INTRODUCES = re.compile(
     r"(?:\b(?:is|are|was|called|named|ist|heißt)|(?:['’]s|\b(?:my|their|his|her|our|mein\w*|ihr\w*)) [a-zß-ÿ]\w+)$"
 )
-DOING = re.compile(r"\b\w{1,60}ing\b")  # "working hard" stands in many a text
-# whose vault it is
+DOING = re.compile(r"\b\w{1,60}ing\b")  # words like "working hard" stand in many texts
+# before the name of the vault's owner
 OWN_NAME = re.compile(r"\b(?:name is|name:|nombre es|nom est|heiße|name ist) (?:\w+ )?\Z", re.I)
 POSSESSED_BY = re.compile(r"\b\w{1,60}['’]s\b")  # "Gina's job" is not about Gina
 ARTICLES = frozenset(
@@ -65,8 +65,8 @@ SLIGHT = frozenset(
     """.split()
 )
 DULL = STOP | ARTICLES | SLIGHT | DAYS_AND_MONTHS
-PHRASE_WORDS = 4  # of a title that are looked for together, at most
-BREAK = re.compile(r"[.!?;:…\0]\s|[\n\0]")  # no name goes on beyond it
+PHRASE_WORDS = 4  # the most words of a title that are searched together
+BREAK = re.compile(r"[.!?;:…\0]\s|[\n\0]")  # ends a name
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +75,11 @@ class Name:
     path: str
     # A single word is a name if it is capitalised ("proper") or follows "the" ("definite").
     kind: Literal["title", "proper", "definite"] = "title"
-    told: frozenset[str] = frozenset()  # what the note says; of a proper name
+    told: frozenset[str] = frozenset()  # for a proper name: the words of the note
 
 
 class MentionedNames:
-    """The names that texts may mention. Each has the notes it may lead to, the likeliest first."""
+    """The names that texts may mention, each with the notes that it may mean, the likeliest first."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         notes = [e for e in entries if e.type in TYPES and e.status == "active" and e.origin != "tool"]
@@ -115,8 +115,7 @@ class MentionedNames:
 
     def is_of_another(self, name: Name, own: str, text: str) -> bool:
         """
-        Whether a common noun, such as "road trip", belongs to another person than the one that the note at *own* is
-        about.
+        Whether a common noun, such as "road trip", belongs to another person than the note at *own* is about.
         """
         people = self.whose.get(own), self.whose.get(name.path)
         return name.kind == "title" and text[0].islower() and None not in people and people[0] != people[1]
@@ -177,7 +176,7 @@ def definite_names(notes: Iterable[Entry]) -> Iterator[Name]:
 def proper_names(notes: list[Entry]) -> list[Name]:
     """Single words that are names, each with the note that is about it."""
     small: set[str] = set()
-    within: set[str] = set()  # written large within a sentence
+    within: set[str] = set()  # capitalised within a sentence
     large: dict[str, set[str]] = defaultdict(set)  # name → the notes that mention it
     introduced: dict[str, list[Entry]] = defaultdict(list)
     for entry in notes:
@@ -241,8 +240,9 @@ def stands_at(name: Name, text: str, words: list[re.Match[str]], at: int) -> boo
 
 
 def longer_name(text: str, words: list[re.Match[str]], at: int) -> Iterator[str]:
-    """The capitalised words beside the one at *at*, which form one name with it: "Bold" for "Street" in "Bold
-    Street"."""
+    """
+    The capitalised words that form one name with the word at *at*: "Bold" for "Street" in "Bold Street".
+    """
     for left, right in pairwise(words[max(0, at - 1) : at + 2]):
         other = left if right is words[at] else right
         before = text[max(0, other.start() - BEFORE_CHARS) : other.start()]
@@ -263,8 +263,8 @@ def is_free(text: str, start: int, end: int) -> bool:
 
 def link_names(plan: Plan, paths: Iterable[str], known: Iterable[Entry]) -> list[str]:
     """
-    In the notes at *paths*, link the mentions of *known* or drafted notes, where OMG wrote the text. A note that only
-    the description mentions is linked in the head. Returns the changed paths.
+    In the notes at *paths* whose text OMG wrote, link the mentions of *known* or drafted notes. A note that
+    only the description mentions is linked in the head. Returns the changed paths.
     """
     drafted = plan.drafted()
     names = plan.maps.names = MentionedNames(
@@ -285,7 +285,7 @@ def link_names(plan: Plan, paths: Iterable[str], known: Iterable[Entry]) -> list
         said = said[: max(0, LINKS_OF_A_NOTE - len(there.union(linked)))]
         if linked or said:
             body = with_history_lines(main, lines)
-            kept = [link for link in node.links if head[link] not in linked]  # now the text links it
+            kept = [link for link in node.links if head[link] not in linked]  # the text has the link now
             plan.rewrite(draft, replace(node, body=body, links=(*kept, *said)), Rebase())
             changed.append(path)
     return changed

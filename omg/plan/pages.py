@@ -1,7 +1,8 @@
 """The generated text of maps, the index note and Now.
 
-    map_block     one map of content: the notes it lists    now_block    open loops, and what each conversation is about
-    index_block   the maps there are                        new_page     a whole new file around such a block
+    map_block     one map of content: the notes it lists    now_block    open loops, and each conversation's
+    subject index_block   all maps                                  new_page     a whole new file around such
+    a block
 
 Pure functions: the same entries give the same bytes on any day and in any order, so no text says "today" or
 "overdue". Generated text never links to `index` or `now`: if a whole workspace is opened as the vault, other files
@@ -58,11 +59,11 @@ A line says what a note is about; open the note only when the line is not enough
 what it depends on, its sources to the words it was made from. Of two notes that disagree, the newer holds."""
 
 MANY = 10  # notes; a longer map has headings
-KEEP_DAYS = 7  # after a week without mention, a task is no longer what a conversation is about
+KEEP_DAYS = 7  # after a week without mention, a task is no longer a conversation's subject
 NEXT_DAYS = 1  # an older planned reply would lead a new talk back to the old one
-NOW_LOOPS = 20  # on Now; all of them are on their own map
+NOW_LOOPS = 20  # open loops on Now; the map of open loops has all
 
-# a plan this long past (dates/days.py) is shown only on its map
+# a plan that is this long past (dates/days.py) is shown only on its map
 OVERDUE_DAYS = 14
 
 
@@ -78,12 +79,13 @@ def filed_day(entry: Entry) -> date | None:
     return days[0] if days else entry.created or entry.updated
 
 
-# --- Topics: the maps that are not of a type. A project's topic lists the notes that link to the project; the map of
-# their type lists them as well. A topic that the Reflector split off a long map lists notes instead of that map.
+# --- Topics: maps that do not belong to a type. A project's topic lists the notes that link to the project;
+# the maps of their types list these notes as well. Notes of a topic that the Reflector split off a long map
+# leave that map.
 
 
 PROJECTS = "nodes/project/"
-TOPIC_NOTES = 3  # beside the project itself: for fewer, a page of its own costs more looking than it saves
+TOPIC_NOTES = 3  # besides the project itself: with fewer, a page costs more looking than it saves
 ABOUT_NAMED = 3  # notes that the line on a topic names
 
 
@@ -111,12 +113,12 @@ def about_topic(path: str, entries: Sequence[Entry]) -> str:
     return project.description if project else "; ".join(e.title for e in said[:ABOUT_NAMED])
 
 
-# --- What a model wrote on a map at night: one sentence a line at the top of the block, and below them a hash of each
-# sentence's notes. If one of these notes has changed or gone, the sentence is left out when the map is made anew.
+# --- What a model wrote on a map at night: one sentence a line at the top of the block, then a hash of each
+# sentence's notes. When the map is made anew, a sentence is left out if one of its notes has changed or gone.
 
 
 def told_block(sentences: Sequence[str], on_map: Mapping[str, Entry]) -> str:
-    """*sentences* as they stand on their map; each links the notes it is based on. "" if there are none."""
+    """*sentences* as their map shows them; each links the notes that it is based on. "" if there are none."""
     marks = " ".join(mark_of(sentence, on_map) for sentence in sentences)
     return "\n".join([*sentences, f"%% told {marks} %%"]) if sentences else ""
 
@@ -237,13 +239,13 @@ def standing_loops(loops: Iterable[Entry], today: date) -> list[Entry]:
 
 
 def due_day(entry: Entry) -> date | None:
-    """The day on which what is due begins."""
+    """The first day on which *entry* is due."""
     days = event_span(entry.event)
     return days[0] if days else None
 
 
 def due_days(entry: Entry) -> str:
-    """The day, or the first and last day, on which something is due; "" without a day."""
+    """The day, or the first and last day, on which *entry* is due; "" without a day."""
     days = event_span(entry.event)
     return days_text(days) if days else ""
 
@@ -356,8 +358,8 @@ def as_opened(page: str) -> str:
 
 def new_page(path: str, block: str, title: str = "", above: str = "") -> str:
     """
-    A new file at *path* around *block*, with a line that tells its owner which part is theirs. *title*: the title of
-    a topic, if its path does not show it; *above*: the map that the topic belongs to.
+    A new file at *path* around *block*, with a line that tells the vault's owner which part they may edit.
+    *title*: the title of a topic, if the path does not show it; *above*: the map that the topic belongs to.
     """
     named, purpose = page_title(path)
     kind = path if path in ("index", "now") else "moc"
@@ -371,7 +373,7 @@ def persons_words(text: str, path: str) -> str:
     """
     What a person wrote on the page *text*: everything except its head, its block, and the lines of `new_page`.
 
-    "" for a page whose markers are broken, because our own former text cannot be told from the person's.
+    "" for a page whose markers are broken, because OMG's former text cannot be told from the person's.
     """
     if generated_block(text) is not None:
         whole = with_generated_block(text, "")
@@ -401,9 +403,9 @@ class MapPages:
         self.graph, self.drafted = graph, drafted
         self.paths: set[str] = set()  # maps to make anew
         self.new: dict[str, str] = {}  # path → text of maps that are new, with an empty block
-        # Replaces `indexed` if the caller has read all notes anyway.
+        # Replaces `indexed` if the caller has read all notes.
         self.known: Mapping[str, Sequence[Entry]] | None = None
-        self.names: MentionedNames | None = None  # of all notes, where the caller has looked for them anyway
+        self.names: MentionedNames | None = None  # of all notes, if the caller has them
         self.told: dict[str, Sequence[str]] = {}  # map → sentences that a model wrote on it now
 
     def add(self, node: Node) -> None:
@@ -475,7 +477,7 @@ class MapPages:
         if now is None or before is None:
             after = whole
         elif generated_block(before) is None or self.graph.vault.read_only(path):
-            # Its owner took the markers out, or locked the file: the page is theirs now.
+            # The owner took the markers out, or locked the file: OMG leaves the page alone.
             return None
         else:
             after = with_generated_block(before, inner)
@@ -490,7 +492,7 @@ class MapPages:
         return Change(path, before, after, Rebase(block=inner))
 
     def text(self, path: str) -> str:
-        """The page at *path* as it is; "" if there is none."""
+        """The present text of the page at *path*; "" if there is none."""
         return (self.graph.vault.bytes(path) or b"").decode("utf-8", errors="replace")
 
     def now_change(self, sessions: Mapping[str, SessionState], today: date) -> Change | None:
@@ -499,7 +501,7 @@ class MapPages:
         return self.change("now", inner, new_page("now", inner))
 
     def now_changes(self, today: date) -> list[Change]:
-        """The Now note, if a note changes that is or was an open loop."""
+        """The change of the Now note, if a note that is or was an open loop changes."""
         loops = OPEN_LOOPS in self.paths
         change = self.now_change(self.graph.state().sessions, today) if loops else None
         return [change] if change else []
@@ -565,7 +567,10 @@ class MapPages:
     def map_change(
         self, moc: str, entries: Sequence[Entry], told: Sequence[str], page: Entry | None
     ) -> Change | None:
-        """The change of *moc*, which lists *entries*, topics first. *page*: its line on the map above, if it is a topic."""
+        """
+        The change of *moc*, which lists *entries*, topics first. *page*: the line of a topic on the map
+        above.
+        """
         notes = [e for e in entries if e.type != "moc"]
         inner = map_block(moc, entries, told_block(told, {e.path: e for e in notes}))
         head: dict[str, object] = {"updated": newest_day(notes)}
@@ -584,8 +589,8 @@ class MapPages:
 
     def stays(self, topic: str, entries: Sequence[Entry]) -> bool:
         """
-        Whether *topic* has, or gets, a page. A project's topic gets one if it has enough notes, and keeps it while
-        there is the project.
+        Whether *topic* has, or gets, a page. A project's topic gets a page if it has enough notes, and keeps
+        the page as long as the project exists.
         """
         if any(e.map == topic for e in entries):
             return True
@@ -615,7 +620,7 @@ class MapPages:
 
     def still_told(self, moc: str, entries: Sequence[Entry]) -> Sequence[str]:
         """
-        The sentences at the top of *moc*: those that a model has just written, else the former ones whose notes are
+        The sentences at the top of *moc*: new ones of the model, else the former sentences whose notes are
         unchanged.
         """
         if moc in self.told:
@@ -625,7 +630,7 @@ class MapPages:
     def about(self, topic: Entry, told: Sequence[str], entries: Sequence[Entry] | None) -> str:
         """
         The line on *topic*: a person's, else the first sentence that a model wrote (*told*), else one by rule.
-        Without *entries* the page is not made anew, and keeps its line.
+        Without *entries*, the page is not made anew and keeps its line.
         """
         page = self.graph.vault.bytes(topic.path) if entries is not None else None
         if entries is None or (page is not None and "description" in self.graph.vault.theirs(page)):
@@ -654,7 +659,7 @@ def maps_of(entry: Entry, *, loop: bool) -> set[str]:
 
 
 def with_size(topic: Entry, count: int) -> Entry:
-    """*topic* as the map above describes it: its number of notes, and what it is about if that is known."""
+    """*topic* as the map above describes it: its number of notes, and its subject if that is known."""
     size = how_many(count, "note")
     known = topic.description != page_title(topic.path)[1]
     return replace(topic, description=f"{size}: {topic.description}" if known else size)
