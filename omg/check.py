@@ -1,10 +1,11 @@
 """
 Asks a model whether a person's words support what would be noted as theirs, and tests which models can do this.
 
-The model sees numbered claims, and the sentences of each message that may support them. It sees no tool's result,
-nothing of the assistant's except the proposal that a message answers, and none of the first model's reasons. This
-module finds which message answers which; no model does. A missing answer, or any other word, means: not supported. If a
-claim was not supported and part of a message was left out, the claim is asked about once more, with the whole message.
+The model sees numbered claims, and the sentences of each message that may support them. It sees no tool's
+result, nothing of the assistant's except the proposal that a message answers, and none of the first model's
+reasons. This module, and no model, finds which message answers which. A missing or unknown verdict means: not
+supported. If a claim was not supported and part of a message was left out, the claim is asked about once
+more, with the whole message.
 """
 
 from __future__ import annotations
@@ -32,32 +33,35 @@ from .text.words import split_sentences, stems_of, text_pieces
 Verdict = Literal["supported", "not supported", "contradicted"]
 VERDICTS = ("supported", "not supported", "contradicted")
 SCHEMA = object_schema("verdicts", verdicts={"type": "object", "additionalProperties": {"type": "string"}})
-CLAIM_CHARS = 1_500  # of a claim; a longer one is not supported, because nobody would see it whole
-KNOWN_CHARS = 700  # of what a note says already
+CLAIM_CHARS = (
+    1_500  # of a claim; a longer claim counts as not supported, because the model would not see all of it
+)
+KNOWN_CHARS = 700  # of a note's present text
 CLOCK = re.compile(r"\d:\d\d")
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
     """
-    A text that is compared with what the person said. *of*: the index of its edit, or of its proposal, in the reply; -1
-    for a continuation hint. *part*: "head" is the description with what the edit sets; "quote" a sentence of the
-    person's that is quoted instead; "title" a title that says more; "sentence" a sentence of the body; "drop" a
-    sentence to be removed; "doubt" a note to be marked as contradicted.
+    A text that is compared with what the person said. *of*: the index of the claim's edit or proposal in the
+    reply; -1 for a continuation hint. *part*: "head" is the description with the properties that the edit
+    sets; "quote" a sentence of the person's that is quoted instead; "title" a title that says more;
+    "sentence" a sentence of the body; "drop" a sentence to be removed; "doubt" a note to be marked as
+    contradicted.
     """
 
     of: int
     part: Literal["head", "quote", "title", "sentence", "drop", "doubt", "hint", "proposal"]
     text: str
     says: Mapping[str, Any] = field(default_factory=dict)  # what else is claimed: type, event, replaces, …
-    note: str = ""  # the title of its note
+    note: str = ""  # the title of the claim's note
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """
-    What claims are compared with: *messages* in order, the messages that a claim *cites*, and the *known* notes, by
-    title.
+    The texts that claims are compared with: *messages* in order, the messages that a claim *cites*, the
+    *known* notes by title.
     """
 
     messages: Sequence[Message]
@@ -69,7 +73,9 @@ class Evidence:
 def check_claims(
     claims: Sequence[Claim], evidence: Evidence, ask: Ask, able: Callable[[str], bool], agent: str
 ) -> list[Verdict] | None:
-    """Return one verdict for each claim; None if the model that answers is not *able* to check. Raises ModelError."""
+    """
+    Return a verdict for each claim; None if the answering model is not *able* to check. Raises ModelError.
+    """
     if not claims:
         return []
     said, cut = said_by_people(claims, evidence)
@@ -134,8 +140,8 @@ def numbered(claims: Sequence[Claim]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 # --- The evidence: the pieces of each message that share telling words, names, numbers or days with a claim, and a
-# piece on each side. A short message is shown whole. So is a message that shares nothing with the claim that cites it:
-# it may be in another language.
+# piece on each side. A short message is shown whole. A cited message that shares nothing with its claim is
+# shown whole, too: it may be in another language.
 
 
 # Lengths in characters: a message that is shown whole; one without a shared word; one that is asked about again; an
@@ -144,8 +150,9 @@ WHOLE_CHARS, CITED_CHARS, AGAIN_CHARS, OTHER_CHARS, PIECE_CHARS = 500, 2_000, 8_
 # Pieces for each claim, from the messages it cites and from others; how much a piece of another message must share to
 # be shown.
 BEST, BEST_OTHER, LEAST_SHARED = 3, 1, 0.34
-# A message longer than ANSWER_CHARS is shown without the proposal that it answers; one longer than ASSENT_CHARS with the
-# end of the proposal alone, because it names what it takes up. Proposals were half of what the check is asked.
+# A message longer than ANSWER_CHARS is shown without the proposal that it answers; one longer than
+# ASSENT_CHARS, with only the end of the proposal, because such a message names what it accepts. Proposals
+# were half of the check's questions.
 PROPOSAL_CHARS, ANSWER_CHARS, ASSENT_CHARS, END_CHARS = 700, 400, 120, 240
 CODE_CHARS = 400  # of each pasted piece of code
 CLAUSE_END = re.compile(r"(?<=[,;:])\s+|(?<=[，；、])")
@@ -155,8 +162,8 @@ def said_by_people(
     claims: Sequence[Claim], evidence: Evidence, *, whole: bool = False
 ) -> tuple[list[dict[str, Any]], set[str]]:
     """
-    What people said, in order and with its day (and its time, if a claim names a time). A cited message comes with the
-    proposal that it may answer. Also returns the ids of the messages that are not shown whole.
+    What people said, in order, each message with its day (and time, if a claim names a time). A cited message
+    comes with the proposal that it may answer. Also returns the ids of the messages that are not shown whole.
     """
     cited = {m.id for claim in claims for m in evidence.cites(claim)}
     chosen = pieces_shown(claims, evidence)
@@ -186,7 +193,7 @@ def said_by_people(
 def said_in(
     message: Message, chosen: Mapping[tuple[str, str], Collection[int]], *, cited: bool, whole: bool
 ) -> dict[str, Any]:
-    """What is shown of *message*; nothing, if it is not *cited* and long, and has no piece that is *chosen*."""
+    """The shown part of *message*; nothing if *message* is long, not *cited*, and has no *chosen* piece."""
     words, passed = message.spoken, passed_on(message)
     most = AGAIN_CHARS if whole else CITED_CHARS
     pieces = chosen.get((message.id, "words"))
@@ -264,16 +271,16 @@ def pieces_shown(claims: Sequence[Claim], evidence: Evidence) -> dict[tuple[str,
     return found
 
 
-# --- Twenty fixed claims that tell whether the check can be put to a model. It is asked once, in four questions, before
-# its first batch is noted.
+# --- Twenty fixed claims that show whether a model can do the check. A model is asked once, in four
+# questions, before its first batch is noted.
 #
 # A model that gets fewer than ENOUGH right is not asked to check; the person's own sentences are quoted instead.
 
 
 ENOUGH = 19
-FILE = "models.json"  # file in the home: a model and the cases it was asked → how many it got right
+FILE = "models.json"  # file in the home: a model and the cases it was asked → its number of right answers
 WAIT_S = 600  # how long a model's first batch waits while the model cannot be tested
-GUARD = threading.Lock()  # held for a moment: no call is made under it
+GUARD = threading.Lock()  # held only for a moment: no model is called under the lock
 UNDER_WAY: dict[tuple[Path, str], Future[bool]] = {}  # by home and model
 
 
@@ -302,7 +309,7 @@ def fixed_cases() -> list[dict[str, Any]]:
 
 
 def examined(home: Path, model: str) -> int | None:
-    """How many of the claims *model* got right when it was asked; None if it never was."""
+    """How many of the claims *model* got right; None if *model* was never asked."""
     return known_results(home).get(key_of(model))
 
 
@@ -313,9 +320,9 @@ def note_result(home: Path, key: str, value: int) -> None:
 
 def is_able(home: Path, model: str, ask: Ask, now: datetime) -> bool:
     """
-    Whether *model* can answer the check. A model that was never tested is tested now, through *ask*; other callers wait
-    for that test and share its result. Raises ModelError while the model cannot be asked; after WAIT_S it counts
-    as not able.
+    Whether *model* can answer the check. A model that was never tested is tested now, through *ask*; other
+    callers wait for that test and share its result. Raises ModelError while the model cannot be asked; after
+    WAIT_S, the model counts as not able.
     """
     if (right := examined(home, model)) is not None:
         return right >= ENOUGH
@@ -336,7 +343,7 @@ def is_able(home: Path, model: str, ask: Ask, now: datetime) -> bool:
 
 
 def able_by_examination(home: Path, model: str, ask: Ask, now: datetime) -> bool:
-    if (known := examined(home, model)) is not None:  # by who asked right before
+    if (known := examined(home, model)) is not None:  # another caller has just tested the model
         return known >= ENOUGH
     since = known_results(home).get(f"since {key_of(model)}")
     if since is None:

@@ -32,13 +32,13 @@ from .text.words import cut_text, denies, split_sentences, told_words
 # of a person's. message/turn.py finds which parts of a person's message are their own words.
 
 
-# beginning of a note about what the assistant said: prompts/observe.md asks for it
+# the beginning of a note about the assistant's words, as prompts/observe.md asks
 ASSISTANT = "The assistant"
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The note that an edit changes. *path*: None for one of the same reply."""
+    """The note that an edit changes. *path*: None if the same reply makes the note."""
 
     origin: str | None
     title: str
@@ -55,8 +55,8 @@ def author(message: Message) -> str:
     return "tool" if all(is_quote(message.text[s.start : s.end]) for s in message.material) else "user"
 
 
-# Quoted lines, code, tags and comments. All other material (a chat, a mail, a calendar) may be a list or a form of the
-# person's own: the check decides.
+# Quoted lines, code, tags and comments. All other material (a chat, a mail, a calendar) may be the person's
+# own list or form: the check decides.
 QUOTE_MARK = re.compile(r"\s*(?:(?:[-*•–]|\d{1,2}[.)])?\s{0,4}(?:[>＞»│┃▌▏❯]|&gt;)|[<`~]|\"{3}|'{3}|!\[)")
 
 
@@ -86,7 +86,9 @@ def origin_mark(origin: str | None) -> str:
 
 
 def source_name(message: Message, messages: Sequence[Message]) -> str:
-    """The name under which a claim of a tool's *message*, or of passed-on text, is told: "A page (example.org)"."""
+    """
+    The source that is named with a claim of a tool's *message* or of passed-on text: "A page (example.org)".
+    """
     if message.role == "user":
         return f"A text that {message.sender or 'the user'} passed on"
     calls = (c for m in messages for c in m.calls if c.id and c.id == message.call_id)
@@ -110,7 +112,8 @@ def as_claim_of(source: str, text: str) -> str:
 # --- Recognises a person's own words, which need no check.
 
 
-# A statement without marks before it or a line through it: what is struck out, or a comment, is left to the check.
+# A statement without marks before it or a line through it. Comments and struck-out words are left to the
+# check.
 UNMARKED = re.compile(r"[\w\"'“„«‹「『¿¡($€£](?:(?!~~|\*/).)*\Z", re.S)
 
 NEAR = 0.6  # share of a statement's words that a sentence must have to stand for it
@@ -131,7 +134,7 @@ def own_statements(cited: Sequence[Message]) -> list[tuple[Message, str]]:
 
 @dataclass(frozen=True, slots=True)
 class OwnWords:
-    """The statements of the persons in some messages, to be compared as wholes."""
+    """The statements of the persons in some messages; each is compared as a whole."""
 
     worded: frozenset[Tokens]
     statements: tuple[str, ...]
@@ -141,15 +144,14 @@ class OwnWords:
     def of(cls, cited: Sequence[Message]) -> OwnWords:
         said = own_statements(cited)
         names = {m.sender for m, _ in said}
-        # In a longer text, a sentence may be quoted, denied or questioned without any sign of this, so the check is
-        # asked.
+        # In a longer text, a sentence may be quoted, denied or questioned without a sign: the check decides.
         worded = frozenset(
             as_worded(text, m.sender) for m, text in said if stands_alone(m, text) and UNMARKED.match(text)
         )
         return cls(worded, tuple(text for _, text in said), names.pop() if len(names) == 1 else "")
 
     def hold(self, text: str) -> bool:
-        """Whether *text* is one of their statements, word for word except for the name of the speaker."""
+        """Whether *text* is one of these statements, word for word except for the speaker's name."""
         return as_worded(text, self.sender) in self.worded
 
 
@@ -241,8 +243,8 @@ def head_of_edit(edit: Edit, target: Target | None) -> tuple[str, dict[str, str 
 
 def titled_by(edit: Edit, target: Target | None, text: str, own: OwnWords) -> bool:
     """
-    Whether all words of the title that *edit* sets are in *text*, in the note's former text, or in one sentence of the
-    person's.
+    Whether all words of the title that *edit* sets are in *text*, in the note's former text, or in one of the
+    person's sentences.
     """
     words = told_words(edit.title) - {edit.type, *edit.tags}
     if edit.op == "update" and ("title" not in edit.sets or not words):
@@ -251,7 +253,7 @@ def titled_by(edit: Edit, target: Target | None, text: str, own: OwnWords) -> bo
     said = (
         s for s in own.statements if edit.op == "create" or target is None or not is_of_another(s, target)
     )
-    # A new note's title may leave a "not" of its text out ("Coeliac disease"), but adds none.
+    # A new note's title may leave out a "not" of its text ("Coeliac disease"), but may not add one.
     says = edit.description or (target.description if target else "")
     turned = denies(edit.title) != denies(says) and (edit.op == "update" or denies(edit.title))
     return (words <= told_words(f"{text} {known}") and not turned) or any(
@@ -290,8 +292,9 @@ Parts = tuple[Edit | None, Edit | None]  # the person's part of an edit, and a n
 
 def settle_edits(proposed: Proposed, verdicts: Sequence[tuple[Claim, Verdict]] | None) -> Settled:
     """
-    The edits of *proposed* after the *verdicts*. Claims without a question stay. None: the model cannot answer the check.
-    Then an edit that would be a person's becomes a new note that quotes one of their sentences, and changes no other.
+    The edits of *proposed* after the *verdicts*. Claims that were not asked about stay. *verdicts* None: the
+    model cannot answer the check. Then an edit that would be a person's becomes a new note that quotes one of
+    the person's sentences, and changes no other note.
     """
     of_edit: dict[int, list[tuple[Claim, Verdict]]] = defaultdict(list)
     for claim, verdict in verdicts or ():
@@ -324,8 +327,8 @@ def settle_edits(proposed: Proposed, verdicts: Sequence[tuple[Claim, Verdict]] |
 
 def second_try(proposed: Proposed, answers: Sequence[tuple[Claim, Verdict]]) -> list[Claim]:
     """
-    For each new note whose head was not supported, a claim with the person's own nearest statement, so that one foreign
-    word does not lose what the person said.
+    For each new note whose head was not supported, a claim with the person's nearest own statement: one
+    foreign word must not lose what the person said.
     """
     failed = [c.of for c, v in answers if c.part == "head" and v == "not supported"]
     found = [
@@ -337,7 +340,9 @@ def second_try(proposed: Proposed, answers: Sequence[tuple[Claim, Verdict]]) -> 
 
 
 def parted(proposed: Proposed, place: int, own: Sequence[tuple[Claim, Verdict]], done: Settled) -> Parts:
-    """The supported part of the edit at *place*, and a note of the assistant's with its own sentences."""
+    """
+    The supported part of the edit at *place*, and a note of the assistant's with the assistant's sentences.
+    """
     edit, target = proposed.edits[place], proposed.targets.get(place)
     failed = [(c, verdict) for c, verdict in own if verdict != "supported" and c.part != "quote"]
     if not failed:
@@ -385,9 +390,9 @@ def as_new(edit: Edit, target: Target | None, **changes: Any) -> Edit:
 
 def without_head(edit: Edit, target: Target | None, quote: str, own: OwnWords) -> Edit:
     """
-    *edit* without its description and properties, which are not supported. A new note begins with the *quote*, or with
-    the first sentence that is left. A change of a note only adds to it. Sentences in the person's own words, word for
-    word, become a separate note.
+    *edit* without its description and properties, which are not supported. A new note begins with the
+    *quote*, or with the first sentence that is left. A change of a note only adds to the note. Sentences that
+    are the person's own, word for word, become a separate note.
     """
     plain = replace(edit, sets=frozenset(), loop=None, event=None, tags=(), standing=False, contradicts=())
     if edit.description and own.hold(edit.description):
@@ -404,8 +409,9 @@ def without_head(edit: Edit, target: Target | None, quote: str, own: OwnWords) -
 
 def quoted_alone(proposed: Proposed, place: int, done: Settled) -> Edit | None:
     """
-    The edit at *place* as a new note that quotes the person's nearest sentence; None if none is near. The rules decide
-    its type. If a neighbouring sentence may change its meaning, both are quoted and the note is a fact.
+    The edit at *place* as a new note that quotes the person's nearest sentence; None if none is near. The
+    rules decide the note's type. If a neighbouring sentence may change the meaning, both are quoted and the
+    note is a fact.
     """
     edit = proposed.edits[place]
     found = nearest_statement(edit, proposed.cited[place])
@@ -414,7 +420,7 @@ def quoted_alone(proposed: Proposed, place: int, done: Settled) -> Edit | None:
         return None
     message, statement = found
     alone = stands_alone(message, statement)
-    # What stands behind a colon may be another's: "Tom goes: I am vegan."
+    # Words behind a colon may be another's: "Tom goes: I am vegan."
     kind = kind_of(statement)[0] if alone and ": " not in statement else ""
     made = as_new(
         replace(edit, body="", event=None, loop=None, tags=(), contradicts=()),
@@ -438,7 +444,7 @@ def without_will(edit: Edit) -> str:
 
 
 def nearest_statement(edit: Edit, cited: Sequence[Message]) -> tuple[Message, str] | None:
-    """The person's own statement that is most like *edit*, with its message; None if none is like it."""
+    """The person's own statement that is most like *edit*, with its message; None if none is like *edit*."""
     words, said = told_words(edit.description or edit.body), own_statements(cited)
     if not words or not said:
         return None
@@ -454,8 +460,8 @@ def quoted(message: Message, words: str) -> str:
 
 def with_neighbours(message: Message, statement: str) -> str:
     """
-    *statement* with the sentences directly before and after it in *message*, if a quotation may be that long. The sentence
-    before it comes with what governs that sentence.
+    *statement* with the sentences directly before and after in *message*, if a quotation may be that long.
+    The sentence before comes with the words that govern it.
     """
     said = statements_of(message)
     at = next(n for n, s in enumerate(said) if s.text == statement)
@@ -469,7 +475,7 @@ def with_neighbours(message: Message, statement: str) -> str:
 
 def of_their_own(edit: Edit, target: Target | None) -> Edit:
     """*edit* as a note of the person's that links to the note of the tool or assistant that the person refers to."""
-    if edit.op == "update" and not says_anything(edit):  # only a link: no source
+    if edit.op == "update" and not says_anything(edit):  # only a link, without a source
         return replace(edit, sources=())
     if edit.op == "create" or target is None or target.origin in PERSONS or not edit.description:
         return edit
@@ -480,8 +486,8 @@ def of_their_own(edit: Edit, target: Target | None) -> Edit:
 
 def was_said(edit: Edit, proposed: Proposed, place: int) -> bool:
     """
-    Whether most telling words of *edit* are in the messages that it cites, or in the assistant's messages shown. In
-    another language only names and numbers can be compared.
+    Whether most telling words of *edit* are in the messages that *edit* cites, or in the assistant's messages
+    shown. In another language, only names and numbers can be compared.
     """
     heard = [m.text for m in proposed.cited[place]]
     there = told_words("\n".join([*heard, *(text for _, text in proposed.said)]))
@@ -517,8 +523,8 @@ def others_edit(proposed: Proposed, place: int, done: Settled) -> Parts:
 
 def beside_note(proposed: Proposed, place: int, sentences: Sequence[str]) -> Edit | None:
     """
-    A note of the assistant's with those *sentences* of the user's edit at *place* that the assistant said; None if it
-    said none. An answer ("Booked: Friday 9:00.") may refer to the person's words.
+    A note of the assistant's with those *sentences* of the user's edit at *place* that the assistant said;
+    None if the assistant said none. An answer ("Booked: Friday 9:00.") may refer to the person's words.
     """
     asked = {w for m in proposed.cited[place] if m.role == "user" for w in told_words(m.spoken)}
     told: dict[str, Source] = {}
@@ -533,7 +539,9 @@ def beside_note(proposed: Proposed, place: int, sentences: Sequence[str]) -> Edi
 
 
 def note_beside(edit: Edit, target: Target | None, sentences: Sequence[str], origin: str) -> Edit | None:
-    """A new note of what the assistant or a tool says about the *target* of *edit*, with a link to the target."""
+    """
+    A new note with the assistant's or a tool's words about the *target* of *edit*, and a link to the target.
+    """
     texts = [one_line(s) for s in sentences if s.strip()]
     if not texts:
         return None

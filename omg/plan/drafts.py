@@ -69,7 +69,7 @@ NEEDS_USER = (
     "preference",
     "decision",
     "project",
-)  # types of notes from a person's own words only
+)  # types for a person's own words only
 
 
 IN_BOTH = ("type", "priority", "event", "loop", "standing", "tags")  # properties of an edit and of its note
@@ -674,9 +674,7 @@ class Plan:
         linking = {back for was in moved for back in self.graph.index.backlinks(was)}
         for path in {*self.drafts, *linking} if moved else ():
             if path.startswith(("nodes/", "reflections/")):
-                with suppress(
-                    NotFound, BadNode
-                ):  # a person removed or broke the note since the index was made
+                with suppress(NotFound, BadNode):  # a person removed or broke the note meanwhile
                     self.relink(path, moved)
 
     def relink(self, path: str, moved: Mapping[str, str | None]) -> bool:

@@ -18,7 +18,7 @@ import regex
 # Default_Ignorable_Code_Point: soft hyphens, zero-width characters, direction marks, variation selectors, fillers, tags.
 UNSEEN = r"\p{Default_Ignorable_Code_Point}"
 UNSEEN_RUN = regex.compile(f"{UNSEEN}+")
-# What belongs to the character before it: the variant of a picture or a Han character, then a (non-)joiner,
+# Marks that belong to the character before: the variant of a picture or a Han character, then a (non-)joiner,
 # as in Persian words and pictures of families. Longer runs hide a text.
 JOINED = regex.compile(r"\p{Variation_Selector}?[\u200c\u200d]?")
 
@@ -29,11 +29,11 @@ SPACED_OUT = regex.compile(f"(?<=[{UNSPACED}]) (?=[{UNSPACED}])")
 
 ARABIC = regex.compile(r"\p{Block=Arabic}+")
 ARABIC_FORMS = {ord(a): b for a, b in zip("أإآٱىةؤئ", "اااايهوي", strict=True)} | {0x640: None}
-# "the", and with and, with, like, so, for the: light10 of Larkey et al.
+# The Arabic article, alone or joined with "and", "with", "like", "so", "for": light10 of Larkey et al.
 ARTICLE = regex.compile("^(?:وال|بال|كال|فال|لل|ال)(?=..)")
 VOWEL_POINTS = regex.compile(r"(?V1)[[\p{Block=Hebrew}\p{Block=Arabic}]&&\p{Mn}]")
 
-# Letters that Unicode does not take apart into one of a keyboard's and a mark: Łukasz, Straße, Þórshöfn.
+# Letters that Unicode does not split into a keyboard's letter and a mark: Łukasz, Straße, Þórshöfn.
 LATIN_LETTERS = dict(zip("łŁøØđĐðÐħĦıŧŦ", "lLoOdDdDhHitT", strict=True))
 LATIN_LETTERS |= {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "þ": "th", "Þ": "Th"}
 KEYBOARD = str.maketrans(LATIN_LETTERS)
@@ -41,7 +41,7 @@ ACCENTS = regex.compile(r"\p{Block=Combining_Diacritical_Marks}")
 
 
 def visible(text: str) -> str:
-    """*text* without invisible characters, except those that words and emoji are made with."""
+    """*text* without invisible characters, except those that words and emoji need."""
     text = UNSEEN_RUN.sub(lambda run: JOINED.match(run[0])[0], text)
     return text
 
@@ -55,7 +55,7 @@ def without_unseen(text: str) -> str:
 def fold_text(text: str) -> str:
     """
     *text* as the index stores it: compatible characters are made equal, Latin letters become those of a keyboard,
-    Arabic loses its vowel points and article, and scripts without spaces get one around each character.
+    Arabic loses its vowel points and article, and scripts without spaces get a space around each character.
     """
     if text.isascii():
         return text
@@ -81,7 +81,7 @@ def plain_form(text: str) -> str:
     return unicodedata.normalize("NFC", ACCENTS.sub("", unicodedata.normalize("NFD", text)))
 
 
-# --- Wikilinks as a reader sees them. What a link leads to is read in node/markdown.py.
+# --- Wikilinks as a reader sees them. node/markdown.py reads the targets of links.
 
 
 WIKILINK = re.compile(r"\[\[([^\[\]\n]*)\]\]")
@@ -90,7 +90,7 @@ CITED = re.compile(rf"\s{{0,9}}\((?:{WIKILINK.pattern}(?:, )?)+\)")
 
 
 def link_label(link: str) -> str:
-    """What a reader sees of `path/name|label`: the label, or the name."""
+    """The part of `path/name|label` that a reader sees: the label, or the name."""
     _, bar, label = link.rpartition("|")
     return label if bar else link.rpartition("/")[2]
 

@@ -1,9 +1,9 @@
 """
 Counts the tokens of a text, without network and without a model.
 
-Counts o200k tokens, whatever model is in use, with the table in the litellm wheel (the extra `models`), or else by an
-estimate that errs on the high side. A long text is counted in windows, which never lowers the count. It never downloads
-anything.
+Counts o200k tokens, whatever model is in use, with the table in the litellm wheel (the extra `models`), or
+else by an estimate that errs on the high side. A long text is counted in windows, which never lowers the
+count. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pathlib import Path
 
 import regex
 
-# tiktoken's cache name (sha1 of the table's URL) and content hash. Checked before tiktoken sees the
-# file: one that does not match, tiktoken would delete and fetch again.
+# tiktoken's cache name (sha1 of the table's URL) and content hash. Both are checked before tiktoken sees the
+# file, because tiktoken would delete a file that does not match, and fetch it again.
 TABLE = "fb374d419588a4632f3f557e76b4b70aebbca790"
 SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
-WINDOW = 16_384  # chars encoded at once: 8 MB/s on a run of one letter, which unbounded is quadratic
+WINDOW = 16_384  # chars encoded at once: 8 MB/s on a run of one letter; without a limit the time is quadratic
 COUNTS_REMEMBERED = 2_000  # chars; the counts of 4,096 shorter texts are cached, and of 64 longer ones
 _loading = threading.Lock()
 
@@ -36,7 +36,7 @@ def clip_text(text: str, tokens: int) -> str:
     """*text* if it costs at most *tokens*, else its beginning and an ellipsis, in at most *tokens*."""
     if count_tokens(text) <= tokens:
         return text
-    for room in range(tokens - 1, 0, -1):  # twice at most: the ellipsis rarely melts into a longer token
+    for room in range(tokens - 1, 0, -1):  # at most two rounds: the ellipsis rarely joins a longer token
         short = text[: _end(text, 0, room)].rstrip() + "…"
         if count_tokens(short) <= tokens:
             return short
@@ -44,7 +44,7 @@ def clip_text(text: str, tokens: int) -> str:
 
 
 def split_text(text: str, tokens: int) -> list[str]:
-    """*text* in pieces of at most *tokens*, split between words where possible; joined, they give *text* again."""
+    """*text* in pieces of at most *tokens*, split between words if possible. The joined pieces are *text*."""
     pieces, start = [], 0
     while start < len(text):
         end = _end(text, start, tokens)
@@ -54,7 +54,9 @@ def split_text(text: str, tokens: int) -> list[str]:
 
 
 def _end(text: str, start: int, tokens: int) -> int:
-    """Where the piece ends that begins at *start* and costs at most *tokens*; it has at least one character."""
+    """
+    The end of the piece that begins at *start* and costs at most *tokens*: at least one character later.
+    """
     low, high = start + 1, start + 1
     while high < len(text) and count_tokens(text[start:high]) <= tokens:  # grow, then halve
         low, high = high, min(len(text), start + 2 * (high - start) + 16)
@@ -78,7 +80,8 @@ def _short(text: str) -> int:
 @lru_cache(maxsize=64)
 def _long(text: str) -> int:
     counted = _encoded()
-    # Byte pairs are merged greedily, so a cut may also save a token: one more for each keeps the sum on the high side.
+    # Byte pairs are merged greedily, so a cut may save a token. One more token for each cut keeps the sum on
+    # the high side.
     return sum(counted(text[i : i + WINDOW]) for i in range(0, len(text), WINDOW)) + len(text) // WINDOW
 
 
@@ -95,7 +98,7 @@ def _encoded() -> Callable[[str], int]:
             import tiktoken
 
             encoding = tiktoken.get_encoding("o200k_base")
-            encoding._mergeable_ranks = {}  # its encoder has a copy of its own: 25 MB that nobody reads
+            encoding._mergeable_ranks = {}  # 25 MB that nobody reads: the encoder has its own copy
             encode = encoding.encode_ordinary
         finally:
             if was is None:
@@ -106,7 +109,7 @@ def _encoded() -> Callable[[str], int]:
 
 
 def _folder() -> Path | None:
-    """The folder of the litellm wheel that has the table; None if it is not there, or damaged."""
+    """The folder of the litellm wheel that has the table; None if the table is missing or damaged."""
     litellm = find_spec("litellm")
     for package in (litellm and litellm.submodule_search_locations) or ():
         folder = Path(package) / "litellm_core_utils" / "tokenizers"
@@ -124,7 +127,7 @@ PIECE = regex.compile(
 WORD_CHARS, NO_WORD_CHARS = (
     6,
     14,
-)  # a token of prose has 6 letters; a run of more than 14 is a key, or as dear as one
+)  # a token of prose has 6 letters; a run of more than 14 is a key, or costs as much
 
 
 def estimate_tokens(text: str) -> int:

@@ -2,14 +2,15 @@
 The words of a text: all of them, those that carry meaning, their stems, and negation; its sentences.
 
     words_in       all words, as they are written
-    written_words  the words in lower case, without stop words; compared to see whether the reader was told already
-    stems_of       stems of the words that carry meaning; compared to see whether two texts say the same
-    told_words     the same without days and dates, which each writer words differently
+    written_words  the words in lower case, without stop words; tells whether the reader already knows a text
+    stems_of       stems of the words that carry meaning; tells whether two texts say the same
+    told_words     these stems without days and dates, which each writer words differently
     is_english     whether a text is in English, by its stop words
     prefix_of      the beginning that the forms of a word share, for a plain text search
     split_sentences, sentence_spans, text_pieces    its sentences, or where they are
 
-`stem_of` knows verbs and serves to compare words. `prefix_of` serves to search: the text contains it as it is.
+`stem_of` knows verbs, and its results are compared. Results of `prefix_of` are searched: a text contains them
+literally.
 """
 
 from __future__ import annotations
@@ -44,13 +45,13 @@ def denies(text: str) -> bool:
     return bool(NOT.search(text))
 
 
-# A letter is what the index's tokenizer takes for one: Indic words are full of marks.
+# Letters as the index's tokenizer counts them, with marks: Indic words are full of marks.
 LETTER = r"[\p{L}\p{M}\p{N}]"
 WORD = regex.compile(f"{LETTER}+")
-WORD_OR_RUN = regex.compile(f"[{UNSPACED}]+|(?:(?![{UNSPACED}]){LETTER})+")  # the index parts them as well
+WORD_OR_RUN = regex.compile(f"[{UNSPACED}]+|(?:(?![{UNSPACED}]){LETTER})+")  # the index splits them, too
 # "don't", "3.5", "16:00"
 WORD_OR_NUMBER = regex.compile(rf"\d+(?:[.,:]\d+)*+(?!\p{{L}})|{LETTER}+(?:'{LETTER}+)*+")
-# and the marks without which a value is another: "$50", "5%", "-5", "C#"
+# Also the marks that change a value: "$50", "5%", "-5", "C#"
 WORD_OR_MARK = regex.compile(rf"{WORD_OR_NUMBER.pattern}|[\p{{Sc}}%‰°]|(?<=\w)[#+]+|(?<![\w.,:)])[-−](?=\d)")
 THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
 ISO_DAY = re.compile(r"(?<!\d)\d{4}-\d\d(?:-\d\d)?(?!\d)")
@@ -65,13 +66,13 @@ def _lists() -> dict[str, str]:
 
 @cache
 def english_words(name: str) -> frozenset[str]:
-    """The words of a list: "stop", "regular", "not_past"."""
+    """The words of the list *name*: "stop", "regular", "not_past"."""
     return frozenset(_lists()[name].split())
 
 
 @cache
 def phrases(name: str) -> frozenset[str]:
-    """The phrases of a list, which `|` and line ends part: "yes"."""
+    """The phrases of the list *name* ("yes"), which `|` and line ends separate."""
     return frozenset(_lists()[name].strip().replace("\n", "|").split("|"))
 
 
@@ -167,13 +168,15 @@ def has_prefix(text: str, prefix: str) -> bool:
 
 
 def is_english(text: str) -> bool:
-    """Whether *text* is in English: a quarter of its words are English stop words. Of 3,000 English lines all but 1 %
-    have so many, of German and Spanish ones 3 %."""
+    """Whether *text* is in English: a quarter of its words are English stop words. 99 % of 3,000 English
+    lines have
+    so many, and 3 % of German and Spanish lines."""
     words = words_in(text.lower())
     return 4 * sum(word in STOP for word in words) >= max(1, len(words))
 
 
-# --- English verbs and stems, as far as a small list goes (words.toml). Words of other languages pass unchanged, or nearly.
+# --- English verbs and stems, from a small list (words.toml). Words of other languages stay unchanged, or
+# nearly so.
 
 
 ENDINGS = (("ies", "y"), ("ied", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""))
@@ -216,7 +219,7 @@ def base_of(word: str) -> str:
 
 
 def singular_form(word: str) -> str:
-    """The singular of a plural or possessive: "garden's" → "garden". For words that are shown or linked."""
+    """The singular of a plural or possessive, for words that are shown or linked: "garden's" → "garden"."""
     word = re.sub(r"['’]\w+$", "", word)
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
@@ -227,7 +230,7 @@ def singular_form(word: str) -> str:
 
 @lru_cache(maxsize=8192)
 def stem_of(word: str) -> str:
-    """The stem of a word: "ran", "running", "runs" → "run". For words that are compared."""
+    """The stem of a word, for words that are compared: "ran", "running", "runs" → "run"."""
     word = word.lower().removesuffix("'s").strip("'")
     word = irregular().get(word, word)
     for end, put in ENDINGS:
@@ -248,7 +251,7 @@ def common_stems() -> frozenset[str]:
 
 
 def cut_text(text: str, chars: int) -> str:
-    """*text*, or if it is longer than *chars*, its beginning in whole words and an ellipsis."""
+    """*text*; if it is longer than *chars*, its beginning in whole words, and an ellipsis."""
     if len(text) <= chars:
         return text
     begun = text[: chars - 1]
@@ -257,8 +260,8 @@ def cut_text(text: str, chars: int) -> str:
 
 # --- The sentences of a text, and the marks of its lists.
 #
-# A sentence ends at a line end, and at a Unicode sentence terminal that a space follows (in scripts without spaces, at
-# any). Clauses are found in rules/kinds.py.
+# A sentence ends at a line end, and at a Unicode sentence terminal before a space (in scripts without spaces,
+# at any terminal). rules/kinds.py finds clauses.
 
 
 LIST_MARK = regex.compile(r"[ \t]*(?:[-*+•–]|\d{1,3}[.)])[ \t]+(?:\[(?:[xX]|[^\w\[\]])\][ \t]+)?")
@@ -267,8 +270,9 @@ SENTENCE_END = regex.compile(
     r"(?<![\p{STerm}…])[\p{STerm}…]++[\p{Pe}\p{Pf}\p{Pi}\"'*_]*+(?P<space>\s++)"
     r"|[。！？｡]++(?![\p{Pe}\p{Pf}])(?P<space>\s*+)|\n(?P<space>\s*+)"
 )
-# Matched at the space: "Dr. Ito", an initial, "No. 3", "etc. and", "well… yes". "No. I moved" is two sentences.
-# "three steps: 1. measure, 2. cut" is one; so are "I see that 3! equals 6", "I use Yahoo! mail" and '"Why?" or "How?"'.
+# No end, matched at the space: "Dr. Ito", an initial, "No. 3", "etc. and", "well… yes". "No. I moved" is two
+# sentences. "three steps: 1. measure, 2. cut" is one; so are "I see that 3! equals 6", "I use Yahoo! mail"
+# and '"Why?" or "How?"'.
 NO_END = regex.compile(
     r"(?<=\b(?:e\.g|i\.e|vs|Dr|Mrs?|Ms|Prof|St|approx|ca|z\.B|bzw|Sra?|Mme|U\.S|\p{Lu}\.\p{Lu})\."
     r"|(?:^|\s)(?!I\.)\p{Lu}\.)"
@@ -287,7 +291,7 @@ def without_list_mark(line: str) -> str:
 
 
 def sentence_parts(text: str) -> list[str]:
-    """*text* split before each sentence; joined, the parts give *text* again."""
+    """*text* split before each sentence. The joined parts are *text*."""
     starts = [0, *sentence_starts(text), len(text)]
     return [text[a:b] for a, b in pairwise(starts) if a < b]
 
@@ -298,7 +302,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def sentence_spans(text: str) -> list[slice]:
-    """Where the sentences of *text* are, without spaces around them and list marks before them."""
+    """The spans of the sentences of *text*, without spaces around and list marks before the sentences."""
     spans, at = [], 0
     for part in sentence_parts(text):
         mark = LIST_MARK.match(part)
@@ -310,13 +314,15 @@ def sentence_spans(text: str) -> list[slice]:
 
 
 def text_pieces(text: str, most: int) -> list[slice]:
-    """Where the sentences of *text* are, without gaps; a sentence longer than *most* characters is split."""
+    """
+    The spans of the sentences of *text*, without gaps; a sentence longer than *most* characters is split.
+    """
     sentences = pairwise([0, *sentence_starts(text), len(text)])
     return [part for start, end in sentences for part in split_span(text, start, end, most)]
 
 
 def split_span(text: str, start: int, end: int, most: int) -> Iterator[slice]:
-    """Where the pieces of *text* from *start* to *end* are, of at most *most* characters; words stay whole."""
+    """The spans of pieces of at most *most* characters, from *start* to *end* of *text*; words stay whole."""
     while end - start > most:
         cut = max(text.rfind(mark, start, start + most) for mark in (" ", "\n")) + 1 or start + most
         yield slice(start, cut)
