@@ -37,7 +37,8 @@ SPOKEN = "trim(coalesce(json_extract(line, '$.sender'), '') || ' ' || json_extra
 
 
 def take_in(db: sqlite3.Connection, folder: Path, zone: tzinfo) -> tuple[int, set[str]]:
-    """Add the new messages. Returns how many they are, and the ids of all messages whose neighbours changed."""
+    """Add the new messages. Returns how many they are,
+    and the ids of all messages whose neighbours changed."""
     known = {
         name: (offset, tail) for name, offset, tail in db.execute("select file, offset, tail from archive")
     }
@@ -148,7 +149,8 @@ def words_of(db: sqlite3.Connection, ids: Sequence[int], chars: int) -> str:
 
 
 def neighbour_rings(db: sqlite3.Connection, ids: Sequence[int]) -> tuple[list[int], list[int]]:
-    """The neighbours of the messages in rows *ids*, and the neighbours' neighbours; no message twice, none of *ids*."""
+    """The neighbours of the messages in rows *ids*, and the neighbours' neighbours; no message twice,
+    none of *ids*."""
     found: tuple[list[int], list[int]] = ([], [])
     for id in ids:
         for side in rows_beside(db, id):
@@ -159,8 +161,8 @@ def neighbour_rings(db: sqlite3.Connection, ids: Sequence[int]) -> tuple[list[in
 
 
 def source_window(db: sqlite3.Connection, sources: Sequence[Source], body: str) -> tuple[str, str, str]:
-    """Three texts: the messages of *sources* that the folded *body* does not quote whole; the neighbours of all
-    sources; and the neighbours' neighbours."""
+    """Three texts: the messages of *sources* that the folded *body* does not quote whole; the neighbours of
+    all sources; and the neighbours' neighbours."""
     cited = []
     for source in sorted(sources, key=lambda s: s.timestamp)[-SOURCES:]:
         where = (source.id, source.session)

@@ -5,8 +5,8 @@ Index: everything that is asked of a graph without opening its files.
     search, search_raw      notes (search.py); messages, if no note has the answer (archived.py)
     entry, resolve, names…  what a note is, where a link leads, who links here
 
-Any number of threads may read while one writes. The index can be rebuilt at any time: a process that finds the file
-damaged, locked, deleted or of another version replaces the file, with one line in the log.
+Any number of threads may read while one writes. The index can be rebuilt at any time: a process that finds
+the file damaged, locked, deleted or of another version replaces the file, with one line in the log.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# --- Prompts go first. They share the interpreter with background threads, so a background thread waits before it
-# uses an index while a prompt is answered.
+# --- Prompts go first. They share the interpreter with background threads, so a background thread waits
+# before it uses an index while a prompt is answered.
 
 
 BACKGROUND = "background"  # the name of a background thread
@@ -228,8 +228,9 @@ class Index:
         """
         The *k* notes that answer *query* best, best first.
 
-        *now*: the time that "last week" and a note's freshness refer to. *uses*: note id → how often the note was
-        useful, and when last. Vectors are used only after `embed` has loaded the model; a search never loads it.
+        *now*: the time that "last week" and a note's freshness refer to. *uses*: note id → how often the note
+        was useful, and when last. Vectors are used only after `embed` has loaded the model; a search never
+        loads it.
         """
         with self._store.read() as db:
             near = functools.partial(self._near, db) if how.vectors and self._warm else None
@@ -260,8 +261,8 @@ class Index:
     def search_raw(
         self, query: str | ParsedQuery, k: int = 10, *, now: datetime
     ) -> list[archived.FoundMessage]:
-        """The messages of the best statements, each with its session and score (about 0 to 1). For a question without
-        words, the latest messages."""
+        """The messages of the best statements, each with its session and score (about 0 to 1). For a question
+        without words, the latest messages."""
         asked = parse_query(query, now.astimezone(self.zone).date()) if isinstance(query, str) else query
         if not asked.terms:
             return [(*said, 0.0) for said in self.ask(archived.said_within, asked.days, self.zone, k)]
@@ -339,7 +340,8 @@ class Index:
         return dict(self._rows(select))
 
     def project_counts(self, types: Collection[str]) -> dict[str, int]:
-        """Project → how many active notes its map lists: the project's own, and those of *types* that link to it."""
+        """Project → how many active notes its map lists: the project's own,
+        and those of *types* that link to it."""
         select = f"""select d.path, 1 + count(distinct s.id) from link join note d on d.id = dst join note s on s.id = src
             where d.type = 'project' and d.status = 'active' and s.status = 'active' and kind in ({PROSE}, {LINK})
             and s.id <> d.id and s.type in ({",".join("?" * len(types))}) group by d.path"""
@@ -355,8 +357,8 @@ class Index:
 
     @retry_on_new_file
     def find(self, name: str) -> str | None:
-        """The path that *name* leads to: a link as for `resolve`, a title, a map without "moc-", or the beginning of
-        one note's name."""
+        """The path that *name* leads to: a link as for `resolve`, a title, a map without "moc-", or the
+        beginning of one note's name."""
         with self._store.read() as db:
             ids = [resolve_row(db, text) for text in (name, slugify(name), f"moc-{name}")]
             begun = begun_rows(db, name) if name else set()
@@ -416,7 +418,8 @@ class Index:
         return self.ask(archived.messages_by_id, ids)
 
     def around(self, id: str, n: int = 2) -> list[Message]:
-        """The message *id* with the *n* before and after it in its session; empty if the archive does not have it."""
+        """The message *id* with the *n* before and after it in its session;
+        empty if the archive does not have it."""
         return self.ask(archived.messages_around, id, n)
 
     @retry_on_new_file
@@ -445,7 +448,8 @@ class Index:
         return dict(self._rows("select path, hash from note order by path"))
 
     def detours(self) -> list[tuple[str, str, str]]:
-        """`(path, target, present path)` of the links that lead to a note by its former path, which is an alias."""
+        """`(path, target, present path)` of the links that lead to a note by its former path,
+        which is an alias."""
         select = f"""select distinct s.path, target, d.path from name join link using (leaf, full)
             join note d on d.id = link.dst join note s on s.id = src
             where name.rank = {ALIAS} and name.note = link.dst and full like '%/%' order by 1, 2"""

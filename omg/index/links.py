@@ -5,7 +5,7 @@ The first rule that fits decides; if two notes fit equally well, the link leads 
 
     0 path    1 id    2 alias    3 the end of a path, from a "/" on: a file's name, mostly
     4 the end of an id or a former path: the name that a file had before it was renamed
-    5 the link ends with a path, an id or a former path: if Obsidian opened a folder above the vault, it adds folders
+    5 the link ends with a path, an id or a former path: Obsidian, opened above the vault, adds folders
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def fitting_notes(db: sqlite3.Connection, target: str) -> list[tuple[int, str, i
 
 
 def from_above(db: sqlite3.Connection, full: str) -> list[tuple[int, str, int]]:
-    """The note with the longest path, id or former path at the end of *full*. A bare name does not count, since any
-    note may have it."""
+    """The note with the longest path, id or former path at the end of *full*. A bare name does not count,
+    since any note may have it."""
     return db.execute(
         """
         select note, path, 5 from name join note on note.id = note

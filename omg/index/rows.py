@@ -255,9 +255,9 @@ def plain_body(body: str, title: str) -> str:
 
 # --- A vault's files and the tables brought to one state: which notes are new, changed, moved, gone or unreadable.
 #
-# A file is read again if its (mtime, size) changed, and entered again if its hash changed. A note counts as moved if
-# its id, or else its bytes, turn up at another path and its own file is gone. It counts as removed only after two
-# looks at the whole vault found the same files; until then its row stays.
+# A file is read again if its (mtime, size) changed, and entered again if its hash changed. A note counts as
+# moved if its id, or else its bytes, turn up at another path and its own file is gone. It counts as removed
+# only after two looks at the whole vault found the same files; until then its row stays.
 #
 # A file that cannot be read as a note costs that note alone.
 

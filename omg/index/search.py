@@ -108,7 +108,8 @@ class Rarity:
         self, db: sqlite3.Connection, found: Sequence[Term], postings: int = POSTINGS
     ) -> tuple[tuple[Term, ...], float]:
         """
-        The terms to ask for, rarest first, within *postings* rows; and the score of a row that has each term once.
+        The terms to ask for, rarest first, within *postings* rows;
+        and the score of a row that has each term once.
         """
         all_rows = int(db.execute(COUNTS[self._table]).fetchone()[0] or 0)
         if abs(all_rows - self._rows) > 0.05 * all_rows or len(self._fits) > 20_000:
@@ -145,7 +146,8 @@ def notes_by_words(db: sqlite3.Connection, match: str) -> dict[int, float]:
 
 
 def exact_first(db: sqlite3.Connection, order: Sequence[int], pool: Pool, terms: Sequence[Term]) -> list[int]:
-    """*order* with two kinds of notes first: those that have all of *terms*, or replace a note that was found."""
+    """*order* with two kinds of notes first: those that have all of *terms*,
+    or replace a note that was found."""
     match = f"{{title description body tags}} : ({' AND '.join(term.match for term in terms)})"
     says = {id for (id,) in db.execute("select rowid from note_fts where note_fts match ?", (match,))}
     stands = {
@@ -160,7 +162,8 @@ def notes_by_days(db: sqlite3.Connection, days: Iterable[When]) -> list[int]:
     for when in days:
         start, end = when.start.toordinal(), when.end.toordinal()
         for since, until in (("event_from", "event_to"), ("said_from", "said_to")):
-            # Without this bound every note is read. A note that began over a year before is found by its words.
+            # Without this bound every note is read. A note that began over a year before is found by its
+            # words.
             rows = db.execute(
                 f"select id from note where hit and {since} between ? and ? and {until} >= ? order by {since} desc limit 50",
                 (start - 366, end, start),
@@ -268,9 +271,9 @@ def walked_order(db: sqlite3.Connection, pool: Pool, k: int, exact: Sequence[Ter
     """
     Order the notes after following the links of the best.
 
-    The first OWN_SHARE of *k* keep their places. After them a linked note may pass notes that only match words. The
-    surer its entry point, the stronger the link, and the better the note itself matches, the more notes it passes.
-    With *exact*, notes that have all of these terms come first.
+    The first OWN_SHARE of *k* keep their places. After them a linked note may pass notes that only match
+    words. The surer its entry point, the stronger the link, and the better the note itself matches, the more
+    notes it passes. With *exact*, notes that have all of these terms come first.
     """
     order = ranked_ids(pool)
     if not order:
@@ -363,8 +366,9 @@ def matching_words(db: sqlite3.Connection, ids: Sequence[int], question: ParsedQ
 
 class How(NamedTuple):
     """
-    How notes are searched. *walk*: follow links from the best hits. *quote*: let `why` quote the matching words, and
-    put notes with all of these words first; quoting takes a fifth of the time. *vectors*: search by meaning, too.
+    How notes are searched. *walk*: follow links from the best hits. *quote*: let `why` quote the matching
+    words, and put notes with all of these words first; quoting takes a fifth of the time. *vectors*: search
+    by meaning, too.
     """
 
     walk: bool = True
@@ -376,7 +380,8 @@ BY_HAND, FOR_PROMPT, ALONE = How(), How(quote=False), How(walk=False, quote=Fals
 
 
 class Candidates(NamedTuple):
-    """The notes that may answer *question*, which keeps only the terms asked for; and the best note's confidence."""
+    """The notes that may answer *question*, which keeps only the terms asked for;
+    and the best note's confidence."""
 
     question: ParsedQuery
     pool: Pool
@@ -422,16 +427,16 @@ def best_hits(db: sqlite3.Connection, found: Candidates, k: int, how: How) -> li
 #     missing_vectors, put_vectors    notes without a vector of this embedder, and the vectors made for them
 #     Matrix                          all vectors of one embedder; follows the store by its revision number
 #
-# A vector counts only for the embedder that made it and the text it was made from. A changed note loses its vector
-# at once, and is found by words alone until a new vector is made.
+# A vector counts only for the embedder that made it and the text it was made from. A changed note loses its
+# vector at once, and is found by words alone until a new vector is made.
 
 
 TEXT_CHARS = 2_000  # of a note: MiniLM reads fewer, and a longer text only blurs the static table's vector
 ROWS_AT_ONCE = 4096  # rows read at once while the matrix is filled: 4 MB
 MEDIAN_SAMPLE = 4096  # similarities that the median is taken of; all of them change it by less than .002
 FEW_VECTORS = 20  # notes; with fewer, the median may be the very note that is asked for
-# Upper limit of the median of few notes. On LoCoMo, from 8 notes on, the median cosine of questions and observations is
-# .19 to .22 with the static table, and .26 with MiniLM.
+# Upper limit of the median of few notes. On LoCoMo, from 8 notes on, the median cosine of questions and
+# observations is .19 to .22 with the static table, and .26 with MiniLM.
 MEDIAN_OF_FEW = 0.2
 GONE = "gone"
 

@@ -5,8 +5,9 @@ The statements of the archive's messages: what is searched of what was said.
     find_statements      the statements that answer a question, by words and by meaning
     put_vectors          their vectors, made in the background; SignMatrix looks through all of them
 
-A statement is a sentence, a list item, or several short lines together. Its number holds its message's row, whether the
-assistant said it, and its place in the message, so none of these is looked up; `head` is the heading or lead above it.
+A statement is a sentence, a list item, or several short lines together. Its number holds its message's row,
+whether the assistant said it, and its place in the message, so none of these is looked up; `head` is the
+heading or lead above it.
 """
 
 from __future__ import annotations
@@ -117,7 +118,8 @@ def add(db: sqlite3.Connection, row: int, message: Message) -> None:
 
 
 def remove(db: sqlite3.Connection, row: int, message: Message) -> None:
-    """Remove the statements of *message*. The full-text table keeps no copy of a text, so the text is passed again."""
+    """Remove the statements of *message*. The full-text table keeps no copy of a text,
+    so the text is passed again."""
     if is_silent(message):
         return
     spans = spans_of(message.text)
@@ -135,8 +137,8 @@ def remove(db: sqlite3.Connection, row: int, message: Message) -> None:
 
 class Found(NamedTuple):
     """
-    A statement: its number, and its scores by words and by meaning. By words, a statement with each word of the
-    question once scores 1.
+    A statement: its number, and its scores by words and by meaning. By words,
+    a statement with each word of the question once scores 1.
     """
 
     id: int
@@ -166,8 +168,8 @@ def find_statements(
 ) -> list[Found]:
     """
     The statements that have words of *match*, each with its bm25 as a share of *whole*, and those nearest in meaning.
-    *assistants*: factor for the assistant's statements; 0: only the person's. *near*: the cosines of the statements
-    with these numbers, and of the nearest ones.
+    *assistants*: factor for the assistant's statements; 0: only the person's. *near*: the cosines of the
+    statements with these numbers, and of the nearest ones.
     """
     words: dict[int, float] = {}
     if match:
@@ -195,8 +197,9 @@ def spans_by_row(db: sqlite3.Connection, rows: Iterable[int]) -> dict[int, list[
 
 # --- their vectors: one byte for each number. The signs of the numbers, one bit each, are compared first.
 #
-# The signs of 256 numbers are 32 bytes. Those of 830,000 statements are 27 MB, and are compared in 3 ms, because one
-# row of the matrix has 64 signs of every statement. With all signs of one statement in a row, this took 38 ms.
+# The signs of 256 numbers are 32 bytes. Those of 830,000 statements are 27 MB, and are compared in 3 ms,
+# because one row of the matrix has 64 signs of every statement. With all signs of one statement in a row,
+# this took 38 ms.
 
 SCALE = 127
 ROWS_AT_ONCE = 4096
@@ -207,7 +210,8 @@ GONE = "update meta set value = value + 1 where key = 'said_gone'"  # a matrix m
 
 
 def missing_vectors(db: sqlite3.Connection, limit: int) -> tuple[int, list[int], list[str]]:
-    """How often statements were removed so far; then numbers and texts of the first statements without a vector."""
+    """How often statements were removed so far;
+    then numbers and texts of the first statements without a vector."""
     last = db.execute("select coalesce(max(id), -1) from statement_vector").fetchone()[0]
     rows = db.execute(
         f"""
@@ -223,7 +227,8 @@ def missing_vectors(db: sqlite3.Connection, limit: int) -> tuple[int, list[int],
 
 
 def put_vectors(db: sqlite3.Connection, gone: int, ids: Iterable[int], vectors: Floats) -> None:
-    """Store *vectors* of *ids*; none if a statement was removed after *gone* was read: numbers are used again."""
+    """Store *vectors* of *ids*; none if a statement was removed after *gone* was read:
+    numbers are used again."""
     import numpy as np
 
     if meta_value(db, "said_gone") == gone:
@@ -305,7 +310,8 @@ class SignMatrix:
 
 
 def least_of(numbers: NDArray[np.uint16], n: int) -> NDArray[np.int64]:
-    """The places of the *n* least of *numbers*. Partitioning all numbers took twice as long as computing them."""
+    """The places of the *n* least of *numbers*.
+    Partitioning all numbers took twice as long as computing them."""
     import numpy as np
 
     n = min(n, len(numbers))

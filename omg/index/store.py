@@ -32,8 +32,8 @@ from ..text.characters import UNSPACED_RUN, fold_text
 from ..text.words import STOP, WORD_OR_RUN, words_in
 from .links import CONTRADICTION, LINK, PROSE, short_names
 
-# --- Turns a question into terms: all that may tell one note from another. search.py joins them by OR, rarest first,
-# and weighs each by how rare it is.
+# --- Turns a question into terms: all that may tell one note from another. search.py joins them by OR, rarest
+# first, and weighs each by how rare it is.
 #
 # A question with words has terms, in any script. No character of a question is FTS5 syntax.
 
@@ -403,8 +403,8 @@ class Store:
         """
         A connection, and the generation it belongs to.
 
-        In WAL mode readers write beside the file, which fails on a full disk. If no WAL is left there, the file alone
-        is complete: it is opened as immutable, for this use only.
+        In WAL mode readers write beside the file, which fails on a full disk. If no WAL is left there, the
+        file alone is complete: it is opened as immutable, for this use only.
         """
         try:
             return self.generation, self._connect()
@@ -436,10 +436,10 @@ class Store:
 
 def full_text(db: sqlite3.Connection) -> None:
     """
-    Make the full-text tables. The table of notes reads its content from `text`, which a rebuild of a column needs
-    anyway; the table of statements keeps no content, since the messages have it. To delete a row from either, pass its
-    former values. Not by sqlite-utils' `enable_fts`: it commits in the middle of the transaction that makes the file,
-    and keeps a table's own name for its content.
+    Make the full-text tables. The table of notes reads its content from `text`, which a rebuild of a column
+    needs anyway; the table of statements keeps no content, since the messages have it. To delete a row from
+    either, pass its former values. Not by sqlite-utils' `enable_fts`: it commits in the middle of the
+    transaction that makes the file, and keeps a table's own name for its content.
     """
     tokenizer = TOKENIZER.replace("'", "''")
     db.execute(
@@ -484,11 +484,13 @@ def reason_unusable(e: sqlite3.DatabaseError) -> str:
     return f"it could not be used ({str(e).partition(' with text ')[0]})"  # else a note's text is in the log
 
 
-# sqlite's result codes for an unusable file: busy and locked (for too long), corrupt, not a database; of the I/O
-# errors, those of reading. A full disk, or a file that may not be opened, does not make the file unusable.
+# sqlite's result codes for an unusable file: busy and locked (for too long), corrupt, not a database; of the
+# I/O errors, those of reading. A full disk, or a file that may not be opened, does not make the file
+# unusable.
 UNUSABLE, UNREADABLE = {5, 6, 11, 26}, {266, 522}
 
-# Messages of errors without a code of their own: a table is missing, a full-text table is broken, bytes are not text.
+# Messages of errors without a code of their own: a table is missing, a full-text table is broken,
+# bytes are not text.
 BROKEN = ("no such table", "vtable constructor failed", "Could not decode to UTF-8")
 BARRED = {8, 10, 13, 14}  # read-only, I/O, full, cannot open
 
@@ -508,8 +510,9 @@ def is_disk_barred(e: Exception) -> bool:
 
 # --- Entry, a note as the index lists it, and Hit, a note that was found.
 #
-# Both are read from the tables `note`, `link` and `source`. search.py finds notes by words; only the vault has a note's
-# body. Lists are sorted by path, so that text generated from them does not depend on when the index was made.
+# Both are read from the tables `note`, `link` and `source`. search.py finds notes by words; only the vault
+# has a note's body. Lists are sorted by path, so that text generated from them does not depend on when the
+# index was made.
 
 
 @dataclass(frozen=True, slots=True)
@@ -553,8 +556,8 @@ class Entry:
         return PRIORITIES.index(self.priority)
 
 
-# A hit with a lower score is weak. On LoCoMo, by words alone, nine in ten of the right notes score above .25; for half
-# of the questions about other people's talks, the best hit scores below .22.
+# A hit with a lower score is weak. On LoCoMo, by words alone, nine in ten of the right notes score above .25;
+# for half of the questions about other people's talks, the best hit scores below .22.
 WEAK_BELOW = 0.2
 
 

@@ -53,13 +53,13 @@ class Asker:
     """
     An Ask that tries each of *models* in turn, each up to `[llm] attempts` times.
 
-    *gateway* answers for the model `gateway`, and is not asked again after it raises. *child* is the process that asks
-    all other models; askers may share a child, and whoever made the child closes it. Raises ConfigError for `offline`,
-    which is never asked.
+    *gateway* answers for the model `gateway`, and is not asked again after it raises. *child* is the process
+    that asks all other models; askers may share a child, and whoever made the child closes it. Raises
+    ConfigError for `offline`, which is never asked.
 
-    A call raises OverBudget if today's cap forbids asking, CutShort if every reply reached its limit before its first
-    word, BadReply if all replies were empty or looping, else ModelUnavailable. Any number of threads may ask; `close`
-    ends their waiting.
+    A call raises OverBudget if today's cap forbids asking, CutShort if every reply reached its limit before
+    its first word, BadReply if all replies were empty or looping, else ModelUnavailable. Any number of
+    threads may ask; `close` ends their waiting.
     """
 
     def __init__(
@@ -205,7 +205,8 @@ def most_spent(model: str, asked: int, room: int) -> Spent:
 
 
 def reply_to_failure(ask: Ask, question: ModelQuestion) -> ModelReply:
-    """The reply of *ask*; an empty reply if it was cut short before its first word: the caller then asks about less."""
+    """The reply of *ask*; an empty reply if it was cut short before its first word:
+    the caller then asks about less."""
     try:
         return ask(question)
     except CutShort:
@@ -257,10 +258,11 @@ AT_ONCE = 2  # calls under way; the same model also answers the person
 TOO_MANY = "it is at its rate limit or quota; wait, or name another model"
 
 FAILURE_KINDS = (
-    # The plugin asks outside of every operation that can end (hooks/index.js); other versions of OpenClaw may refuse.
+    # The plugin asks outside of every operation that can end (hooks/index.js);
+    # other versions of OpenClaw may refuse.
     (
         "inventory has retired|async work scope is closed",
-        "OpenClaw has reloaded its plugins, and lends no model to plugins loaded before; start the gateway again",
+        "OpenClaw has reloaded its plugins, and lends no model to the old ones; start the gateway again",
     ),
     ("allowAgentIdOverride|NOT_AUTHORIZED", "the plugin may not ask this agent's model; run `omg install`"),
     (r"\b40[13]\b|unauthori[sz]ed|api.?key", "its key was refused; see that the agent itself can answer"),
@@ -272,8 +274,8 @@ FAILURE_KINDS = (
 
 class GatewayModel:
     """
-    An Ask that the plugin answers, each reply in at most *max_tokens*. It makes AT_ONCE calls at once, fewer after
-    TOO_MANY.
+    An Ask that the plugin answers, each reply in at most *max_tokens*. It makes AT_ONCE calls at once,
+    fewer after TOO_MANY.
 
     *late* is called with a reply that came after its question was given up: it was paid for.
     """

@@ -3,10 +3,10 @@ The child process that imports LiteLLM, seen from both ends of its pipe. It answ
 
     Child.call(question) ── a JSON line ──▶ listen → complete → litellm ── a JSON line ──▶ an answer
 
-An answer is `{text, tokens_in, tokens_out, usd, cut}` or `{why, status, again, wait_s}`, and has the number of its
-question. Importing LiteLLM costs some 4 s of CPU and 200 MB, so only the child does so, once there is a question. The
-caller decides whether to ask again. The child holds no state and imports nothing of ours, so it may be killed at any
-moment. (worker/reader.py reads long drops in such a process, too.)
+An answer is `{text, tokens_in, tokens_out, usd, cut}` or `{why, status, again, wait_s}`, and has the number
+of its question. Importing LiteLLM costs some 4 s of CPU and 200 MB, so only the child does so, once there is
+a question. The caller decides whether to ask again. The child holds no state and imports nothing of ours, so
+it may be killed at any moment. (worker/reader.py reads long drops in such a process, too.)
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ IDLE_S = 60.0
 GRACE_S, KILL_S = 1.0, 5.0
 REPEATED_CHARS = 24  # so many characters of the question in a row are no coincidence
 START_S = 120.0  # for `import litellm` from a cold disk on a busy machine
-# Started by path and with -P, so that the child imports nothing of the working folder or of another package omg.
+# Started by path and with -P, so that the child imports nothing of the working folder or of another package
+# omg.
 MODEL_CHILD = (sys.executable, "-P", __file__)
 
 # Servers that people run themselves: `[llm] api_base` is for these. Every other provider has its own address.
@@ -48,10 +49,11 @@ SELF_HOSTED = {
 
 class Child:
     """
-    The process *command*. It is started when needed, ends after *idle_s* without a question, and is killed if it hangs.
+    The process *command*. It is started when needed, ends after *idle_s* without a question,
+    and is killed if it hangs.
 
-    Any number of threads may call at once. The process ends with its parent, even during a call, because its stdin
-    closes.
+    Any number of threads may call at once. The process ends with its parent, even during a call,
+    because its stdin closes.
     """
 
     def __init__(self, idle_s: float = IDLE_S, command: Sequence[str] = MODEL_CHILD) -> None:

@@ -1,9 +1,9 @@
 """
 A question to a model and its reply: its size, what it cost, what is wrong with it, and the JSON in it.
 
-The ledger has one JSON line for each reply, useful or not, because each was paid for. A line holds numbers, never text,
-and several processes may append lines. A call first reserves what it may cost (`reserved`), so of many calls at once
-at most one exceeds the day's cap.
+The ledger has one JSON line for each reply, useful or not, because each was paid for. A line holds numbers,
+never text, and several processes may append lines. A call first reserves what it may cost (`reserved`), so of
+many calls at once at most one exceeds the day's cap.
 """
 
 from __future__ import annotations
@@ -105,7 +105,8 @@ class Ledger:
             return self._spent
 
     def lately(self, now: datetime, days: int) -> dict[str, dict[str, Spent]]:
-        """Day → purpose → what was spent, for the last *days* days, oldest first, as far as LAST_BYTES reach."""
+        """Day → purpose → what was spent, for the last *days* days, oldest first,
+        as far as LAST_BYTES reach."""
         today = now.astimezone(self._zone).date()
         found: dict[str, dict[str, Spent]] = {
             str(today - timedelta(days=n)): {} for n in reversed(range(days))
@@ -124,8 +125,8 @@ class Ledger:
         """
         Reserve *most* for a call in this block. Raises OverBudget if today's cap is reached.
 
-        While the calls under way may reach the cap, this waits for their real cost, so only the last call of a day may
-        exceed the cap.
+        While the calls under way may reach the cap, this waits for their real cost,
+        so only the last call of a day may exceed the cap.
         """
         with self._settled:
             while self._may_be_reached(now):
@@ -194,13 +195,15 @@ def entry_of(line: bytes) -> tuple[str, str, Spent] | None:
 
 
 def asks_gateway(config: Config) -> bool:
-    """Whether any configured model is the gateway's. With the plugin, an Observer without a model asks that one."""
+    """Whether any configured model is the gateway's. With the plugin,
+    an Observer without a model asks that one."""
     asked = [config.observation.model or "gateway", config.reflection.model]
     asked += [agent.model or "" for agent in config.observation.agents.values()]
     return any("gateway" in ([models] if isinstance(models, str) else models) for models in asked)
 
 
-# --- Limits how many calls to one model are under way at once, and lowers the limit for a while after a refusal.
+# --- Limits how many calls to one model are under way at once,
+# and lowers the limit for a while after a refusal.
 
 
 FEWER_S = 60.0  # after so long without a refusal, the limit doubles again
@@ -221,8 +224,8 @@ class Places:
         return min(self.most, self._room << min(later, 10))
 
     def halve(self, began: float) -> None:
-        """Halve the limit: the model refused a call that *began* at this monotonic time. Refusals of calls that were
-        under way together count once."""
+        """Halve the limit: the model refused a call that *began* at this monotonic time. Refusals of calls
+        that were under way together count once."""
         with self._changed:
             if began >= self._halved:
                 self._room, self._halved = max(1, self.room // 2), time.monotonic()
@@ -290,8 +293,9 @@ def model_window(model: str, config: Config) -> int:
     """
     Tokens *model* can take in.
 
-    From the configuration, else from LiteLLM's table, which is read as a file without importing LiteLLM. If neither has
-    the model: 8,192 for a server of one's own, a common default there; 32,000 for any other, less than most have.
+    From the configuration, else from LiteLLM's table, which is read as a file without importing LiteLLM. If
+    neither has the model: 8,192 for a server of one's own, a common default there; 32,000 for any other, less
+    than most have.
     """
     known = config.llm.context_window or limits_in_table(model).takes
     return known or (8_192 if config.llm.api_base else 32_000)
@@ -301,12 +305,14 @@ def reply_room(model: str, asked: int, config: Config) -> int:
     """The tokens that a reply of *model* may have, limited by the model and by what *asked* leaves of its window."""
     wanted = config.llm.max_output_tokens
     left = model_window(model, config) - asked
-    # An unknown window is guessed low, so a guess never limits the reply below SHORT_REPLY; the table and the user may.
+    # An unknown window is guessed low, so a guess never limits the reply below SHORT_REPLY;
+    # the table and the user may.
     return min(wanted, limits_in_table(model).gives or wanted, max(left, SHORT_REPLY))
 
 
 class Limits(NamedTuple):
-    """Tokens that a model takes in and gives, and the price of a token in usd; None if the table does not say."""
+    """Tokens that a model takes in and gives, and the price of a token in usd;
+    None if the table does not say."""
 
     takes: int | None = None
     gives: int | None = None
@@ -368,8 +374,8 @@ def one_of(value: Any, *words: str) -> str:
     return word
 
 
-# What models write that is not JSON: Python's words, strings in single quotes, comments, commas before a bracket. The
-# first alternative matches JSON strings, which stay as they are.
+# What models write that is not JSON: Python's words, strings in single quotes, comments, commas before a
+# bracket. The first alternative matches JSON strings, which stay as they are.
 SLIP = re.compile(
     r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|\b(?:None|True|False)\b|//[^\n]*|,\s{0,99}(?:\.\.\.|…)?(?=\s{0,99}[}\]])',
     re.S,
@@ -390,7 +396,8 @@ def nearly_json(text: str) -> str:
 
 
 def found_in(text: str, key: str, mark: str) -> dict[str, Any]:
-    """The object with *key*; else the complete items under *key*, and under "broken" how many could not be read."""
+    """The object with *key*; else the complete items under *key*,
+    and under "broken" how many could not be read."""
     decoder = json.JSONDecoder(strict=False)
     for form in (text, nearly_json(text)):
         named, bare, at = form.find(f'"{key}"'), BARE_LIST.match(form), 0
@@ -439,7 +446,8 @@ def without_thinking(text: str) -> str:
 
 
 ENDS_CHARS = (4_000, 20_000)  # characters at a reply's end: they show loops of short pieces, and of long ones
-# Such an end is so many times its compressed size: loops 37 and more, the most uniform honest lists 22, real replies 5.
+# Such an end is so many times its compressed size: loops 37 and more, the most uniform honest lists 22,
+# real replies 5.
 LOOPING = 25
 
 

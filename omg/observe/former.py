@@ -1,9 +1,9 @@
 """
 Notes of earlier rules: those that the rules of today would not write go to the archive, once, by one receipt.
 
-Earlier rules noted much, and rewrote what a person said into the third person. Such a note gets the status `archived`:
-its file stays where it is, but it leaves the maps, and searches find only the message that it was made from. `omg undo`
-brings all these notes back. Only for a home in which no model has ever observed.
+Earlier rules noted much, and rewrote what a person said into the third person. Such a note gets the status
+`archived`: its file stays where it is, but it leaves the maps, and searches find only the message that it was
+made from. `omg undo` brings all these notes back. Only for a home in which no model has ever observed.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def archive_former_notes(graph: Graph, now: datetime, *, by_rules: bool) -> Rece
 
 def former_notes(graph: Graph) -> list[str]:
     """
-    The notes to archive. Notes that a person pinned, edited or linked are kept; so are standing notes, and notes that
-    a kept note links to.
+    The notes to archive. Notes that a person pinned, edited or linked are kept; so are standing notes, and
+    notes that a kept note links to.
     """
     plan, vault = Plan(graph, datetime.now(graph.zone).date()), graph.vault
     going: set[str] = set()

@@ -35,25 +35,28 @@ from ..text.tokens import clip_text, count_tokens
 from ..text.words import stems_of, told_words
 from .reply import HINTS, ParsedReply, ShownToObserver, parse_value, quoted_reply
 
-# Known notes may take KNOWN_LEAST tokens and KNOWN_PER_NEW for each new token, at most KNOWN_TOKENS, and KNOWN_SHARE
-# of the model's window. With 300 and .4, and longer texts, 4 more of 42 updates in BEAM 9 named a note not shown.
+# Known notes may take KNOWN_LEAST tokens and KNOWN_PER_NEW for each new token, at most KNOWN_TOKENS, and
+# KNOWN_SHARE of the model's window. With 300 and .4, and longer texts, 4 more of 42 updates in BEAM 9 named a
+# note not shown.
 KNOWN_LEAST, KNOWN_PER_NEW = 700, 0.4
 KNOWN_TOKENS, KNOWN_SHARE = 3_500, 0.1
 HITS, SURE = 8, 12  # hits for each message; the first SURE hits come before the loops that are due
 # How many notes are shown with their body, the characters of a body, and the share of the budget for bodies.
 WITH_BODY, BODY_CHARS, BODY_SHARE = 12, 400, 0.4
-# How many notes are shown, and how many of these may be the assistant's: old advice must not crowd out other notes.
+# How many notes are shown, and how many of these may be the assistant's:
+# old advice must not crowd out other notes.
 MOST_NOTES, OF_ASSISTANT = 56, 20
 NEAR_LOOP_DAYS, LOOPS = 10, 12  # open loops due within so many days, and at most so many of them
-# How many earlier messages the new ones may answer, and the hits for all of them. A graph of at most FEW notes is shown
-# whole: "It's a 2018, I looked in the papers" shares no word with the note on the car.
+# How many earlier messages the new ones may answer, and the hits for all of them. A graph of at most FEW
+# notes is shown whole: "It's a 2018, I looked in the papers" shares no word with the note on the car.
 ANSWERED, ANSWERED_HITS, FEW = 4, 6, 12
 # Characters of code, of what looks passed on, and of a tool's call, that are shown in place.
 EXCERPT_CHARS, PASSED_CHARS, CALL_CHARS = 400, 800, 300
-# Characters of material: the least to ask about, the most of one piece and of all pieces; and of the words around it.
+# Characters of material: the least to ask about, the most of one piece and of all pieces;
+# and of the words around it.
 LEAST_MATERIAL, PIECE_CHARS, MATERIAL_CHARS, TOPIC_CHARS = 200, 1_500, 16_000, 160
-# Most characters of an assistant's reply that are shown, and of each of its lines; and the worth of a heading or
-# numbered line, if a word that no other line shares with the person's words has worth 1.
+# Most characters of an assistant's reply that are shown, and of each of its lines; and the worth of a heading
+# or numbered line, if a word that no other line shares with the person's words has worth 1.
 REPLY_CHARS, LINE_CHARS, ENTRY_WORTH = 1_600, 300, 0.3
 ENTRY = re.compile(r"\s{0,3}(?:#{1,6}|\d{1,2}[.)])\s")
 WINDOW_SHARE = 0.5  # of a model's window for the turns; the rest is prompt, known notes and the reply
@@ -99,8 +102,9 @@ def shown_notes(
     made = notes_made_of(plan, messages)
     session_asked = session if observer.ask else None
     found = known_notes(plan, messages, now=now, session=session_asked, before=before)
-    # Proposals of the assistant are not shown among the known notes, or the same words of a person would not be noted.
-    # Whether a proposal made of these very messages is taken up, a model decides (`ShownToObserver.proposals`).
+    # Proposals of the assistant are not shown among the known notes, or the same words of a person would not
+    # be noted. Whether a proposal made of these very messages is taken up, a model decides
+    # (`ShownToObserver.proposals`).
     waiting = {e.path for e in (*found, *made.values()) if is_proposal(graph, e)}
     plan.waiting |= waiting
     if observer.ask is None or is_small_model(config, observer):
@@ -139,7 +143,8 @@ def notes_made_of(plan: Plan, messages: Sequence[Message]) -> dict[str, Entry]:
 
 
 def room_for_known(config: Config, window: int, messages: Sequence[Message]) -> int:
-    """Tokens allowed for known notes beside *messages*, which count whole, with the parts of replies not shown."""
+    """Tokens allowed for known notes beside *messages*, which count whole,
+    with the parts of replies not shown."""
     fixed = config.observation.previous_observer_tokens
     if fixed == "auto":
         new = sum(count_tokens(message_text(m)) for m in messages)
@@ -183,7 +188,8 @@ def notes_found(graph: Graph, texts: Iterable[str], at: datetime, *, vectors: bo
 
 
 def notes_of_last(graph: Graph, before: Sequence[Message], since_ms: int) -> list[Entry]:
-    """The notes made of the user's last message in *before*, unless it is old: a correction may mean these notes."""
+    """The notes made of the user's last message in *before*, unless it is old:
+    a correction may mean these notes."""
     said = [m.id for m in before if m.role == "user" and since_ms - m.timestamp <= APART_MS]
     made = graph.index.notes_by_source(said[-1:])
     paths = dict.fromkeys(note.path for notes in made.values() for note in notes)
@@ -222,7 +228,8 @@ def count_known(graph: Graph) -> int:
 
 
 def within_budget(plan: Plan, found: Sequence[Entry], budget: int) -> tuple[list[Entry], dict[str, str]]:
-    """As many of *found* as fit *budget* tokens; for the first ones also path → the body beyond the description."""
+    """As many of *found* as fit *budget* tokens;
+    for the first ones also path → the body beyond the description."""
     notes: list[Entry] = []
     bodies: dict[str, str] = {}
     spent = 0
@@ -249,7 +256,8 @@ def fewer_notes(found: Sequence[Entry]) -> Iterator[Entry]:
 
 
 def beyond_line(plan: Plan, entry: Entry) -> str:
-    """The body of *entry* beyond its description; of a long body only the end, where the newest additions are."""
+    """The body of *entry* beyond its description; of a long body only the end,
+    where the newest additions are."""
     known = entry.path in plan.drafts
     try:
         node = plan.draft(entry.path).node
@@ -317,7 +325,8 @@ def render_material(shown: ShownToObserver) -> str:
 
 
 def message_lines(shown: ShownToObserver, text: Callable[[Message], str]) -> list[str]:
-    """Each message on a line of its own, with its handle, time, speaker and *text*, below a line for its day."""
+    """Each message on a line of its own, with its handle, time, speaker and *text*,
+    below a line for its day."""
     lines, day, talk = [], None, ""
     for handle, (session, m) in shown.messages.items():
         if talk not in ("", session):
@@ -350,9 +359,10 @@ def words_around(messages: Iterable[Message]) -> dict[str, set[str]]:
 
 def message_text(m: Message, around: Collection[str] | None = None) -> str:
     """
-    What person and assistant said. Tool results are only named. Text that looks passed on is marked; only the beginning
-    of a long piece, and of pasted code, is shown. A reply is shown whole unless the words *around* it are given: then
-    only the beginning of its code is shown, and of a long reply only the lines that share these words.
+    What person and assistant said. Tool results are only named. Text that looks passed on is marked; only the
+    beginning of a long piece, and of pasted code, is shown. A reply is shown whole unless the words *around*
+    it are given: then only the beginning of its code is shown, and of a long reply only the lines that share
+    these words.
     """
     if m.role == "tool":
         return m.text if m.text in MEMORY_NOTES else f"[{len(m.text):,} characters, not shown]"
@@ -364,8 +374,9 @@ def message_text(m: Message, around: Collection[str] | None = None) -> str:
 
 def reply_excerpt(text: str, around: Collection[str]) -> str:
     """
-    *text*, if it is short. Of a longer reply: its beginning, its end, and the lines that share most with the words
-    *around* it; of equal lines, headings and numbered ones come first. The archive keeps the other lines.
+    *text*, if it is short. Of a longer reply: its beginning, its end, and the lines that share most with the
+    words *around* it; of equal lines, headings and numbered ones come first. The archive keeps the other
+    lines.
     """
     if len(text) <= REPLY_CHARS:
         return text
@@ -401,7 +412,8 @@ def in_place_of_material(kind: str, text: str) -> str:
 
 
 def material_text(m: Message, chars: int) -> str:
-    """What a tool returned or a person passed on, at most *chars* of each part; else the beginning of the message."""
+    """What a tool returned or a person passed on, at most *chars* of each part;
+    else the beginning of the message."""
     if parts := long_passed_on(m):
         return "\n".join(cut_middle(part, chars) for part in parts)
     return " ".join(m.spoken.split())[:TOPIC_CHARS]

@@ -1,8 +1,9 @@
 """
 The schema of the Observer's reply, and its edits.
 
-A reply is untrusted: only items that can be parsed are used, and notes and messages are named only by the handles they
-were shown under. The messages cited tell who said a thing (provenance.py). All functions are pure.
+A reply is untrusted: only items that can be parsed are used, and notes and messages are named only by the
+handles they were shown under. The messages cited tell who said a thing (provenance.py). All functions are
+pure.
 """
 
 from __future__ import annotations
@@ -134,7 +135,8 @@ KEYS = {
 }
 BEHIND_WORD = re.compile(r"[^a-z].*", re.S)  # of "update note", "fact (work)"
 NOTHING = ("null", "none", "n/a")
-# A handle, and what models write beside a handle: "[m1]", "M1", "message 1", "m1 09:46", "n1: its title", "n1 [fact]".
+# A handle, and what models write beside a handle: "[m1]", "M1", "message 1", "m1 09:46", "n1: its title",
+# "n1 [fact]".
 HANDLE = re.compile(
     r"[\s\[(#\"'`]*([mn]?)(?:sg|essage|ote|ode)?[\s_.#-]*(\d{1,5})[\s\])\"'`]*(?:(?<=[\s\])])\d?\d:\d\d|[:\[(].*)?",
     re.I,
@@ -146,8 +148,8 @@ MOST_IN_RANGE = 50  # messages
 
 def meant(name: str, words: Sequence[str]) -> BeforeValidator:
     """
-    Turn a value of the field *name* into the one of *words* that it means, in any case and number, with or without
-    other words after it; None for any other value.
+    Turn a value of the field *name* into the one of *words* that it means, in any case and number, with or
+    without other words after it; None for any other value.
     """
     forms = FORMS.get(name, {})
 
@@ -217,8 +219,8 @@ Links = Annotated[list[tuple[str, str]], BeforeValidator(links_meant)]
 
 class ReplyItem(BaseModel):
     """
-    One edit as a model writes it. Values are mended where possible; a bad `op` or `sources` is an error. None: the
-    field is not given, so an update leaves it as it is.
+    One edit as a model writes it. Values are mended where possible; a bad `op` or `sources` is an error.
+    None: the field is not given, so an update leaves it as it is.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -226,8 +228,8 @@ class ReplyItem(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def named_otherwise(cls, item: Any) -> Any:
-        """*item* with other names for keys replaced. Without an `op`, an item that names a note updates that note; any
-        other item creates a note."""
+        """*item* with other names for keys replaced. Without an `op`, an item that names a note updates that
+        note; any other item creates a note."""
         if not isinstance(item, dict):
             return item
         if len(item) == 1:  # {"create": {…}}
@@ -264,7 +266,8 @@ class ReplyItem(BaseModel):
 def parse_answer(
     reply: ModelReply, shown: ShownToObserver, model: str, *, material: bool = False
 ) -> ParsedReply:
-    """The edits in *reply*; of a reply cut short, the complete ones. Raises BadReply, which names the *model*."""
+    """The edits in *reply*; of a reply cut short, the complete ones. Raises BadReply,
+    which names the *model*."""
     try:
         raw = cut_out(reply.text)
         parsed = parse_value(raw, shown, material=material)
@@ -281,8 +284,8 @@ def parse_answer(
 
 def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: bool = False) -> ParsedReply:
     """
-    The edits in a reply. An empty list is an answer; a missing list raises BadReply. *material*: the question was about
-    what tools returned and people passed on, so every edit has the origin `tool`.
+    The edits in a reply. An empty list is an answer; a missing list raises BadReply. *material*: the question
+    was about what tools returned and people passed on, so every edit has the origin `tool`.
     """
     parsed = ParsedReply(
         notes={e.path: e.description for e in shown.notes.values()}, said=assistant_said(shown)
@@ -331,7 +334,8 @@ def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: boo
 
 
 def items_in(raw: Mapping[str, Any]) -> list[Any]:
-    """The edits of a reply, written as a list, as one edit, by number, or as JSON in a string. Raises BadReply."""
+    """The edits of a reply, written as a list, as one edit, by number, or as JSON in a string.
+    Raises BadReply."""
     items = raw.get("edits")
     if isinstance(items, str):
         items = cut_out(items)["edits"]
@@ -349,7 +353,8 @@ def linked_edit(
     places: Mapping[str, int],
     shown: ShownToObserver,
 ) -> Edit:
-    """The edit at *place* with its *links*: the linked edits of the same reply, and the reason of each link."""
+    """The edit at *place* with its *links*: the linked edits of the same reply,
+    and the reason of each link."""
     edit = edits[place]
     others = {name: n for name, _ in links if (n := places.get(name_of_edit(name), place)) != place}
     titles = {name: edits[n].title for name, n in others.items()}
@@ -386,7 +391,8 @@ class NotesOfPages:
 
 
 def told_by_source(edit: Edit, cited: Sequence[Message], shown: ShownToObserver) -> Edit:
-    """*edit*, made of what a tool returned or a person passed on, as a claim of its source, never about the person."""
+    """*edit*, made of what a tool returned or a person passed on, as a claim of its source,
+    never about the person."""
     messages = [*shown.before, *(m for _, m in shown.messages.values())]
     source = next((m for m in cited if m.role == "tool"), next((m for m in cited if m.material), None))
     text = edit.description
@@ -468,8 +474,8 @@ def settled_reply(
 
 def quoted_reply(parsed: ParsedReply) -> ParsedReply:
     """
-    *parsed*, from a model that is not able to check. Notes that would count as the user's become quotations of the
-    user.
+    *parsed*, from a model that is not able to check.
+    Notes that would count as the user's become quotations of the user.
     """
     return with_settled(parsed, settle_edits(proposed_by(parsed), None))
 
@@ -499,8 +505,8 @@ def named_note(item: ReplyItem, shown: ShownToObserver) -> Entry | None:
 
 def to_edit(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> tuple[Edit, list[Message]]:
     """
-    The edit, and the messages that it cites. *about*: the edit of the same reply whose note this one changes. Raises
-    ValueError with the reason why *item* cannot become a note.
+    The edit, and the messages that it cites. *about*: the edit of the same reply whose note this one changes.
+    Raises ValueError with the reason why *item* cannot become a note.
     """
     target = named_note(item, shown)
     cited = [shown.messages[h] for h in dict.fromkeys(item.sources) if h in shown.messages]
@@ -571,7 +577,8 @@ def paths_of(notes: Iterable[Entry | None]) -> tuple[str, ...]:
 def target_of(
     item: ReplyItem, shown: ShownToObserver, place: int | None, parsed: ParsedReply
 ) -> Target | None:
-    """The note that *item* changes: as it was shown, or as the edit at *place* of the same reply leaves it."""
+    """The note that *item* changes: as it was shown,
+    or as the edit at *place* of the same reply leaves it."""
     if note := named_note(item, shown):
         body = next((text for handle, text in shown.bodies.items() if shown.notes[handle] is note), "")
         return target_of_note(note, body)
@@ -602,7 +609,8 @@ def sets_something(item: ReplyItem) -> bool:
 
 
 def about_edit(edit: Edit, place: int, other: Edit) -> Edit:
-    """*edit* as a change of the note of *other*, at *place* in the same reply; a `create` stays a note of its own."""
+    """*edit* as a change of the note of *other*, at *place* in the same reply;
+    a `create` stays a note of its own."""
     if edit.op == "create":
         return edit
     unset = {name: getattr(other, name) for name in ("title", "type", "priority") if name not in edit.sets}
@@ -618,7 +626,8 @@ def event_meant(text: str | None, said: date) -> str | None:
 
 
 def whole_days(text: str) -> str | None:
-    """The day, month or year, or two with ".." between, at the start of *text*, as days; None if there is none."""
+    """The day, month or year, or two with ".." between, at the start of *text*, as days;
+    None if there is none."""
     found = EVENT.match(text)
     if found is None:
         return None

@@ -1,18 +1,18 @@
 """
 Observes one batch: from pending turns to notes.
 
-A model is asked up to four questions about each piece of a conversation: about what person and assistant said; about
-new notes that resemble notes it was not shown (twins.py); the check (provenance.py), if an edit would count as the
-user's; and about what tools returned and people passed on. A small model is asked message by message. Without a model,
-the rules of omg/rules/ answer in the same form.
+A model is asked up to four questions about each piece of a conversation: about what person and assistant
+said; about new notes that resemble notes it was not shown (twins.py); the check (provenance.py), if an edit
+would count as the user's; and about what tools returned and people passed on. A small model is asked message
+by message. Without a model, the rules of omg/rules/ answer in the same form.
 
 A batch is marked observed only after every answer was understood. Answers that came before a failure are kept, so that
 they are not paid for again. The vault's lock is not held while a model is asked.
 
 With `[observation] effort = "low"` the rules read by day, and `read_unread` asks a model at night about many turns at
-once. It shows the model what people said, the outline of what the assistant said, and the notes that the rules made.
-One receipt holds a batch and its mark in `State.unread`: a night that is killed or finds no model leaves the other
-batches to the next night, and no batch is read twice.
+once. It shows the model what people said, the outline of what the assistant said, and the notes that the
+rules made. One receipt holds a batch and its mark in `State.unread`: a night that is killed or finds no model
+leaves the other batches to the next night, and no batch is read twice.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ TellObservation = Callable[..., None]  # (event, **fields): to events.jsonl
 
 @dataclass(slots=True)
 class Observed:
-    """The result of one batch, without its receipt: that has the text of every file, and an import has thousands."""
+    """The result of one batch, without its receipt: that has the text of every file,
+    and an import has thousands."""
 
     cycle: str
     outcome: Outcome
@@ -140,9 +141,9 @@ class Said:
 
 def pending_batches(pending: Sequence[Pending], limit: int) -> Iterator[list[Pending]]:
     """
-    *pending* in batches of one conversation each, in the order they were said. A batch exceeds *limit* tokens only if a
-    single file does, or if its last file begins with the results of calls made before. A full batch ends at the longest
-    pause in its second half, where people most likely changed the subject.
+    *pending* in batches of one conversation each, in the order they were said. A batch exceeds *limit* tokens
+    only if a single file does, or if its last file begins with the results of calls made before. A full batch
+    ends at the longest pause in its second half, where people most likely changed the subject.
     """
     by_session: dict[str, list[Pending]] = {}
     for p in pending:
@@ -195,7 +196,8 @@ def observe_batch(
 
 @dataclass(slots=True)
 class Batch:
-    """A batch under way: its plan, and the state of its conversation after the pieces that were asked about."""
+    """A batch under way: its plan, and the state of its conversation after the pieces that were asked
+    about."""
 
     plan: Plan
     said: Said
@@ -282,8 +284,8 @@ def shown_of(batch: Batch, piece: Sequence[Message]) -> ShownToObserver:
 
 def ask_about(batch: Batch, piece: Sequence[Message], shown: ShownToObserver) -> list[ParsedReply] | None:
     """
-    The replies about *piece*, checked. None if a reply was cut short and *piece* has several messages: ask about its
-    halves then.
+    The replies about *piece*, checked. None if a reply was cut short and *piece* has several messages:
+    ask about its halves then.
     """
     graph, observer, config, agent = batch.plan.graph, batch.observer, batch.config, batch.said.agent
     if observer.ask is None:
@@ -323,7 +325,8 @@ def add_to_plan(batch: Batch, reply: ParsedReply) -> None:
 
 
 def see_that_it_stands(graph: Graph) -> None:
-    """Raise Stale if the whole *graph* was forgotten while the model was asked: a search would make its index again."""
+    """Raise Stale if the whole *graph* was forgotten while the model was asked:
+    a search would make its index again."""
     if not graph.folder.is_dir():
         raise Stale("the whole graph was forgotten while the model was asked")
 
@@ -356,7 +359,8 @@ def asked(ask: Ask, prompt: str, text: str, config: Config, agent: str) -> Model
 def without_twins(
     plan: Plan, parsed: ParsedReply, shown: ShownToObserver, ask: Ask, agent: str
 ) -> ParsedReply:
-    """*parsed*, after the model was asked about unshown notes that resemble its new notes, if there are any."""
+    """*parsed*, after the model was asked about unshown notes that resemble its new notes,
+    if there are any."""
     see_that_it_stands(plan.graph)
     twins = likely_twins(plan, parsed, shown)
     if twins is None:
@@ -371,8 +375,8 @@ def checked(
     parsed: ParsedReply, shown: ShownToObserver, observer: Observer, model: str, agent: str
 ) -> ParsedReply:
     """
-    *parsed*, the reply of *model*, after the check. If the model is not able to check, the notes quote the person.
-    Raises ModelError if the model does not answer the check.
+    *parsed*, the reply of *model*, after the check. If the model is not able to check, the notes quote the
+    person. Raises ModelError if the model does not answer the check.
     """
     assert observer.ask is not None
     claims, evidence = claims_in(parsed, shown), evidence_for(parsed, shown)
@@ -401,8 +405,8 @@ def proposals_of(graph: Graph, messages: Sequence[Message]) -> list[Node]:
 
 class KeptReplies:
     """
-    Asks a model, and keeps its answers about a batch until the batch is observed, so that earlier answers are not paid
-    for again if a later one fails.
+    Asks a model, and keeps its answers about a batch until the batch is observed, so that earlier answers are
+    not paid for again if a later one fails.
     """
 
     def __init__(self, graph: Graph, observer: Observer) -> None:
@@ -439,7 +443,8 @@ def said_last(graph: Graph, session: str, messages: Sequence[Message]) -> list[M
 
 
 def agents_own_notes(shown: ShownToObserver) -> list[Any]:
-    """Without a model: each of the agent's own notes becomes a fact, because such a note is already a statement."""
+    """Without a model: each of the agent's own notes becomes a fact,
+    because such a note is already a statement."""
     own = {h: m for h, (_, m) in shown.messages.items() if m.role == "assistant" and m.id.startswith(PREFIX)}
     made = (
         derive_edit({"type": "fact", "text": m.text}, h, m, notes=shown.notes, zone=shown.zone)
@@ -449,7 +454,8 @@ def agents_own_notes(shown: ShownToObserver) -> list[Any]:
 
 
 def file_loose_notes(plan: Plan, messages: Sequence[Message]) -> None:
-    """Add a line to each loose note of these messages that tells where the note went. The note's own words stay."""
+    """Add a line to each loose note of these messages that tells where the note went.
+    The note's own words stay."""
     ids: dict[str, set[str]] = {}
     for m in messages:
         if path := inbox_path(m.id):
@@ -549,7 +555,8 @@ def now_change(
 
 
 def moot_replies(graph: Graph, plan: Plan) -> dict[str, dict[str, Any]]:
-    """Conversation → a hint that cancels its planned reply, where that is about a note that *plan* marks done."""
+    """Conversation → a hint that cancels its planned reply,
+    where that is about a note that *plan* marks done."""
     done = {path for path, draft in plan.drafts.items() if draft.node.loop == "done"}
     names = plan.maps.names
     return {
@@ -607,7 +614,8 @@ def drop_read(state: State, read: tuple[str, ...]) -> None:
 
 
 def unread_batches(graph: Graph, room: int, now: datetime) -> Iterator[Said]:
-    """The unread messages of each conversation, in batches of at most *room* tokens unless one stretch has more."""
+    """The unread messages of each conversation,
+    in batches of at most *room* tokens unless one stretch has more."""
     unread = graph.state().unread
     talks: dict[str, list[str]] = {}
     for key in sorted(unread):
@@ -642,7 +650,8 @@ def what_matters(graph: Graph, session: str, first_ms: int, last_ms: int) -> lis
 
 
 def outlined(message: Message) -> Message:
-    """The beginning of each line of an assistant's message, without code and calls; any other message as it is."""
+    """The beginning of each line of an assistant's message, without code and calls;
+    any other message as it is."""
     if message.role != "assistant":
         return message
     text = message.text

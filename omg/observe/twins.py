@@ -1,7 +1,7 @@
 """New notes that the vault may have already: searches all notes for similar ones.
 
-A model can name only the notes that it was shown. One more question for each reply shows it similar notes that it was
-not shown, and the model answers for each new note whether that note updates one of these."""
+A model can name only the notes that it was shown. One more question for each reply shows it similar notes
+that it was not shown, and the model answers for each new note whether that note updates one of these."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from .reply import ParsedReply, ShownToObserver, handle, short_line, target_of_n
 
 HITS, OF_EACH = 6, 2  # for each new note: similar notes that are looked at, and notes that are shown
 # The least share of words that two notes have in common. Of 18 pairs that a careful model replaced or called
-# contradictory at night, 9 have it; of 198 new notes in two chats, 5 had such a note that was not shown (at .25: 12 and
-# 12). The search's scores tell less.
+# contradictory at night, 9 have it; of 198 new notes in two chats, 5 had such a note that was not shown (at
+# .25: 12 and 12). The search's scores tell less.
 LIKE = 0.3
 SAME_SCHEMA = object_schema(
     "same",
@@ -64,8 +64,8 @@ def likely_twins(plan: Plan, parsed: ParsedReply, shown: ShownToObserver) -> Twi
 
 
 def notes_like(plan: Plan, edit: Edit, known: set[str]) -> list[Entry]:
-    """The active notes like *edit*, best first, without the *known* ones. A person's note is like persons' notes only,
-    and any other note like others only."""
+    """The active notes like *edit*, best first, without the *known* ones. A person's note is like persons'
+    notes only, and any other note like others only."""
     graph, text = plan.graph, f"{edit.title}. {edit.description}"
     at = datetime.fromtimestamp(edit.said_ms / 1000, UTC)
     near = []
@@ -105,7 +105,8 @@ def render_twins(twins: Twins, edits: Sequence[Edit]) -> str:
 
 
 def with_twins(parsed: ParsedReply, twins: Twins, reply: ModelReply) -> ParsedReply:
-    """*parsed*; each new note that *reply* calls the same as an existing note becomes an update of the existing one."""
+    """*parsed*; each new note that *reply* calls the same as an existing note becomes an update of the
+    existing one."""
     try:
         items: Any = cut_out(reply.text, "same", "new")["same"]
     except BadReply:

@@ -1,7 +1,8 @@
 """The claims of a night's verdicts about persons' notes, which a model checks like the Observer's claims.
 
-A new line or title, or a merge, is checked against the notes that it is about. A verdict that replaces, doubts or
-closes a note is checked against the note that it names as the reason. Words that the notes have need no check."""
+A new line or title, or a merge, is checked against the notes that it is about. A verdict that replaces,
+doubts or closes a note is checked against the note that it names as the reason. Words that the notes have
+need no check."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from .verdicts import Place, ShownGroup, Verdict
 
 @dataclass(frozen=True, slots=True)
 class NightClaim:
-    """A claim of the verdict at *place*, which applies *op* to *of*; and the notes the claim is checked against."""
+    """A claim of the verdict at *place*, which applies *op* to *of*;
+    and the notes the claim is checked against."""
 
     place: Place
     op: str

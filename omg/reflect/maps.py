@@ -213,7 +213,8 @@ def name_of(value: Any, shown: ShownMap) -> str:
 def only_borne_out(
     told: Iterable[ToldMap], ask: Ask, able: Callable[[str], bool], agent: str, left: int
 ) -> tuple[list[ToldMap], list[Refusal]]:
-    """*told* without the sentences that the check rejects, or that would take more than *left* tokens to check."""
+    """*told* without the sentences that the check rejects,
+    or that would take more than *left* tokens to check."""
     told = list(told)
     claims = {
         (m.shown.path, text): notes

@@ -121,9 +121,9 @@ def due_periods(said: Said, of: Callable[[dt.date], str], today: dt.date) -> lis
     return due
 
 
-# --- The notes in the words that they had at that time. A History line has the last day on which the note said these
-# words. The receipts, as long as they are kept, tell what was added to a text. Only words that are still in the note
-# are used, so nothing that a person or a forgetting removed comes back.
+# --- The notes in the words that they had at that time. A History line has the last day on which the note
+# said these words. The receipts, as long as they are kept, tell what was added to a text. Only words that are
+# still in the note are used, so nothing that a person or a forgetting removed comes back.
 
 
 # A History line with a former statement. Lines on what became of the note do not match.
@@ -134,8 +134,8 @@ STATEMENT = re.compile(
 
 def as_of(draft: NoteDraft, day: dt.date, zone: dt.tzinfo, added: str) -> Node:
     """
-    A note as it was at the end of the week of *day*. If its statement changed in that week, the former statement is
-    added.
+    A note as it was at the end of the week of *day*. If its statement changed in that week,
+    the former statement is added.
 
     *added*: the text that the week added to the note, if known. A note that a person edited is taken as it is now.
     """
@@ -402,9 +402,9 @@ def ask_until_short(
     Ask up to four times, each time for less. Returns the first reply below the target; else the shortest one that is
     shorter than the notes; else the first claims of a longer one; else the complete claims of one that was cut short.
 
-    This follows Mastra's compression ladder, but the question names the target, and a retry shows the reply that was
-    too long. Returns None if no reply was usable and another question would hardly help. Raises BadReply if there was
-    no reply at all, which may be different tomorrow.
+    This follows Mastra's compression ladder, but the question names the target, and a retry shows the reply
+    that was too long. Returns None if no reply was usable and another question would hardly help. Raises
+    BadReply if there was no reply at all, which may be different tomorrow.
     """
     shown = {f"e{n}": node for n, node in enumerate(nodes, 1)}
     text = "\n".join(shown_line(handle, node) for handle, node in shown.items())
@@ -482,7 +482,8 @@ def to_claim(item: Any, shown: Mapping[str, Node]) -> Claim | None:
 
 
 def cleaned_claim(value: Any, shown: Mapping[str, object]) -> str:
-    """The claim on one line, without links and handles: in a note "(e3)" means nothing, and `[[x]]` leads elsewhere."""
+    """The claim on one line, without links and handles: in a note "(e3)" means nothing,
+    and `[[x]]` leads elsewhere."""
     said = re.sub(r"[\[\]]", " ", without_citations(value)) if isinstance(value, str) else ""
     said = re.sub(
         r"\s{0,9}\([^\w()]{0,9}e\d{1,6}\b(?:[^\w()]{1,9}e\d{1,6}\b)*[^\w()]{0,9}\)",

@@ -238,14 +238,16 @@ class CycleWork:
             self.matters = [m for m in matters if self.since or self.is_open(m, seeds)]
 
     def loops_in_question(self, alike: similar.NotesAlike, changed: set[str]) -> Iterator[Matter]:
-        """Open loops past their day. For a loop that a model has answered, look for news only if a note changed."""
+        """Open loops past their day. For a loop that a model has answered,
+        look for news only if a note changed."""
         for loop, days in verdicts.loops_past_their_day(self.snapshot):
             plain = Matter("overdue", (loop.path,))
             if (changed or self.is_open(plain, changed)) and (matter := verdicts.overdue(loop, days, alike)):
                 yield matter
 
     def is_open(self, matter: Matter, changed: set[str]) -> bool:
-        """Whether to ask about *matter*: no model has answered it with its present notes, or the loop has news."""
+        """Whether to ask about *matter*: no model has answered it with its present notes,
+        or the loop has news."""
         news = matter.kind == "overdue" and not changed.isdisjoint(matter.paths[1:])
         return news or not self.seen.is_answered(matter, self.matter_digest(matter))
 
@@ -279,8 +281,8 @@ class CycleWork:
 
     def ask_about(self, rules: MergeRules, groups: list[Group], least: int) -> None:
         """
-        Ask about *groups*, but not about matters with a note that is no longer active. If the reply was cut short, ask
-        in halves. *least*: `trust_of` of the least trusted note of *groups*.
+        Ask about *groups*, but not about matters with a note that is no longer active. If the reply was cut
+        short, ask in halves. *least*: `trust_of` of the least trusted note of *groups*.
         """
         assert self.ask is not None
         left = [self.still_in_question(group) for group in groups]
@@ -314,7 +316,8 @@ class CycleWork:
             (self.replies.answered if s.name in named else self.replies.passed_over).update(s.group.matters)
 
     def still_in_question(self, group: Group) -> Group:
-        """*group* without the matters that an earlier call has settled: one of their notes is no longer active."""
+        """*group* without the matters that an earlier call has settled:
+        one of their notes is no longer active."""
         gone = {path for path in group.paths if self.snapshot.node(path).status != "active"}
         return Group([m for m in group.matters if gone.isdisjoint(m.paths)])
 
@@ -421,8 +424,8 @@ class CycleWork:
 
     def period_digest(self, period: Period) -> str:
         """
-        The digest kept for *period* after a look at its notes. After a look by rules the digest differs, so that a
-        model looks again.
+        The digest kept for *period* after a look at its notes. After a look by rules the digest differs,
+        so that a model looks again.
         """
         return f"by rule {period.digest}" if self.by_rule else period.digest
 
@@ -430,8 +433,8 @@ class CycleWork:
         """The notes for a new page on *period*; none if the period needs no new page."""
         nodes, page = self.notes_then(period), self.graph.vault.bytes(period.path)
         if page is None:
-            # If OMG wrote the page and notes name it, a person deleted it. Else, as after a rebuild, OMG has yet to
-            # write the page.
+            # If OMG wrote the page and notes name it, a person deleted it. Else, as after a rebuild,
+            # OMG has yet to write the page.
             theirs = self.graph.vault.wrote(period.path) and any(period.path in n.reflected_in for n in nodes)
             written = False
         else:
@@ -604,8 +607,8 @@ def reflect_graph(
     """
     Run one cycle. The caller has brought the index up to the files.
 
-    If no model answers, the model's part is left to the next cycle, and the rest is done. Raises Locked if a cycle is
-    under way.
+    If no model answers, the model's part is left to the next cycle, and the rest is done.
+    Raises Locked if a cycle is under way.
     """
     options = options or CycleOptions()
     tell, dry_run = options.tell, options.dry_run

@@ -127,8 +127,8 @@ def close_loop(plan: Plan, path: str, told: Node | None) -> None:
 
 def taken_line(plan: Plan, node: Node, into: Node, said: str, lead: str = "") -> str:
     """
-    A History line for *into*: the words that *node*, which *into* replaces, *said*, and their day. *lead* goes before
-    the words.
+    A History line for *into*: the words that *node*, which *into* replaces, *said*, and their day.
+    *lead* goes before the words.
 
     If *node* is less trusted than *into*, the assistant's words are marked as such, and a tool's note is only linked.
     """
@@ -291,8 +291,8 @@ def may_disagree(a: Entry, b: Entry) -> bool:
     """
     Whether to ask a model about two similar notes: they share LIKE of their words, or only one of them says "not".
 
-    In the recorded nights of five chats this holds for 186 of 526 pairs, with 12 of the 13 that contradicted or replaced
-    each other.
+    In the recorded nights of five chats this holds for 186 of 526 pairs,
+    with 12 of the 13 that contradicted or replaced each other.
     """
     one, two = statement_of(a), statement_of(b)
     return likeness(one, two) >= LIKE or denies(one) != denies(two)

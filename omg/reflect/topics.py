@@ -67,9 +67,9 @@ TOPIC_NOTES = 4  # fewest notes of a topic: a page for fewer costs a reader more
 NEIGHBOURS = 6  # edges kept for each note: enough to hold a topic together, and Louvain stays quick
 LARGEST_TOPIC = 0.75  # largest share of the notes: a larger topic would hardly shorten the map
 PAIRS = 200  # a feature that more notes have is ignored
-# A note joins a topic if its mean cosine to the topic's three nearest notes is at least CLEAR, and its mean cosine to
-# those of the next topic is at most MARGIN times as large. With a fifth of the notes of five LoCoMo conversations held
-# out, 74 % join a topic, and 97 % of these join the right one.
+# A note joins a topic if its mean cosine to the topic's three nearest notes is at least CLEAR, and its mean
+# cosine to those of the next topic is at most MARGIN times as large. With a fifth of the notes of five LoCoMo
+# conversations held out, 74 % join a topic, and 97 % of these join the right one.
 CLEAR, MARGIN = 0.16, 0.8
 
 
@@ -145,9 +145,9 @@ def split_topics(
     items: Sequence[TopicItem], taken: Collection[str] = (), known: Collection[str] = ()
 ) -> list[Topic]:
     """
-    Split *items* into groups of notes that belong together. A note that shares nothing with others is in no group; a
-    group may be long enough to be split again. Empty if nothing tells the notes apart. *taken*: names in use. *known*:
-    words that cannot name a group, because they name the map.
+    Split *items* into groups of notes that belong together. A note that shares nothing with others is in no
+    group; a group may be long enough to be split again. Empty if nothing tells the notes apart. *taken*:
+    names in use. *known*: words that cannot name a group, because they name the map.
     """
     items = sorted(items, key=lambda i: i.path)
     topics, names = [], set(taken)
@@ -236,8 +236,9 @@ def topic_name(
     group: Sequence[TopicItem], everyone: Sequence[TopicItem], taken: Collection[str], known: Collection[str]
 ) -> str:
     """
-    A slug: the tag that half of *group* and few others have, or the note that half of *group* and few others link to;
-    else one or two words in the names of many of *group* and few others, in their most frequent order.
+    A slug: the tag that half of *group* and few others have, or the note that half of *group* and few others
+    link to; else one or two words in the names of many of *group* and few others, in their most frequent
+    order.
     """
     inside, outside = weight_sum(group), weight_sum(everyone)
     spelled: dict[str, Counter[str]] = defaultdict(Counter)
@@ -260,7 +261,8 @@ def topic_name(
 
 
 NAME_WORDS = 4  # most words of a note's title that names a topic
-# At least this share of a group has the mark that names the group, and this share of all notes with the mark is in it.
+# At least this share of a group has the mark that names the group,
+# and this share of all notes with the mark is in it.
 SHARED = 0.5
 
 

@@ -50,8 +50,9 @@ from .topics import Snapshot, link_of, normalized
 
 GROUP_NOTES = 6  # most notes of a group, which is about one subject
 NOTES_PER_CALL = 24  # each group is judged by itself, since a small model mixes groups up
-# A model is asked about an open loop once its day is past and a later note may tell its outcome; without such a note,
-# after LATE_DAYS, since people report what they did, and the Observer is shown the loops of the last ten days.
+# A model is asked about an open loop once its day is past and a later note may tell its outcome; without such
+# a note, after LATE_DAYS, since people report what they did, and the Observer is shown the loops of the last
+# ten days.
 LATE_DAYS, NEWS_SHOWN = 10, 3
 
 
@@ -344,13 +345,14 @@ def names_note(edit: Any, shown: ShownGroup) -> bool:
 # --- `reflected.json` of a graph: what the Reflector has seen, so that a night costs only what changed since.
 #
 #     notes     path → [hash of its bytes, whether a model has answered everything to ask about it as it is]
-#     matters   kind and paths of a matter that a model was asked → hashes of its notes as they were shown; "?" before
+#     matters   kind and paths of a matter that a model was asked → hashes of its notes as they were shown;
+# "?" before
 #               the hashes if the model did not answer
 #     periods   reflection → hash of the notes that it is made of, or that last gave no reflection
 #
-# A cycle writes the new file beside its receipt, and puts the file in place once the receipt is done. So a crash in
-# between neither forgets answers that were paid for nor claims changes that were not written. Losing the file costs
-# only model calls.
+# A cycle writes the new file beside its receipt, and puts the file in place once the receipt is done. So a
+# crash in between neither forgets answers that were paid for nor claims changes that were not written. Losing
+# the file costs only model calls.
 
 
 @dataclass(slots=True)
