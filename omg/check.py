@@ -33,9 +33,7 @@ from .text.words import split_sentences, stems_of, text_pieces
 Verdict = Literal["supported", "not supported", "contradicted"]
 VERDICTS = ("supported", "not supported", "contradicted")
 SCHEMA = object_schema("verdicts", verdicts={"type": "object", "additionalProperties": {"type": "string"}})
-CLAIM_CHARS = (
-    1_500  # of a claim; a longer claim counts as not supported, because the model would not see all of it
-)
+CLAIM_CHARS = 1_500  # of a claim; a longer claim is not supported: the model would not see all of it
 KNOWN_CHARS = 700  # of a note's present text
 CLOCK = re.compile(r"\d:\d\d")
 

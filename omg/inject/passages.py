@@ -53,9 +53,7 @@ LEAST_QUOTED = {
 }  # characters of a quotation: a shorter one is quoted with its neighbours
 MOST_QUOTED = 1_000  # characters, if few quotations share the room
 CHARS_A_TOKEN = 4
-LOOKED_UP_AT_ONCE = (
-    24  # statements whose notes are looked up in one query: about as many as there is room for
-)
+LOOKED_UP_AT_ONCE = 24  # statements whose notes are looked up in one query: about as many as fit
 SOURCE_SHARE = 0.25  # of a note's score, added to the score of its messages
 TALK_STEPS = 2  # the messages so near to a good message are raised with it
 NEIGHBOURS_OF = 5  # best messages whose neighbours are looked at
@@ -96,8 +94,7 @@ LONG_WORD, KEY_CHARS = (
 LOST, LEAST_KEPT = 0.25, 0.25
 ANSWERED_WITHIN = 6  # messages before an answer that the answer may refer to
 WRITTEN_TERMS = 32  # words of a prompt that are looked for in each message as written
-# The number of best notes and statements whose later statements are looked up; the least share of words in
-# common.
+# The number of best notes and statements whose later statements are looked up; the least share of words.
 FOLLOWED, FOLLOWS = 2, 0.2
 OUR_NAMES = re.compile(r"(?:the )?(?:user|assistant|system|tool|omg|owner)\b", re.I)
 PENDING_TOKENS = 20_000  # the latest messages that wait to be observed; a search reads all of these
@@ -272,8 +269,7 @@ def told_once(told: Iterable[Said]) -> list[Said]:
     for said in told:
         span = said.spans[said.place]
         words = told_words(said.message.text[span.start : span.end])
-        # A near-repeat shares so many words that one of the rarest is among them: only the rarest are looked
-        # up.
+        # A near-repeat shares so many words that one of the rarest is among them: only these are looked up.
         rare = sorted(words, key=lambda word: len(having[word]))[: int((1 - REPEATED) * len(words)) + 1]
         near = {n for word in rare for n in having[word]}
         at = min((n for n in near if repeats(words, kept[n][1]) or words <= kept[n][1]), default=len(kept))
@@ -696,8 +692,7 @@ class Former:
         least = LEAST_KEPT if cited and (self.days or numbers) else 0.5
         if dropped or len(told & self.kept) < least * len(self.kept):
             return False
-        # "on Thursday" also names the day, but not as a date: if days were dropped, only numbers count as
-        # words
+        # "on Thursday" also names the day, but not as a date: if days were dropped, only numbers count
         lost = numbers if self.days else self.words
         said = bool(lost) and 2 * len(told & lost) >= len(lost)
         return said or any(says_day(text, day) for day in self.days)

@@ -279,8 +279,7 @@ def pack_lines(lead: str, lines: Sequence[Line], budget: int) -> str:
     """
     *lead* and as many of *lines* as fit into *budget* tokens, wrapped; "" if no line fits.
 
-    Lines enter the budget by rank, then priority, then newest first. They are printed by section, then by
-    day.
+    Lines enter the budget by rank, then priority, newest first. They are printed by section, then by day.
     """
     queue = sorted(lines, key=lambda x: (x.rank, x.priority, -x.day, x.text))
     taken: list[Line] = []
@@ -384,8 +383,8 @@ class Fresh:
 
     def cost_of(self, passage: Passage) -> int:
         """
-        The tokens of *passage* and of the lines above it: its day, and its section's lead if no passage is
-        there yet.
+        The tokens of *passage* and of the lines above it: its day, and its section's lead, if it is the
+        first.
         """
         if any(self.is_joined(p, passage) for p in self.said):
             return count_tokens(f" … {passage.text}")
@@ -405,8 +404,7 @@ class Fresh:
 
     def said_line(self, passage: Passage) -> str:
         """
-        The line of *passage*, with the name of the note made from it, unless the text already names that
-        note.
+        The line of *passage*, with the name of the note made from it, unless the text already names the note.
         """
         told = passage.note in self.above or any(e.path == passage.note for e in self.entries)
         told = told or any(p.note == passage.note and p.at_ms < passage.at_ms for p in self.said)
@@ -537,8 +535,7 @@ SEAMS = 20  # tokens that two cuts in a line of text may save
 
 def within(text: Fresh, budget: int) -> str:
     """
-    *text*, shortened until it fits. The whole costs a few tokens more or less than its parts, because of the
-    seams.
+    *text*, shortened until it fits. The whole may cost a few tokens more or less than its parts.
     """
     while text.entries or text.said:
         whole = text.text()

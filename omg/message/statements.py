@@ -7,8 +7,7 @@ The statements of a message (sentences and list items), each with what governs i
 A sentence that is cut out of its message may lose its sense: it may be a quotation, another's words, taken
 back by the next sentence, or only supposed. Code that keeps a statement checks `own` first. Lists, forms and
 timetables count as the person's own. Quotation marks are followed over the whole message, in the styles of
-many languages. The short word lists below find only a speaker before a colon, and words that take others
-back.
+many languages. The short word lists below only find a speaker before a colon, and words that unsay others.
 """
 
 from __future__ import annotations

@@ -89,8 +89,7 @@ def with_sentence(text: str, made: Correction) -> str:
 
 def draft_correction(plan: Plan, path: str, made: Correction, sources: tuple[Source, ...]) -> Corrected:
     """
-    Draft the correction *made* of the note at *path*. A note of a tool or the assistant gets a successor
-    instead.
+    Draft the correction *made* of the note at *path*. A tool's or the assistant's note gets a successor.
     """
     draft = plan.draft(path)
     if draft.node.origin not in PERSONS:

@@ -64,12 +64,8 @@ FROM_ABOVE = re.compile(
     r"(?<=\[\[)(?:[^\[\]|#\n\\]+/(?:nodes|mocs|reflections|inbox)/|omg/(?=moc-))[^\[\]|#\n\\]+"
 )
 PERSONS = ("user", "human", None)  # origins of a person's words
-NEEDS_USER = (
-    "identity",
-    "preference",
-    "decision",
-    "project",
-)  # types for a person's own words only
+# Types of notes that only a person's own words become.
+NEEDS_USER = ("identity", "preference", "decision", "project")
 
 
 IN_BOTH = ("type", "priority", "event", "loop", "standing", "tags")  # properties of an edit and of its note
@@ -148,8 +144,7 @@ class Plan:
     def __init__(self, graph: Graph, day: dt.date) -> None:
         self.graph, self.day = graph, day
         self.drafts: dict[str, NoteDraft] = {}
-        # Weak: a reference cycle would keep the graph and its file descriptors open until garbage is
-        # collected.
+        # Weak: a reference cycle would keep the graph and its files open until garbage is collected.
         drafted = WeakMethod(self.drafted)
         self.maps = MapPages(graph, lambda: (drafted() or dict)())
         self.moved: dict[str, str] = {}  # former path → new path, of notes that an edit renamed
@@ -416,8 +411,7 @@ class Plan:
         sentences = split_sentences(main)
         old = replace(old, body=with_history_lines(main, lines))
         if sentences and "description" not in load_properties(text[split_head(text)[0]]):
-            # The description is a line of the text. The edit replaces the sentence that is most like the
-            # edit.
+            # The description is a line of the text. The edit replaces the sentence most like the edit.
             old = replace(old, description=max(sentences, key=lambda s: len(told_words(s) & said)))
         # A sentence whose words are all in the new description differs only in a former day or number.
         words = {s: {w for w in told_words(s) if not w[0].isdigit()} for s in sentences}
@@ -643,8 +637,7 @@ class Plan:
 
     def changes(self) -> list[Change]:
         """
-        The changes of all drafts, without notes that were forgotten meanwhile. Call this under the vault's
-        lock.
+        The changes of all drafts, without notes forgotten meanwhile. Call this under the vault's lock.
         """
         self.leave_out_forgotten()
         self.follow_renamed()

@@ -1,8 +1,7 @@
 """The generated text of maps, the index note and Now.
 
-    map_block     one map of content: the notes it lists    now_block    open loops, and each conversation's
-    subject index_block   all maps                                  new_page     a whole new file around such
-    a block
+    map_block     one map of content: the notes it lists    now_block    open loops, conversations' subjects
+    index_block   all maps                                  new_page     a whole new file around such a block
 
 Pure functions: the same entries give the same bytes on any day and in any order, so no text says "today" or
 "overdue". Generated text never links to `index` or `now`: if a whole workspace is opened as the vault, other files
@@ -568,8 +567,7 @@ class MapPages:
         self, moc: str, entries: Sequence[Entry], told: Sequence[str], page: Entry | None
     ) -> Change | None:
         """
-        The change of *moc*, which lists *entries*, topics first. *page*: the line of a topic on the map
-        above.
+        The change of *moc*, which lists *entries*, topics first. *page*: a topic's line on the map above.
         """
         notes = [e for e in entries if e.type != "moc"]
         inner = map_block(moc, entries, told_block(told, {e.path: e for e in notes}))

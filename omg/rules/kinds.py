@@ -1,6 +1,5 @@
 """
-Decides which statements earn a note: wishes, decisions, named projects, traits, likes, days, requests to
-remember.
+Decides which statements earn a note: wishes, decisions, projects, traits, likes, days, requests to remember.
 
 rules/words.toml has the cues of each language. No language is detected: any cue may match any statement.
 """

@@ -2,8 +2,7 @@
 Reads a conversation and replies as a model would: with notes that quote what people say.
 
 Handles are those of the prompt: `m1` is the first message, `n1` the first known note. The module reads no
-clock and no file. A statement that earns no note (rules/kinds.py) stays in the archive, where search finds
-it.
+clock and no file. A statement that earns no note (rules/kinds.py) stays in the archive and can be searched.
 """
 
 from __future__ import annotations
@@ -263,8 +262,7 @@ class OfflineObserver:
 
     def add(self, text: str, found: tuple[str, int], m: Message, handle: str) -> None:
         """
-        Add a note that quotes *text*, unless a note says the same. *found*: its kind or type, and where its
-        clause is.
+        Add a note that quotes *text*, unless a note says the same. *found*: its kind or type, and its clause.
         """
         kind, at = found
         text = " ".join(text.split())
