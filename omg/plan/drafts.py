@@ -132,8 +132,8 @@ class Restated:
     @property
     def stated(self) -> bool:
         """
-        Whether a person wrote what the note says. False for an edit without a source: a person's own command
-        may rewrite the note.
+        Whether a person wrote what the note says. An edit without a source is the person's own command: it
+        may rewrite the note if no person edited the file.
         """
         return self.draft.stated and (self.draft.touched or bool(self.edit.sources))
 
@@ -524,7 +524,7 @@ class Plan:
         titled = with_heading(unnamed if moved.heading == by_name else moved)
         self.amend(path, aliases=moved.aliases, heading=titled.heading)
         draft = self.drafts[path]
-        if not draft.ours and path == was and moved.heading == by_name:  # the user gave the name, on one line
+        if not draft.ours and path == was and moved.heading == by_name:  # only this line changes
             text = draft.text.replace(f"# {by_name}\n", f"# {unnamed.title}\n", 1)
             self.drafts[path] = replace(draft, node=parse_node(text, path), text=text)
         return path

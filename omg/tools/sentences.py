@@ -286,8 +286,8 @@ def repeated(tokens: Sequence[str], change: Change) -> set[str]:
 def without_former(told: list[str], change: Change, day: date, said: Said) -> list[str]:
     """
     *told* of a clause that tells a change, without who made the change, when, and the former value before the
-    new value: "We moved it from 15:00 to 15:30 yesterday." Nothing is dropped if the clause does not name the
-    subject.
+    new value: "We moved it from 15:00 to 15:30 yesterday." Nothing is dropped if the clause leaves out more
+    of the sentence than a verb.
     """
     new = next((n for n, t in enumerate(told) if t in change.come), 0)
     former = {t for t in told[:new] if t in telling(change.gone)}
@@ -302,7 +302,7 @@ def without_former(told: list[str], change: Change, day: date, said: Said) -> li
 
 
 def says_new(change: Change, said: Said) -> bool:
-    """Whether the message says all new words, and drops no more words than it brings."""
+    """Whether the message says all new words, and the words that it silently drops are no more than these."""
     new = {*change.come} - LEFT_OUT - VERBS
     enough = len(telling(change.gone) - said.wrong) <= len(telling(change.come))
     return said.whole or (bool(change.come) and new <= {*said.told} and enough)
