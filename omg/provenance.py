@@ -445,7 +445,8 @@ def without_will(edit: Edit) -> str:
 
 def nearest_statement(edit: Edit, cited: Sequence[Message]) -> tuple[Message, str] | None:
     """The person's own statement that is most like *edit*, with its message; None if none is like *edit*."""
-    words, said = told_words(edit.description or edit.body), own_statements(cited)
+    words = told_words(edit.description or edit.body)
+    said = [(m, text) for m, text in own_statements(cited) if not text.startswith("/*")]  # a comment's mark
     if not words or not said:
         return None
     near, statement = max(said, key=lambda found: len(words & told_words(found[1])))

@@ -158,6 +158,7 @@ ASKING_OF_DAYS = told_words(
 DETAILS = re.compile(
     r"\b(?:details?|detailed|exactly|everything|word for word|genau|einzelheiten|ausführlich|alles)\b", re.I
 )
+HOW = re.compile(r"\s*(?:how|why|wie|warum)\b", re.I)
 
 
 def of_days_alone(query: ParsedQuery) -> ParsedQuery:
@@ -165,8 +166,8 @@ def of_days_alone(query: ParsedQuery) -> ParsedQuery:
     *query* without its terms, if it asks for days and names no subject: "What happened yesterday?", "Plans for today".
     Then everything said on those days answers it.
     """
-    if not query.days or not (len(query.terms) <= 1 or asks(query.text)):
-        return query  # "Plan my Sunday run."
+    if not query.days or HOW.match(query.text) or not (len(query.terms) <= 1 or asks(query.text)):
+        return query  # "Plan my Sunday run.", "How do plants grow in winter?"
     words = query.text
     for when in query.days:
         words = words.replace(when.phrase, " ")

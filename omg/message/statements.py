@@ -15,7 +15,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal
 
 import regex
@@ -379,15 +379,19 @@ def behind_colon(text: str, found: list[Statement], spoken: Sequence[int]) -> No
             continue
         if not rest.strip() and [s.governed for s in found[n + 1 : n + 2]] == ["passed on"]:
             continue  # the colon leads to the quoted text below; after that text the person speaks again
-        led = led_by(text, found, spoken, place, line=bool(rest.strip()))
+        led = partial(led_by, text, found, spoken, place, line=bool(rest.strip()))
         if refuses(lead):
-            mark(found, led, "refused")
+            mark(found, led(), "refused")
         elif SAYING.search(lead) and not is_persons(lead):
-            mark(found, led, "reported", lead.strip())
+            mark(found, led(), "reported", lead.strip())
         elif POINTING.search(lead) and not is_persons(lead):
-            mark(found, led, "passed on")
-        elif not rest.strip() and led[1:] and not leads_to_own(text, found, lead, led[1]):
-            mark(found, led[1:], "passed on")
+            mark(found, led(), "passed on")
+        elif (
+            not rest.strip()
+            and place + 1 < len(spoken)
+            and not leads_to_own(text, found, lead, spoken[place + 1])
+        ):
+            mark(found, led()[1:], "passed on")
 
 
 def leads_to_own(text: str, found: Sequence[Statement], lead: str, first: int) -> bool:
@@ -541,7 +545,7 @@ THANKS = regex.compile(
     regex.I,
 )
 POINTS_BACK = regex.compile(rf"\W*{THAT}\b", regex.I)
-CODE_MARK = regex.compile(r"[ \t]*(?:~~|//|#|--|[;%])")
+CODE_MARK = regex.compile(r"[ \t]*(?:~~|/[/*]|#|--|[;%])")
 FRAGMENT = 3  # words: a signature, a source, "lol jk"
 
 
