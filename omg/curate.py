@@ -375,6 +375,8 @@ def confirm_note(graph: Graph, name: str, now: datetime) -> CurationResult:
             if (done := take_up(plan, path)) is None:
                 raise BadInput(f"{path} corrects a sentence that is gone from its note; nothing was changed")
             path = done
+        elif node.priority == "low":  # as a night lowered it while nobody answered
+            plan.amend(path, priority="medium")
         plan.amend(path, origin="human")
         return done_with(plan, path, now, f"confirmed {path}")
 
