@@ -292,7 +292,7 @@ def show_notes(story: Story, console: Console) -> None:
     put(
         console,
         "page",
-        f"A web page told her agent that Nora's orders are “{LIE}”: {how_many(len(lies), 'note') if lies else 'no note'} says so",
+        f"A web page told her agent that Nora's orders are “{LIE}”: {how_many(len(lies), 'note') if lies else 'no note'} {'say' if len(lies) > 1 else 'says'} so",
     )
     for note in [n for n in notes if n.origin == "tool" and PAGE in n.description][:1]:
         put(

@@ -277,8 +277,8 @@ def check_able(memory: Memory) -> Iterator[Finding]:
         yield Finding("warn", what, mend=mend)
 
 
-# Of instructions, with the check, whatever is observed; and a rest so short comes many times a day (bench/LOG.md, "What a
-# day costs").
+# With fewer tokens the instructions (2,250, with those of the check) outweigh what is observed; a shorter rest comes many
+# times a day.
 ASKED_TOKENS, SHORT_REST_S = 3_000, 1_800
 
 
@@ -295,8 +295,7 @@ def check_costs(memory: Memory) -> Iterator[Finding]:
         "quiet_after": rests and rest < SHORT_REST_S,
     }
     for name in (name for name, is_costly in costly.items() if is_costly):
-        value = getattr(options, name)
-        what = f"{value!r} has a model asked often, each time for {ASKED_TOKENS:,} tokens of instructions"
+        what = "as it is set, a model is asked often, each time with over 2,000 tokens of instructions"
         mend = "an hour costs less" if name == "quiet_after" else f"{ASKED_TOKENS:,} tokens or more cost less"
         yield Finding("note", what, f"[observation] {name}", mend)
 

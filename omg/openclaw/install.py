@@ -153,7 +153,7 @@ def install_engine(claw: OpenClaw, home: Path) -> Iterator[Step]:
     if not kept.exists():
         plugins = value_at(config, "plugins", {})
         before = json.dumps({key: plugins.get(key) for key in ("slots", "allow", "deny")})
-        yield Step("keep what says who has the slot", str(kept), do=partial(write_private, kept, before))
+        yield Step("note which engine has the slot", str(kept), do=partial(write_private, kept, before))
     fresh = yield from copied_in(claw, config, engine_folder(claw), engine_files())
     config, wanted = claw.config(), dict[str, Any]()
     entry = value_at(config, f"plugins.entries.{ENGINE}", {})

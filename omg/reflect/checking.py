@@ -1,8 +1,7 @@
 """The claims of a night's verdicts about persons' notes, which a model checks like the Observer's claims.
 
-A new line or title, or a merge, is checked against the notes that it is about. A verdict that replaces,
-doubts or closes a note is checked against the note that it names as the reason. Words that the notes have
-need no check."""
+A merge, and the line that it writes, are checked against the two notes. A verdict that replaces, doubts or closes a note
+is checked against the note that it names as the reason. Words that the notes have need no check."""
 
 from __future__ import annotations
 

@@ -67,6 +67,10 @@ class CycleOptions:
     refresh: Callable[[], object] = lambda: None
 
 
+# What a count of a cycle is called in the line for a person, where its name alone does not say it.
+IN_WORDS = {"told": "map texts", "mended": "mended links", "unanswered": "unanswered claims"}
+
+
 @dataclass(slots=True)
 class Cycle:
     """The result of one cycle. `receipt` None: nothing changed, or it was a dry run."""
@@ -86,7 +90,8 @@ class Cycle:
     @property
     def headline(self) -> str:
         """One line for a person."""
-        said = [f"{n} {what.removesuffix('s') if n == 1 else what}" for what, n in self.counts.items() if n]
+        done = [(IN_WORDS.get(what, what), n) for what, n in self.counts.items() if n]
+        said = [f"{n} {what.removesuffix('s') if n == 1 else what}" for what, n in done]
         said += [f"{len(self.proposed)} for you to judge"] * bool(self.proposed)
         return ", ".join(said) or "nothing to do"
 

@@ -42,7 +42,7 @@ from ..text.characters import with_labels
 from ..text.words import common_stems, denies, stems_of, words_in
 from .topics import Snapshot, link_of, normalized, statement_likeness
 
-# --- Changes to existing notes: merge, supersede, new description, links mended. Each function drafts on a Plan; the
+# --- Changes to existing notes: merge, supersede, close a loop, mend links. Each function drafts on a Plan; the
 # caller decides whether it may. A superseded note leaves the maps and stays on disk, and the History of its successor
 # names it with its date.
 

@@ -345,9 +345,8 @@ def names_note(edit: Any, shown: ShownGroup) -> bool:
 # --- `reflected.json` of a graph: what the Reflector has seen, so that a night costs only what changed since.
 #
 #     notes     path → [hash of its bytes, whether a model has answered everything to ask about it as it is]
-#     matters   kind and paths of a matter that a model was asked → hashes of its notes as they were shown;
-# "?" before
-#               the hashes if the model did not answer
+#     matters   kind and paths of a matter that a model was asked → hashes of its notes as they were shown; a "?"
+#               stands before the hashes if the model did not answer
 #     periods   reflection → hash of the notes that it is made of, or that last gave no reflection
 #
 # A cycle writes the new file beside its receipt, and puts the file in place once the receipt is done. So a
