@@ -24,6 +24,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -165,6 +166,10 @@ def finish_receipt(graph: Graph, file: Path, receipt: Receipt) -> Outcome:
     graph.update(lambda state: note_written(state, receipt))
     graph.archive(receipt.pending)
     graph.index.sync(graph.vault, [c.path for c in receipt.changes] + outcome.inbox)
+    if receipt.kind == "rebuild":
+        shutil.rmtree(
+            graph.folder / "rebuild", ignore_errors=True
+        )  # otherwise the next rebuild would continue it
     close(file, receipt)
     return outcome
 

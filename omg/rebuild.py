@@ -8,8 +8,9 @@ meanwhile. `take_rebuilt` then writes the new notes into the vault as one cycle.
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,7 +21,7 @@ from .config import Config
 from .errors import BadNode, NotFound, how_many
 from .forget.places import archived_messages
 from .graph.graph import Graph
-from .graph.state import flock
+from .graph.state import flock, read_object, write_private
 from .index.index import Index
 from .journal import Change, commit_receipt, new_receipt, receipts_of, replay_open
 from .message.turn import Turn, split_messages
@@ -83,21 +84,26 @@ def open_new(graph: Graph) -> Graph:
 
 def carry_over(graph: Graph, new: Vault, folder: Path) -> frozenset[str]:
     """
-    Copy every tombstone, and the notes that a person made or changed, to the new graph; remove the new notes that the
-    person deleted meanwhile. Returns the paths of the copied notes.
+    Copy every tombstone, and the notes that a person made or changed, to the new graph. A note that was copied before
+    (carried.json) is copied again only if the person changed it since; it is removed if it is the person's no more, or
+    has another name. Also remove the new notes that the person deleted meanwhile. Returns the paths of the copied notes.
     """
     with suppress(FileNotFoundError):
         shutil.copyfile(graph.folder / "tombstones.jsonl", folder / "tombstones.jsonl")
-    kept = frozenset(persons_notes(graph))
-    for path in kept:
+    copied = read_object(folder / "carried.json")
+    kept = {p: digest(data) for p in persons_notes(graph) if (data := graph.vault.bytes(p)) is not None}
+    for path in copied.keys() - kept.keys():
+        new.file(path).unlink(missing_ok=True)
+    for path in [p for p, now in kept.items() if copied.get(p) != now]:
         target = new.file(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.unlink(missing_ok=True)  # an older copy may be read-only, and cannot be overwritten
         # The copy keeps the mode, and the time of a person's last change: messages since then are news.
         shutil.copy2(graph.vault.file(path), target)
+    write_private(folder / "carried.json", json.dumps(kept))
     for path in [p for p in new.paths("nodes/") if p not in kept and is_deleted(graph, new, p)]:
         new.file(path).unlink()
-    return kept
+    return frozenset(kept)
 
 
 def is_deleted(graph: Graph, new: Vault, path: str) -> bool:
@@ -146,9 +152,10 @@ def take_rebuilt(graph: Graph, now: datetime) -> str:
         raise NotFound(f"nothing was rebuilt for {graph.identity.key}; run `omg rebuild` first")
     with graph.lock():
         replay_open(graph)
+        was = {path: graph.vault.bytes(path) for path in graph.vault.paths()}
         new = open_new(graph)
         try:
-            changes, state = list(differences(graph, new)), new.state()
+            changes, state = list(differences(graph, was, new)), new.state()
         finally:
             new.close()
         notes = how_many(sum(c.path.startswith("nodes/") for c in changes), "note")
@@ -166,14 +173,16 @@ def take_rebuilt(graph: Graph, now: datetime) -> str:
         commit_receipt(graph, receipt)
         maps = MapPages(graph).anew(now.astimezone(graph.zone).date())
         commit_receipt(graph, new_receipt("edit", now, maps, name="maps"))
-        shutil.rmtree(graph.folder / "rebuild")
     return receipt.id
 
 
-def differences(graph: Graph, new: Graph) -> Iterator[Change]:
-    """The changes that turn the notes and reflections of *graph* into those of *new*."""
-    for path in sorted({*graph.vault.paths(), *new.vault.paths()}):
-        before, after = (g.vault.bytes(path) for g in (graph, new))
-        if path.startswith(("nodes/", "reflections/")) and before != after:
-            was, now = (None if data is None else data.decode("utf-8") for data in (before, after))
-            yield Change(path, was, now)
+def differences(graph: Graph, was: Mapping[str, bytes | None], new: Graph) -> Iterator[Change]:
+    """
+    The changes that turn the notes and reflections of *graph* into those of *new*. *was*: the notes of *graph* before
+    the person's notes were copied; what the person changes after that wins.
+    """
+    for path in sorted({*was, *new.vault.paths()}):
+        before, after = was.get(path), new.vault.bytes(path)
+        if path.startswith(("nodes/", "reflections/")) and after not in (before, graph.vault.bytes(path)):
+            text, now = (None if data is None else data.decode("utf-8") for data in (before, after))
+            yield Change(path, text, now, theirs=before is not None and not graph.vault.ours(before))

@@ -12,8 +12,10 @@ from spooled import entry, hand_over
 from omg import rebuild
 from omg.curate import link_notes, new_note, pin_note, rename_note, take_back, undoable
 from omg.errors import NotFound
+from omg.journal import Change, commit_receipt, new_receipt
 from omg.llm.replies import ModelReply
 from omg.memory import Memory
+from omg.node.note import amend_text
 from omg.observe.question import Observer
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit
@@ -154,6 +156,48 @@ def test_a_pin_and_a_change_by_a_command_outlive_a_rebuild_and_can_be_undone_aft
     assert not graph.vault.read(short).pinned
 
 
+def test_a_persons_note_keeps_what_the_rebuild_added_to_it(omg):
+    graph = omg.find(MAIN)
+    sister = path_of(graph, "Lisbon")
+    correct(omg, graph, sister, "Lisbon", "Porto")
+    new = rebuild.open_new(graph)
+    text = new.vault.text(sister)
+    added = amend_text(text, history="- 2026-02-20: moved to Faro.")
+    with new.lock():
+        change = Change(sister, text, added, theirs=True)
+        commit_receipt(new, new_receipt("observation", NOW, [change]))
+    new.close()
+    rebuild_all(omg, graph)
+    assert graph.vault.text(sister) == added
+    assert not graph.vault.ours(graph.vault.bytes(sister))
+
+
+def test_a_persons_note_renamed_between_building_and_taking_is_there_once(omg):
+    graph = omg.find(MAIN)
+    sister = path_of(graph, "Lisbon")
+    correct(omg, graph, sister, "Lisbon", "Porto")
+    built(omg, graph)
+    maya = rename_note(graph, sister, "maya", NOW).path
+    take_rebuilt(graph, NOW)
+    paths = set(graph.vault.paths("nodes/"))
+    assert maya in paths and sister not in paths and len(paths) == 3
+
+
+def test_a_note_that_a_person_edits_while_the_rebuild_is_taken_stays(omg, monkeypatch):
+    graph = omg.find(MAIN)
+    build_anew(graph, SILENT, omg.config, NOW)
+    file, filled = graph.vault.file(path_of(graph, "checklists")), rebuild.fill_pending
+
+    def fill_then_edit(graph, new):
+        filled(graph, new)
+        file.write_text(file.read_text() + "\nand mine\n")
+
+    monkeypatch.setattr(rebuild, "fill_pending", fill_then_edit)
+    take_rebuilt(graph, NOW)
+    assert file.read_text().endswith("and mine\n")
+    assert len(list(graph.vault.paths("nodes/"))) == 1
+
+
 def test_an_empty_rebuild_replaces_nothing(omg):
     with pytest.raises(NotFound, match="omg rebuild"):
         take_rebuilt(omg.find(MAIN), NOW)
@@ -197,9 +241,12 @@ def test_a_rebuild_that_is_killed_anywhere_is_whole_at_the_next_start(omg, tmp_p
             lambda: take_rebuilt(Memory(config, clock=lambda: NOW, embed=None).find(MAIN), NOW), at
         )[1]
         after = Memory(config, clock=lambda: NOW, embed=None)
-        root = after.find(MAIN).vault.root
+        graph = after.find(MAIN)
         after.close()
-        return changes, {f.name: f.read_text() for f in (root / "nodes").rglob("*.md")}
+        notes = {f.name: f.read_text() for f in (graph.vault.root / "nodes").rglob("*.md")}
+        # a rebuild that stayed would be continued by the next one
+        assert bool(notes) == (graph.folder / "rebuild").exists()
+        return changes, notes
 
     (_, old), (changes, new) = taken(1), taken()
     assert new != old and changes > 10
