@@ -7,6 +7,8 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from omg.graph.graph import Graph
 from omg.graph.state import SESSIONS_KEPT, USE_DAY_MS, SessionState, State, Uses
 from omg.memory import Memory
@@ -59,6 +61,17 @@ def test_counts_of_use_are_limited_by_the_notes_and_survive_a_torn_line(tmp_path
     }
     uses.drop(lambda id: id != "omg/fact/a")
     assert list(other.all()) == ["omg/fact/a"]
+    with uses.file.open("ab") as f:
+        f.write(b'["omg/fact/cut-sho')  # of a note that no whole line names
+    other.drop(lambda id: id == "omg/fact/cut-short")
+    assert len(uses.file.read_bytes().splitlines()) == 1
+
+
+def test_a_use_of_a_note_does_not_bring_back_the_folder_of_a_forgotten_graph(tmp_path: Path) -> None:
+    uses = Uses(tmp_path / "graph" / "uses.jsonl")
+    with pytest.raises(FileNotFoundError):
+        uses.add(["omg/fact/a"], NOW_MS)
+    assert not uses.file.parent.exists()
 
 
 def test_the_count_of_use_is_removed_with_its_note(omg: Memory) -> None:

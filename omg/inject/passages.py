@@ -272,7 +272,8 @@ def told_once(told: Iterable[Said]) -> list[Said]:
         # A near-repeat shares so many words that one of the rarest is among them: only these are looked up.
         rare = sorted(words, key=lambda word: len(having[word]))[: int((1 - REPEATED) * len(words)) + 1]
         near = {n for word in rare for n in having[word]}
-        at = min((n for n in near if repeats(words, kept[n][1]) or words <= kept[n][1]), default=len(kept))
+        again = (n for n in near if repeats(words, kept[n][1]) or is_within_other(said, words, *kept[n]))
+        at = min(again, default=len(kept))
         if at == len(kept):
             kept.append((said, words))
         elif not repeats(words, kept[at][1]):
@@ -295,6 +296,14 @@ def repeats(words: frozenset[str], others: frozenset[str]) -> bool:
     if len(words) < least or len(others) < least or len(words & others) < least:
         return False
     return not any(word[0].isdigit() for word in words ^ others)
+
+
+def is_within_other(said: Said, words: frozenset[str], other: Said, others: frozenset[str]) -> bool:
+    """
+    Whether *other* has all *words* of *said*. The person's own newer statement counts as news: "I moved to Berlin"
+    after "I moved from Berlin to Ulm".
+    """
+    return words <= others and (said.message.role != "user" or precedence(said) <= precedence(other))
 
 
 def precedence(said: Said) -> tuple[bool, int]:
@@ -425,8 +434,9 @@ def places_around(said: Said, quoted: Collection[int], chars: int) -> list[int]:
 
 
 def is_heading(said: Said, place: int) -> bool:
+    """Whether the statement at *place* is a heading with text below it; a bold last line is none."""
     span = said.spans[place]
-    return HEADING.match(said.message.text, span.start, span.end) is not None
+    return place + 1 < len(said.spans) and bool(HEADING.match(said.message.text, span.start, span.end))
 
 
 def length(spans: Sequence[Span], first: int, last: int) -> int:

@@ -1,3 +1,4 @@
+import json
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omg.errors import BadNode, NotFound, OutsideVault, Stale
+from omg.vault import files
 from omg.vault.vault import Vault
 
 CAT = "nodes/fact/cat"
@@ -368,6 +370,23 @@ def test_a_torn_line_spoils_no_other(vault, tmp_path, torn):
     again.write("other", NEW, None)
     third = Vault(vault.root, tmp_path / "written.jsonl")
     assert third.ours(OLD) and third.ours(NEW)
+    third.compact()  # as a forgetting does: a torn line may name a note
+    for line in (tmp_path / "written.jsonl").read_text().splitlines():
+        assert json.loads(line).keys() == {"path", "hash"}
+
+
+def test_a_full_disk_leaves_the_records_of_writings_readable(vault, monkeypatch):
+    vault.write(CAT, OLD, None)
+    assert vault.ours(OLD)
+
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files, "append_lines", full)
+    for forget in (vault.mark_not_ours, lambda path: vault.remember(path, NEW)):
+        with pytest.raises(OSError, match="No space"):
+            forget(CAT)
+        assert not vault.ours(OLD)
 
 
 def test_the_list_of_what_we_wrote_does_not_grow_for_ever(vault, tmp_path):
