@@ -159,7 +159,8 @@ DROP_TOKENS = 4_000
 
 
 def size_of(path: Path) -> int:
-    return sum(f.stat().st_size for f in path.rglob("*")) if path.is_dir() else path.stat().st_size
+    """The bytes of a file, or of the files in a folder; 0 if nothing is there."""
+    return sum(f.stat().st_size for f in [path, *path.rglob("*")] if f.is_file())
 
 
 @dataclass(frozen=True, slots=True)

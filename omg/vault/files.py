@@ -258,7 +258,7 @@ class Entries(Generic[V]):
     keeps them in memory only.
 
     *parse* makes a key and a value of a line's JSON (None: the key is gone), *line* the JSON of both. A line that *parse*
-    refuses was torn by a crash. Threads and processes may share a file.
+    refuses was torn by a crash; it stays until the file is made short. Threads and processes may share a file.
     """
 
     def __init__(
@@ -294,17 +294,14 @@ class Entries(Generic[V]):
             if self._lines > len(entries) + SLACK:
                 self.shorten()
             elif self.file is not None and changes:
-                self.file.parent.mkdir(parents=True, exist_ok=True)
                 lines = [self._text(*change) for change in changes.items()]
                 self._known(append_lines(self.file, lines, durable=False), self._lines + len(lines))
 
     def drop(self, gone: Callable[[str], bool]) -> None:
-        """Remove the keys in *gone*, and every line that names them."""
+        """Remove the keys in *gone*, and every line that names them, also one that a crash left torn."""
         with self.guard:
-            left = {key: value for key, value in self.all().items() if not gone(key)}
-            if len(left) < len(self._entries):
-                self._entries = left
-                self.shorten()
+            self._entries = {key: value for key, value in self.all().items() if not gone(key)}
+            self.shorten()
 
     def shorten(self) -> None:
         """Rewrite the file with a line for each entry, if it has more."""
@@ -391,8 +388,8 @@ class Written:
         """Record what *path* holds now; None: nothing that OMG wrote."""
         with self._kept.guard:
             if (before := self.get(path)) != record:
+                self._index(path, before, record)  # first: the disk may be full, but the two agree
                 self._kept.put({path: record})
-                self._index(path, before, record)
 
     def compact(self) -> None:
         """Remove the records of paths that are gone."""

@@ -364,6 +364,14 @@ def test_an_import_from_openclaw_dates_the_agents_older_notes_by_their_day(home,
     }
 
 
+def test_an_import_from_openclaw_reads_an_agent_without_a_memory_folder(home, tmp_path):
+    openclaw(tmp_path)
+    (tmp_path / "ws/memory").rmdir()
+    assert import_openclaw(home, "--dry-run")[0]["new"] == 0
+    (tmp_path / "ws/MEMORY.md").write_text("- Nora prefers aisle seats.\n")
+    assert import_openclaw(home, "--dry-run")[0]["new"] == 1
+
+
 def test_notes_of_an_agent_that_others_reach_are_not_imported_as_the_owners(home, tmp_path):
     openclaw(tmp_path, "1", "2")
     (tmp_path / "ws/MEMORY.md").write_text("- Bob lives in Porto.\n")
