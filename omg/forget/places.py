@@ -2,6 +2,7 @@
 Every place where a graph and its home keep text, and how words are found in it.
 
     <graph>                  pending/, archive/                          every_message
+    <graph>/replaced/<stamp> the graph before `omg rebuild` of an earlier build
     <home>/joined/<folder>   another account of the same person, before it was merged into this graph; joined.json names
                              that graph, and the vault if it lies elsewhere
 
@@ -496,12 +497,19 @@ def conversations_of(graph: Graph) -> Conversations:
 
 
 def copies_of(graph: Graph) -> Iterator[tuple[Path, Path]]:
-    """Folder and vault of each graph that was merged into *graph*. Graphs that are being rebuilt are removed."""
+    """Folder and vault of each copy of *graph* or of a graph merged into it. Graphs that are being rebuilt are removed."""
     joined = joined_folders(graph)
     for folder in (graph.folder, *joined):
         shutil.rmtree(folder / "rebuild", ignore_errors=True)
+        for old in replaced_folders(folder):
+            yield old, old / "vault"
     for folder in joined:
         yield folder, Path(str(read_object(folder / JOINED).get("vault") or folder / "vault"))
+
+
+def replaced_folders(folder: Path) -> list[Path]:
+    """The graphs that `omg rebuild` of an earlier build replaced and kept."""
+    return sorted((folder / "replaced").glob("*/"))
 
 
 def joined_folders(graph: Graph) -> list[Path]:
@@ -515,7 +523,7 @@ def looked_through(graph: Graph) -> list[tuple[int, str]]:
     notes, around = len([*graph.vault.paths()]), sum(1 for _ in files_around(graph, ()))
     archived = graph.index.ask(lambda db: db.execute("select count(*) from message").fetchone()[0])
     receipts = sum(1 for _ in (graph.folder / "receipts").glob("*.json"))
-    copies = len(joined_folders(graph))
+    copies = len(replaced_folders(graph.folder)) + len(joined_folders(graph))
     logs = len({*home.glob("omg.log*"), *home.glob("events*.jsonl"), *home.glob("writes.jsonl")})
     found = [
         (notes, "notes and pages"),

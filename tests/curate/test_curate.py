@@ -1,6 +1,7 @@
 """A person's own hand: writing, renaming, merging, forgetting."""
 
 import json
+import shutil
 import sqlite3
 from datetime import UTC, datetime
 
@@ -246,6 +247,8 @@ def test_forgetting_reaches_logs_broken_drops_rebuilt_graphs_and_the_inbox(omg, 
     build_anew(graph, omg.worker.observer("main"), omg.config, NOW)
     take_rebuilt(graph, NOW)
     build_anew(graph, omg.worker.observer("main"), omg.config, NOW)
+    for name in ("vault", "archive"):  # what a rebuild of an earlier build left
+        shutil.copytree(graph.folder / name, graph.folder / "replaced" / "20260201T000000" / name)
     [path] = graph.index.citing(["e1"])
     log = omg.folder / "omg.log"
     log.write_text(f"up\ndropped {path}: Zanzibarquartz\ndown\n")
