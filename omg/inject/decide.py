@@ -147,10 +147,8 @@ PHRASE = re.compile(
 
 # Words without a subject in a question about days; common English verbs and days are in text/words.toml.
 ASKING_OF_DAYS = told_words(
-    """
-    happened news calendar agenda datum passiert los neues neu gab gab's war waren wurde haben hatten habe gemacht gesagt besprochen geplant steht
-    es seit bis wir ich alles etwas welches
-    """
+    "happened news latest calendar agenda plans schedule datum passiert los neues neu gab gab's war waren wurde haben"
+    " hatten habe gemacht gesagt besprochen geplant steht es seit bis wir ich alles etwas welches"
 )
 
 
@@ -159,6 +157,7 @@ DETAILS = re.compile(
     r"\b(?:details?|detailed|exactly|everything|word for word|genau|einzelheiten|ausführlich|alles)\b", re.I
 )
 HOW = re.compile(r"\s*(?:how|why|wie|warum)\b", re.I)
+NAMED = re.compile(r"\b(?:the|an?|my|your|our|his|her|their)\s+(\w+)", re.I)
 
 
 def of_days_alone(query: ParsedQuery) -> ParsedQuery:
@@ -166,12 +165,14 @@ def of_days_alone(query: ParsedQuery) -> ParsedQuery:
     *query* without its terms, if it asks for days and names no subject: "What happened yesterday?", "Plans for today".
     Then everything said on those days answers it.
     """
-    if not query.days or HOW.match(query.text) or not (len(query.terms) <= 1 or asks(query.text)):
-        return query  # "Plan my Sunday run.", "How do plants grow in winter?"
+    if not query.days or not (len(query.terms) <= 1 or asks(query.text)):
+        return query  # "Plan my Sunday run."
     words = query.text
-    for when in query.days:
-        words = words.replace(when.phrase, " ")
-    subjects = told_words(words) - common_stems() - ASKING_OF_DAYS
+    for start, end in sorted({(when.at, when.after) for when in query.days}, reverse=True):
+        words = f"{words[:start]},{words[end:]}"
+    # Common verbs name no subject, except in "the coach" and "How do plants grow in winter?"
+    verbs = () if HOW.match(words) else common_stems() - told_words(" ".join(NAMED.findall(words)))
+    subjects = told_words(words) - ASKING_OF_DAYS - frozenset(verbs)
     return query if subjects else replace(query, terms=())
 
 

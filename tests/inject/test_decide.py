@@ -19,7 +19,17 @@ from omg.graph.graph import Graph
 from omg.graph.state import SessionState, State
 from omg.identity import identity_of_session
 from omg.index.index import Index
-from omg.inject.decide import Prompt, Slice, activation, decide_slice, hook_result, preview, slice_for
+from omg.index.search import parse_query
+from omg.inject.decide import (
+    Prompt,
+    Slice,
+    activation,
+    decide_slice,
+    hook_result,
+    of_days_alone,
+    preview,
+    slice_for,
+)
 from omg.message.envelope import strip_memory
 from omg.message.turn import Message, Turn
 from omg.node.markdown import BEGIN, END
@@ -613,6 +623,23 @@ def test_a_day_that_is_asked_for_is_told_though_nothing_is_known_of_it(graph: Gr
         assert "Today is Tuesday, 2026-03-10." in preview(graph, asked, OWN, NOW, config()).prompt
     for other in ("Good night, talk tomorrow!", "Make me a plan for my Sunday run."):
         assert preview(graph, other, OWN, NOW, config()).prompt == ""
+
+
+@pytest.mark.parametrize(
+    ("question", "alone"),
+    [
+        ("How did Monday go?", True),
+        ("What are the plans for Friday?", True),
+        ("What's the latest since Monday?", True),
+        ("How do plants grow in winter?", False),
+        ("What did the coach say on Monday?", False),
+        ("What did the Mayor say in May?", False),
+    ],
+)
+def test_a_question_about_a_day_that_names_a_subject_is_about_the_subject(question: str, alone: bool) -> None:
+    query = parse_query(question, NOW.date())
+    assert query.days and query.terms
+    assert (of_days_alone(query).terms == ()) is alone
 
 
 def test_a_question_that_mentions_a_day_in_passing_gets_nothing_of_that_day(graph: Graph) -> None:
