@@ -300,8 +300,8 @@ def repeats(words: frozenset[str], others: frozenset[str]) -> bool:
 
 def is_within_other(said: Said, words: frozenset[str], other: Said, others: frozenset[str]) -> bool:
     """
-    Whether *other* has all *words* of *said*. The person's own newer statement counts as news: "I moved to Berlin"
-    after "I moved from Berlin to Ulm".
+    Whether *other* has all *words* of *said*. A statement of the person is never within an older one, nor within
+    one of the assistant.
     """
     return words <= others and (said.message.role != "user" or precedence(said) <= precedence(other))
 

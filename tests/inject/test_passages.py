@@ -718,6 +718,22 @@ def test_a_quotation_ends_with_no_heading_and_repeats_no_sentence(home: Memory) 
     assert [line for line in lines if line.startswith("- ")] == [f"- assistant: {sails}"]
 
 
+def test_the_persons_newer_words_are_quoted_though_an_older_answer_has_them_all(home: Memory) -> None:
+    graph = graph_of(home)
+    older = "You moved from Berlin to Ulm for the job at the mill."
+    archive(graph, message(older, "a", role="assistant", ago=timedelta(days=9)))
+    archive(graph, message("I moved to Berlin.", "b", ago=timedelta(days=3)))
+    lines = quoted(told(home, "For which job at the mill did I move from Berlin to Ulm?"))
+    assert "- user: I moved to Berlin." in lines
+
+
+def test_an_answer_in_a_bold_last_line_is_quoted(home: Memory) -> None:
+    graph = graph_of(home)
+    bold = "**The boat to Riga costs 412 euros**"
+    archive(graph, message(f"I added up the tickets.\n\n{bold}", "a", role="assistant"))
+    assert bold in told(home, "What did you say the boat to Riga costs in euros?")
+
+
 def test_words_of_which_the_note_only_dropped_a_detail_are_not_marked(home: Memory) -> None:
     graph = graph_of(home)
     said = "I carefully test my website by hand on Chrome and Firefox."
