@@ -906,6 +906,13 @@ def test_a_prompt_in_chinese_is_given_notes_of_the_same_meaning(tmp_path: Path) 
         assert told(memory, "写一个合并两个有序列表的python函数") == ""
 
 
+def test_a_prompt_in_chinese_that_nothing_fits_is_given_nothing(tmp_path: Path) -> None:
+    with with_vectors(tmp_path, "我家的狗皮克斯怕烟花，一放就躲进浴缸里。", "我的护照十月份到期。") as home:
+        assert "烟花" in told(home, "皮克斯怕什么？")
+        for prompt in ("写一个合并两个有序列表的python函数", "今天天气怎么样", "我应该怎么学习弹吉他？"):
+            assert told(home, prompt) == ""
+
+
 # --- what was said later of what is told
 
 
