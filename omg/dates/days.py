@@ -243,7 +243,10 @@ _GERMAN = re.compile(
     re.I,
 )
 _MONTH = re.compile("|".join(rf"\b{month[:3]}" for month in (*MONTHS, *GERMAN_MONTHS)), re.I)
-_ONE_YEAR = re.compile(r"\d{4}|\b(?:last|letzt|vergangen|vorig)", re.I)  # the phrase says which year is meant
+# The phrase says which year is meant: "last May", "Monday, 2 March".
+_ONE_YEAR = re.compile(
+    rf"\d{{4}}|\b(?:last|letzt|vergangen|vorig|{'|'.join((*WEEKDAYS, *GERMAN_WEEKDAYS))})", re.I
+)
 _SINCE = re.compile(r"\b(?:since|seit)\s+(?:the\s+|de[mr]\s+)?$", re.I)
 
 

@@ -315,6 +315,8 @@ def test_a_day_without_a_year_that_has_passed_may_also_be_the_coming_one() -> No
     assert asked("What happened since 3 January?") == ["2026-01-03"]
     assert asked("What did I do last February?") == ["2025-02-01"]
     assert asked("Was war im Mai 2023?") == ["2023-05-01"]
+    assert asked("What happened on Monday, 9 February?") == ["2026-02-09"]
+    assert asked("Was war am Montag, 9. Februar?") == ["2026-02-09"]
 
 
 def test_good_morning_asks_for_no_day() -> None:
