@@ -130,7 +130,7 @@ def quoted_terms(words: str) -> str:
     return f'"{words}"'
 
 
-VERSION = 15  # of the tables below and their contents; a file of another version is made anew
+VERSION = 16  # of the tables below and their contents; a file of another version is made anew
 KEPT_NEVER = -1  # the generation of a connection for one use
 NOT_OPEN = -1  # the inode before the file is first looked at
 

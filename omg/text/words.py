@@ -277,7 +277,7 @@ NO_END = regex.compile(
     r"(?<=\b(?:e\.g|i\.e|vs|Dr|Mrs?|Ms|Prof|St|approx|ca|z\.B|bzw|Sra?|Mme|U\.S|\p{Lu}\.\p{Lu})\."
     r"|(?:^|\s)(?!I\.)\p{Lu}\.)"
     r"|(?<=:\s1\.|[,;]\s\d{1,2}\.)"
-    r"|(?<=(?:\p{N}|\b\p{L})![\p{Pe}]*)\s{1,9}(?!\p{Lu})|(?<=\b\p{Lu}\w*!|[!?][\p{Pf}\"])\s{1,9}(?=\p{Ll})"
+    r"|(?<=(?:\p{N}|\b\p{L})![\p{Pe}]*)\s{1,9}(?!\p{Lu})|(?<=\b\p{Lu}\w*!|[!?][\p{Pf}\p{Pi}\"])\s{1,9}(?=\p{Ll})"
     r"|(?<=\b(?:No|Nr|pp?|Jan|Feb|Aug|Sept?|Oct|Nov|Dec)\.)\s{1,9}(?=\d)"
     r"|(?<=\b(?:etc|[ap]\.m)\.|\.\.|…)\s{1,9}(?=[\p{Ll}\d])"
 )

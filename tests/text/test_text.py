@@ -172,6 +172,7 @@ def test_a_long_piece_is_cut_between_words() -> None:
         "I read Yahoo! mail.",
         'They ask "What is it?" or "Why?" and leave.',
         "A book by N.K. Jemisin (p. 45) is here.",
+        "Sie fragt „Warum?“ oder „Wie?“ und geht.",
     ],
 )
 def test_a_mark_within_a_sentence_does_not_end_it(sentence: str) -> None:
