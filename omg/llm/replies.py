@@ -389,7 +389,7 @@ def nearly_json(text: str) -> str:
     def mended(found: re.Match[str]) -> str:
         part = found[0]
         if part[0] == "'":
-            return json.dumps(part[1:-1].replace("\\'", "'"))
+            return '"' + re.sub(r'(?<!\\)"', r"\"", part[1:-1].replace("\\'", "'")) + '"'
         return part if part[0] == '"' else WORDS.get(part, "")
 
     return SLIP.sub(mended, text[max(0, text.find("{")) :])
@@ -398,7 +398,7 @@ def nearly_json(text: str) -> str:
 def found_in(text: str, key: str, mark: str) -> dict[str, Any]:
     """The object with *key*; else the complete items under *key*,
     and under "broken" how many could not be read."""
-    decoder = json.JSONDecoder(strict=False)
+    decoder, best, lost = json.JSONDecoder(strict=False), list[Any](), 0
     for form in (text, nearly_json(text)):
         named, bare, at = form.find(f'"{key}"'), BARE_LIST.match(form), 0
         items, broken = list[Any](), 0
@@ -416,8 +416,11 @@ def found_in(text: str, key: str, mark: str) -> dict[str, Any]:
         if bare:
             with suppress(ValueError):
                 return {key: decoder.raw_decode(form, bare.end() - 1)[0]}
-    if items:
-        return {key: items, "broken": broken}
+        # Mending can spoil an item: after a stray quote, an apostrophe looks like the start of a string.
+        if len(items) > len(best):
+            best, lost = items, broken
+    if best:
+        return {key: best, "broken": lost}
     what = "broke off before its first item was whole" if named >= 0 else f"holds no JSON object with `{key}`"
     raise BadReply(f"the reply {what}; it was not used")
 

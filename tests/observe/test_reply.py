@@ -68,6 +68,14 @@ def test_json_is_found_whatever_stands_around_it(around):
     assert parsed(text, SHOWN).edits[0].description == "Prefers short checklists."
 
 
+def test_a_stray_quote_in_one_item_costs_no_other_item():
+    made = [edit(title='A 5" pipe'), edit(title="Maya's dog isn't here"), edit(title="Allergy")]
+    text = json.dumps({"edits": made}).replace('\\"', '"')
+    found = cut_out(text)
+    assert [item["title"] for item in found["edits"]] == ["Maya's dog isn't here", "Allergy"]
+    assert found["broken"] == 1
+
+
 @pytest.mark.parametrize("start", ["[", '{"a":', '{"edits": [[', '{"edits": [{"op":'])
 def test_an_endlessly_nested_reply_is_a_bad_reply(start):
     with pytest.raises(BadReply, match="without end"):
@@ -93,6 +101,11 @@ def test_an_endlessly_nested_reply_is_a_bad_reply(start):
 def test_what_is_nearly_json_is_read(slip):
     (made,) = parsed(slip(json.dumps({"edits": [edit()]}).replace("short ", "short, //")), SHOWN).edits
     assert made.description == "Prefers short, //checklists."
+
+
+def test_a_python_dictionary_keeps_its_line_ends_and_quotes():
+    value = {"edits": [{"op": "create", "body": 'one\n\n"two", it\'s three'}]}
+    assert cut_out(repr(value)) == value
 
 
 def test_an_item_that_is_no_json_is_counted_and_the_others_are_kept():
