@@ -375,9 +375,10 @@ def one_of(value: Any, *words: str) -> str:
 
 
 # What models write that is not JSON: Python's words, strings in single quotes, comments, commas before a
-# bracket. The first alternative matches JSON strings, which stay as they are.
+# bracket. The first alternative matches JSON strings, which stay as they are. A string without an end reaches
+# to the end of the text: a new try at each of its quotation marks would take quadratic time.
 SLIP = re.compile(
-    r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|\b(?:None|True|False)\b|//[^\n]*|,\s{0,99}(?:\.\.\.|…)?(?=\s{0,99}[}\]])',
+    r'"(?:\\.|[^"\\])*(?:"|\\?\Z)|\'(?:\\.|[^\'\\])*(?:\'|\\?\Z)|\b(?:None|True|False)\b|//[^\n]*|,\s{0,99}(?:\.\.\.|…)?(?=\s{0,99}[}\]])',
     re.S,
 )
 WORDS = {"None": "null", "True": "true", "False": "false"}
@@ -388,9 +389,9 @@ def nearly_json(text: str) -> str:
 
     def mended(found: re.Match[str]) -> str:
         part = found[0]
-        if part[0] == "'":
+        if part[0] == "'" and len(part) > 1 and part[-1] == "'":
             return '"' + re.sub(r'(?<!\\)"', r"\"", part[1:-1].replace("\\'", "'")) + '"'
-        return part if part[0] == '"' else WORDS.get(part, "")
+        return part if part[0] in "\"'" else WORDS.get(part, "")
 
     return SLIP.sub(mended, text[max(0, text.find("{")) :])
 

@@ -141,7 +141,11 @@ HANDLE = re.compile(
     r"[\s\[(#\"'`]*([mn]?)(?:sg|essage|ote|ode)?[\s_.#-]*(\d{1,5})[\s\])\"'`]*(?:(?<=[\s\])])\d?\d:\d\d|[:\[(].*)?",
     re.I,
 )
-RANGE = re.compile(r"\b(m?)(\d{1,5})\s?(?:-|–|\.\.+|…|to)\s?m?(\d{1,5})\b", re.I)
+# Nothing else may stand beside a range: "m1: I have 2-3 cats" is m1 alone.
+RANGE = re.compile(
+    r"[\s\[(\"'`]*(?:(?:from|messages?|msgs?)\s)?m?(\d{1,5})\s?(?:-|–|\.\.+|…|to)\s?m?(\d{1,5})[\s\])\"'`]*",
+    re.I,
+)
 DAY_PARTS = re.compile(r"\b(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})\b")
 MOST_IN_RANGE = 50  # messages
 
@@ -177,16 +181,17 @@ def each(value: Any, separator: str = "\0") -> list[str]:
     return [text.strip() for text in texts if text.strip() and text.strip().lower() not in NOTHING]
 
 
-def as_listed(found: re.Match[str]) -> str:
-    """A range of messages, such as "m1-m3", one by one."""
-    first, last = int(found[2]), int(found[3])
-    return " ".join(f"m{n}" for n in range(first, min(last, first + MOST_IN_RANGE) + 1))
+def handles_of(part: str) -> list[str]:
+    """The messages that *part* names: one, or each of a range such as "m1-m3"."""
+    if (found := RANGE.fullmatch(part)) is None:
+        return [handle(part, "m")]
+    first, last = sorted(map(int, found.groups()))
+    return [f"m{n}" for n in range(first, min(last, first + MOST_IN_RANGE) + 1)]
 
 
 def mended_sources(value: Any) -> list[str]:
-    text = ", ".join(RANGE.sub(as_listed, text) for text in each(value))
-    parts = re.split(r"[,;]|\s(?:and\s|&|(?=m\d))", text)
-    return [handle(part, "m") for part in parts if part.strip()]
+    parts = re.split(r"[,;]|\s(?:and\s|&)|(?<!to)(?<![-–….])\s(?=m\d)", ", ".join(each(value)))
+    return [name for part in parts if part.strip() for name in handles_of(part)]
 
 
 def as_line(value: Any) -> str:
@@ -207,10 +212,10 @@ def links_meant(value: Any) -> list[tuple[str, str]]:
     """The links of an edit with their reasons: objects, or names without a reason."""
     found = list[tuple[str, str]]()
     for item in value if isinstance(value, list) else [value]:
-        if isinstance(item, dict) and item.get("reason"):
-            found += [(name, visible(one_line(as_line(item["reason"])))) for name in each(item.get("note"))]
-        else:
-            found += [(name, "") for name in each(item, r"[,;]\s*")]
+        names, reason = item, ""
+        if isinstance(item, dict):
+            names, reason = {k: v for k, v in item.items() if k != "reason"}, as_line(item.get("reason"))
+        found += [(name, visible(one_line(reason))) for name in each(names, r"[,;]\s*")]
     return found
 
 

@@ -1,4 +1,5 @@
 import json
+import time
 from datetime import UTC
 
 import pytest
@@ -115,6 +116,19 @@ def test_an_item_that_is_no_json_is_counted_and_the_others_are_kept():
     assert understood.dropped == ["1 edit that could not be read as JSON"]
 
 
+def test_to_mend_one_item_spoils_no_other():
+    text = json.dumps({"edits": [edit(description=d) for d in ("It's 1.", 'He: "it', "It's 2.", "It's 3.")]})
+    made = parse_value(cut_out(text.replace('\\"it', '" it\'s "fine"')), SHOWN).edits
+    assert [e.description for e in made] == ["It's 1.", "It's 2.", "It's 3."]
+
+
+def test_escaped_marks_of_a_string_that_breaks_off_are_read_in_linear_time():
+    begun = time.process_time()
+    with pytest.raises(BadReply):
+        cut_out('{"edits": [{"op": "create", "body": "' + '\\"x' * 40_000)
+    assert time.process_time() - begun < 2
+
+
 def test_an_item_nested_too_deep_spoils_no_other():
     deep = json.loads("[" * 600 + '"m1"' + "]" * 600)
     understood = parse_value({"edits": [edit(sources=deep), edit()]}, SHOWN)
@@ -131,6 +145,11 @@ SPAN = {"event": "2026-03-05..2026-03-07"}
         ({"sources": ["m1..m3"]}, {"sources": 3}),
         ({"sources": "m1 and m2"}, {"sources": 2}),
         ({"sources": ["m1 m2"]}, {"sources": 2}),
+        ({"sources": "m1 to m3"}, {"sources": 3}),
+        ({"sources": "m3-m2"}, {"sources": 2}),
+        ({"sources": ["m1: I have 2-3 cats"]}, {"sources": 1}),
+        ({"sources": ["m1 (9:01-9:20)"]}, {"sources": 1}),
+        ({"links": [{"id": "n1", "reason": "Why.", "weight": 7}]}, {"links": (NOTE.path,)}),
         ({"sources": ["m1 09:46"]}, {"sources": 1}),
         ({"sources": [{"message": "m1"}, ["#m2"]]}, {"sources": 2}),
         ({"sources": "'m1'"}, {"sources": 1}),
