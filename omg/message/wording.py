@@ -32,9 +32,7 @@ PERSON = {
     "我": USER,
     "私": USER,
 }
-POSSESSIVES = (
-    "my mine user's our mein meine meiner meinem meinen unser unsere mon ma mes notre mi mis meu minha mijn"
-)
+POSSESSIVES = "my mine user's our mein meine meiner meinem meinen unser unsere mon ma mes notre mi mis mio mia meu minha mijn"
 PERSON |= dict.fromkeys(POSSESSIVES.split(), USERS)
 SHORT_FORMS = {"won't": "will not", "can't": "can not", "cannot": "can not", "i'm": "i am", "let's": "let us"}
 ENDINGS = {"'re": "are", "'ve": "have", "'ll": "will", "'d": "would"}

@@ -118,13 +118,18 @@ def parts_of(text: str, day: date) -> Iterator[str]:
 # something else.
 
 
+# A clause that begins so denies its words. "Das Treffen findet am Freitag statt" does not.
+INSTEAD = regex.compile(
+    r"(?:instead of|rather than|(?:an)?statt|au lieu d\w{0,2}|en (?:vez|lugar) del?|invece d\w+)\b(?=\W+\w)",
+    regex.I,
+)
 CLAUSE = regex.compile(
     r"\s*(?:[;—–，、：]|[,:](?!\d)|\b(?:but|sondern|mais|sino|pero|maar)\b)\s*"
-    r"|\s+(?=(?:instead of|rather than|(?:an)?statt|au lieu d|en vez de|en lugar de|invece di)\b)|(?<=ではなく|じゃなく|じゃなくて)"
+    rf"|\s+(?={INSTEAD.pattern})|(?<=ではなく|じゃなく|じゃなくて)"
 )
 ENGLISH = re.compile(r"(?:I|We|The user)\b", re.I)
-# "I", and verbs that need no "I": a sentence that begins so names no subject but the person
-BARE = frozenset((USER, *"soy estoy tengo sono ho sou estou tenho jestem mam".split()))
+IS = VERBS | frozenset("ist sind est es è é".split())
+PLACES = frozenset("in at on en à".split())  # before where somebody is
 # Words around a word that tells a change: who made the change, an auxiliary, from what to what
 AGENTS = frozenset((USER, *"we they wir sie on nous".split()))
 WITH_CHANGE = VERBS | frozenset(
@@ -149,6 +154,7 @@ class Change:
     come: list[str]
     replaced: set[str]  # tokens of `gone` that others replace
     names: set[str]  # capitalised words of an English sentence
+    alike: bool  # whether the words that are gone and have come are both names, or both are not
     denied: bool  # whether the new sentence is a denial
 
     @property
@@ -163,7 +169,13 @@ def change_of(was: str, new: str, day: date) -> Change:
     come = [t for kind, _, _, i, j in blocks if kind != "equal" for t in after[i:j]]
     replaced = {t for kind, i, j, _, _ in blocks if kind == "replace" for t in before[i:j]}
     names = {w.lower() for w in words_in(was) if w[0].isupper()} if ENGLISH.match(new) else set()
-    return Change(before, after, gone, come, replaced, names, denies(new))
+    alike = has_name(was, gone) == has_name(new, come)
+    return Change(before, after, gone, come, replaced, names, alike, denies(new))
+
+
+def has_name(text: str, tokens: Sequence[str]) -> bool:
+    """Whether a word of *text* that is one of *tokens* has a capital letter."""
+    return any(w[0].isupper() and not {*tokens_of(w)}.isdisjoint(tokens) for w in words_in(text))
 
 
 @dataclass(slots=True)
@@ -212,8 +224,12 @@ def read(text: str, change: Change, day: date, said: Said) -> bool:
         said.marked |= change_phrases().search(text) is not None
         said.told, said.whole = [*change.after], True
         return True
-    clauses = sorted(filter(None, CLAUSE.split(text)), key=denies, reverse=True)  # denials first
+    clauses = sorted(filter(None, CLAUSE.split(text)), key=is_denial, reverse=True)  # denials first
     return all(read_clause(clause, change, day, said) for clause in clauses)
+
+
+def is_denial(clause: str) -> bool:
+    return bool(INSTEAD.match(clause)) or denies(clause)
 
 
 def without_subject(tokens: Tokens) -> Tokens:
@@ -224,13 +240,14 @@ def without_subject(tokens: Tokens) -> Tokens:
 def read_clause(clause: str, change: Change, day: date, said: Said) -> bool:
     """Read one *clause* into *said*. False if *clause* says anything but the change, or denies the change."""
     found = [m[0] for m in change_phrases().finditer(clause) if not {*tokens_of(m[0])} <= {*change.after}]
-    plain = change_phrases().sub(lambda m: " " if m[0] in found else m[0], clause)
+    plain = change_phrases().sub(lambda m: " " if m[0] in found else m[0], INSTEAD.sub("", clause))
     tokens, changed = tokens_of(plain, day), bool(found)
     idle = around() | left_out(changed) | PRONOUNS | AGENTS
     if clause in marks() or only_marks(tokens) or idle.issuperset(tokens):
         said.marked |= changed or not marks().isdisjoint((*tokens, clause))
         return True
-    denied = denies(plain)
+    instead = INSTEAD.match(clause) is not None
+    denied = instead or denies(plain)
     again = change.denied and not ({*change.come} <= {*tokens})
     if denied and (words := repeated(tokens, change)) and (again or words & {*change.gone}):
         said.marked |= is_marked(tokens)
@@ -239,7 +256,7 @@ def read_clause(clause: str, change: Change, day: date, said: Said) -> bool:
         return True
     said.marked |= changed or is_marked(tokens)
     tokens = without_opening(tokens, change, changed)
-    if (denied and not change.denied and denies(" ".join(tokens))) or tokens[0] in ASKING_FIRST:
+    if instead or (denied and not change.denied and denies(" ".join(tokens))) or tokens[0] in ASKING_FIRST:
         return False
     return read_state(tokens, change, day, said, changed)
 
@@ -323,7 +340,20 @@ def is_about(change: Change, said: Said) -> bool:
     if all(t[:1].isdigit() or (t in change.names and (not by_user or len(kept) >= SHARED)) for t in lost):
         return named or not kept
     subject = next((t for t in change.after if t in telling(change.after)), "")
-    return change.after[0] not in BARE and subject in kept and subject in said.told
+    own = change.after[0] != USER and subject in kept and subject in said.told
+    return own and (len(kept) >= SHARED or is_only_one(change))
+
+
+def is_only_one(change: Change) -> bool:
+    """
+    Whether the new words stand for the old ones where only one can hold: what the person's or a known thing is, or
+    where somebody is. "My boss is Priya.", "Ada lives in Bruges." Both may hold: "Ann speaks German."
+    """
+    pairs = enumerate(zip(change.before, change.after, strict=False))
+    same = change.before[: next((n for n, (was, new) in pairs if was != new), 0)]
+    role = same[-1:] and same[-1] in IS and not {USERS, "the"}.isdisjoint(same[:2])
+    where = tuple(t for t in same if t != "the")[-1:]
+    return change.alike and bool(role or (where and where[0] in PLACES))
 
 
 def is_of_another(change: Change, said: Said) -> bool:

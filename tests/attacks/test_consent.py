@@ -424,6 +424,13 @@ NOT_CORRECTED = [
     ('True or false? My boss is Priya.', 'My boss is Sam.', 'My boss is Priya.'),
     ("No, …", "My boss is Ben.", "My boss is Carla."),
     ("Sorry, :)", "My boss is Ben.", "My boss is Carla."),
+    # both may hold
+    ("Hablo alemán.", "Hablo francés.", "Hablo alemán."),
+    ("Ann speaks German.", "Ann speaks French.", "Ann speaks German."),
+    ("My son plays chess.", "My son plays football.", "My son plays chess."),
+    ("Sam is my boss.", "Sam is my brother.", "Sam is my boss."),
+    ("My boss is ill.", "My boss is Sam.", "My boss is ill."),
+    ("Tengo un Pixel en vez de un iPhone.", "Tengo un Pixel.", "Tengo un iPhone."),
     # a change of another, or none that has happened
     ("My sister moved from Bonn to Kiel.", "I live in Bonn.", "I live in Kiel."),
     ("I moved from Kiel to Bonn.", "I live in Bonn.", "I live in Kiel."),
@@ -526,6 +533,9 @@ CORRECTED = [
     ("横浜から神戸に引っ越しました。", "私は横浜に住んでいます。", "私は神戸に住んでいます。"),
     ("会議は10時ではなく11時です。", "会議は10時です。", "会議は11時です。"),
     ("I have a Pixel now instead of an iPhone.", "I have an iPhone.", "I have a Pixel."),
+    ("J'ai un Pixel au lieu d'un iPhone.", "J'ai un iPhone.", "J'ai un Pixel."),
+    ("Ho un Pixel invece di un iPhone.", "Ho un iPhone.", "Ho un Pixel."),
+    ("Mi jefe es Ana.", "Mi jefe es Sam.", "Mi jefe es Ana."),
     ("Das Treffen wurde auf 14:30 verschoben.", "Das Treffen ist um 13:00.", "Das Treffen ist um 14:30."),
     ("今は京都に住んでいます。", "大阪に住んでいます。", "京都に住んでいます。"),
     ("Il mio nuovo medico è Neri.", "Il mio medico è Bianchi.", "Il mio medico è Neri."),

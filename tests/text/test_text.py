@@ -91,6 +91,7 @@ def test_stems_distinguish_days_and_content_words_leave_them_out() -> None:
         ("タバコは吸わない", True),
         ("She smokes in November", False),
         ("A note on knots", False),
+        ("Das Treffen findet am Freitag statt.", False),
     ],
 )
 def test_negation_is_recognised_in_several_languages(text: str, is_not: bool) -> None:
