@@ -443,14 +443,10 @@ def without_will(edit: Edit) -> str:
     return "fact" if edit.type in NEEDS_USER else edit.type
 
 
-# A comment's and a spoiler's first mark. The second one stands behind the sentence's end, so that a quotation would lose it.
-HALF_MARKED = ("/*", "||")
-
-
 def nearest_statement(edit: Edit, cited: Sequence[Message]) -> tuple[Message, str] | None:
     """The person's own statement that is most like *edit*, with its message; None if none is like *edit*."""
     words = told_words(edit.description or edit.body)
-    said = [(m, text) for m, text in own_statements(cited) if not text.startswith(HALF_MARKED)]
+    said = own_statements(cited)
     if not words or not said:
         return None
     near, statement = max(said, key=lambda found: len(words & told_words(found[1])))

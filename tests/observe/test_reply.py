@@ -116,12 +116,6 @@ def test_an_item_that_is_no_json_is_counted_and_the_others_are_kept():
     assert understood.dropped == ["1 edit that could not be read as JSON"]
 
 
-def test_to_mend_one_item_spoils_no_other():
-    text = json.dumps({"edits": [edit(description=d) for d in ("It's 1.", 'He: "it', "It's 2.", "It's 3.")]})
-    made = parse_value(cut_out(text.replace('\\"it', '" it\'s "fine"')), SHOWN).edits
-    assert [e.description for e in made] == ["It's 1.", "It's 2.", "It's 3."]
-
-
 def test_escaped_marks_of_a_string_that_breaks_off_are_read_in_linear_time():
     begun = time.process_time()
     with pytest.raises(BadReply):
