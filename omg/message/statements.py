@@ -75,11 +75,9 @@ def statements_in(text: str, material: tuple[Span, ...] | None = None) -> tuple[
                 text, a, b
             ):  # "« … . » And then": the mark belongs to the sentence before the mark
                 a = behind.end()
-            if found and found[-1].start >= start and (size := closing_marks(text, found[-1], a)):
-                a += size
-                found[-1] = replace(found[-1], end=a, text=text[found[-1].start : a])
-                a += len(text[a:b]) - len(text[a:b].lstrip())
-            if a == b:
+            if found and found[-1].start >= start and not ANY_LETTER.search(text, a, b):
+                # Marks alone, "*/" or "||", belong to the sentence before them.
+                found[-1] = replace(found[-1], end=b, text=text[found[-1].start : b])
                 continue
             found.append(Statement(a, b, text[a:b], "passed on" if passed_on else ""))
     spoken = [n for n, said in enumerate(found) if said.own]
@@ -97,22 +95,6 @@ def statements_in(text: str, material: tuple[Span, ...] | None = None) -> tuple[
         if found[n].own and asks(found[n].text):
             found[n] = replace(found[n], governed="asked")
     return tuple(found)
-
-
-MARKS = regex.compile(r"[^\w\s]{2,9}")
-MIRRORED = str.maketrans("()[]{}<>", ")(][}{><")
-
-
-def closing_marks(text: str, said: Statement, at: int) -> int:
-    """How many marks at *at* close those at the beginning of *said*: "/* Bo lies. */", "|| Bo lies. ||"."""
-    opened, closed = MARKS.match(said.text), MARKS.match(text, at)
-    between = text[said.end : at]
-    if not (opened and closed and between.isspace() and "\n" not in between):
-        return 0
-    closes = (
-        closed[0] == opened[0][::-1].translate(MIRRORED) and not text[closed.end() : closed.end() + 1].strip()
-    )
-    return closes * (closed.end() - at)
 
 
 def stands_alone(message: Message, text: str) -> bool:
