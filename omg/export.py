@@ -108,7 +108,7 @@ def is_own_export(path: Path) -> bool:
 
 
 def values_of(path: Path) -> Iterator[dict[str, Any]]:
-    """The values of the export at *path*, as its JSON lines have them. Raises BadInput for a newer form."""
+    """The values of the export at *path*, as its JSON lines have them; a line that cannot be read has no value."""
     if path.is_dir():
         head = parsed_object((path / HEAD).read_bytes()) or {}
         yield head
@@ -118,10 +118,10 @@ def values_of(path: Path) -> Iterator[dict[str, Any]]:
             yield {"note": name, "text": file.read_bytes().decode("utf-8", "replace"), "by_hand": by_hand}
         for file in sorted((path / "messages").glob("*.jsonl")):
             with file.open(encoding="utf-8", errors="replace") as lines:
-                yield from ({"message": value} for line in lines if (value := parsed_object(line)))
+                yield from ({"message": parsed_object(line)} for line in lines if line.strip())
         return
-    with path.open(encoding="utf-8", errors="replace", newline="\n") as lines:
-        yield from (value for line in lines if (value := parsed_object(line)))
+    with path.open(encoding="utf-8-sig", errors="replace", newline="\n") as lines:
+        yield from (parsed_object(line) or {} for line in lines if line.strip())
 
 
 @dataclass(slots=True)

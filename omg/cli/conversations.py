@@ -154,7 +154,7 @@ def take_own_exports(files: list[Path], as_json: bool) -> None:
             if taken.forgotten:
                 text += f"\n{taken.forgotten} left out: forgotten here"
             if taken.skipped:
-                text += f"\n{taken.skipped} skipped: no note or message of this form"
+                text += f"\n{taken.skipped} skipped in {file}: no note or message; if the file was cut short, export again"
             print_value(asdict(taken), as_json, text)
 
 

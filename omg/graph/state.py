@@ -42,10 +42,10 @@ def read_object(file: Path) -> dict[str, Any]:
 
 
 def parsed_object(text: str | bytes) -> dict[str, Any] | None:
-    """The JSON object that *text* is, or None."""
+    """The JSON object that *text* is, or None; also for what is no text, as a column of a database may hold."""
     try:
         value = json.loads(text)
-    except (ValueError, RecursionError):
+    except (ValueError, TypeError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
@@ -54,6 +54,12 @@ def mapping_in(body: Mapping[str, Any], key: str) -> dict[str, Any]:
     """The JSON object under *key* of *body*; empty if there is none."""
     value = body.get(key)
     return dict(value) if isinstance(value, Mapping) else {}
+
+
+def objects_in(body: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    """The JSON objects in the list under *key* of *body*; empty if there is none."""
+    value = body.get(key)
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def process_alive(pid: int) -> bool:

@@ -16,9 +16,9 @@ from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any
 
-from ..graph.state import mapping_in
-from .drops import JsonObject, digest, entry_of_message, said_epoch_ms, text_part
-from .exports import Chat, ItemReading, Member, claims, newest_leaf, path_to, said_text, session_of_chat
+from ..graph.state import mapping_in, objects_in
+from .drops import JsonObject, digest, entry_of_message, said_epoch_ms, said_text, text_part
+from .exports import Chat, ItemReading, Member, branch_to, claims, session_of_chat
 
 SERVICE = "ChatGPT"
 NUMBERED = re.compile(r"conversations-\d+\.json")
@@ -77,8 +77,7 @@ def read_chat(chat: JsonObject, member: Member, items: ItemReading, contexts: Co
     messages = {node_id: mapping_in(node, "message") for node_id, node in nodes.items()}
     parents = {node_id: node.get("parent") for node_id, node in nodes.items()}
     times = {node_id: (said_epoch_ms(m.get("create_time")) or 0) for node_id, m in messages.items()}
-    leaf = chat.get("current_node")
-    branch = path_to(leaf if leaf in nodes else newest_leaf(parents, times), parents)
+    branch = branch_to(chat.get("current_node"), parents, times)
     at_ms, entries = made or changed or member.at_ms, []
     for node_id in branch:
         message = messages[node_id]
@@ -123,9 +122,11 @@ def kept_of(message: JsonObject, at_ms: int, contexts: Contexts) -> tuple[str, l
         return "code that ran", []
     if kind not in WORDS:
         return "pages and tools", []
-    parts = [part for given in content.get("parts") or [] if (part := part_of(given))]
+    given = content.get("parts")
+    parts = [part for piece in given if (part := part_of(piece))] if isinstance(given, list) else []
     if role == "user":
-        parts += [{"type": "file", "name": a.get("name")} for a in attached(about) if not is_image(a)]
+        files = [a for a in objects_in(about, "attachments") if not is_image(a)]
+        parts += [{"type": "file", "name": file.get("name")} for file in files]
     return ("empty", []) if not parts else ("", parts)
 
 
@@ -136,10 +137,6 @@ def part_of(given: Any) -> JsonObject | None:
     if kind == "audio_transcription":
         return text_part(text) if (text := cleaned(said_text(given.get("text")))) else None
     return {"type": "image"} if kind == "image_asset_pointer" else None
-
-
-def attached(about: JsonObject) -> list[JsonObject]:
-    return [a for a in about.get("attachments") or [] if isinstance(a, dict)]
 
 
 def is_image(attachment: JsonObject) -> bool:

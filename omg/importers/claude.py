@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .drops import JsonObject, entry_of_message, said_epoch_ms, text_part
+from ..graph.state import mapping_in, objects_in
+from .drops import JsonObject, entry_of_message, said_epoch_ms, said_text, text_part
 from .exports import (
     Chat,
     ItemReading,
     Member,
+    branch_to,
     claims,
-    newest_leaf,
-    path_to,
     quoted,
-    said_text,
     session_of_chat,
 )
 
@@ -45,7 +44,9 @@ def read_chats(members: list[Member], items: ItemReading) -> Iterator[Chat]:
 
 
 def read_chat(chat: JsonObject, member: Member, items: ItemReading) -> Chat | None:
-    id = str(chat.get("uuid"))
+    if not (id := said_text(chat.get("uuid"))):
+        items.skip(f"{member.name}: a chat without a uuid")
+        return None
     made = said_epoch_ms(chat.get("created_at")) or 0
     changed = said_epoch_ms(chat.get("updated_at")) or made
     if chat.get("is_temporary"):
@@ -54,16 +55,15 @@ def read_chat(chat: JsonObject, member: Member, items: ItemReading) -> Chat | No
     if not items.reading.is_newest(f"{SERVICE} {id}", changed):
         items.leave_out("older copies of a chat")
         return None
-    listed = [m for m in chat.get("chat_messages") or [] if isinstance(m, dict) and m.get("uuid")]
-    by_id = {str(m["uuid"]): m for m in listed}
-    if any(m.get("parent_message_uuid") in by_id for m in listed):
-        parents = {id: m.get("parent_message_uuid") for id, m in by_id.items()}
+    listed = objects_in(chat, "chat_messages")
+    by_id = {str(m["uuid"]): m for m in listed if m.get("uuid")}
+    items.leave_out("messages without an id, or repeated", len(listed) - len(by_id))
+    parents = {id: said_text(m.get("parent_message_uuid")) for id, m in by_id.items()}
+    branch = list(by_id)
+    if not by_id.keys().isdisjoint(parents.values()):
         times = {id: float(said_epoch_ms(m.get("created_at")) or 0) for id, m in by_id.items()}
-        leaf = chat.get("current_leaf_message_uuid")
-        branch = path_to(leaf if leaf in by_id else newest_leaf(parents, times), parents)
+        branch = branch_to(chat.get("current_leaf_message_uuid"), parents, times)
         items.leave_out("edited and retried", len(by_id) - len(branch))
-    else:
-        branch = list(by_id)
     at_ms, entries = made or changed or member.at_ms, []
     for message_id in branch:
         message = by_id[message_id]
@@ -77,8 +77,8 @@ def read_chat(chat: JsonObject, member: Member, items: ItemReading) -> Chat | No
 def parts_said(message: JsonObject, items: ItemReading) -> list[JsonObject]:
     """The text of *message*, then its attachments, as quotations or names."""
     texts = []
-    for part in message.get("content") or []:
-        kind = part.get("type") if isinstance(part, dict) else None
+    for part in objects_in(message, "content"):
+        kind = said_text(part.get("type"))
         if kind == "text" and (text := said_text(part.get("text")).strip()):
             texts.append(text)
         elif kind in UNSAID:
@@ -86,16 +86,15 @@ def parts_said(message: JsonObject, items: ItemReading) -> list[JsonObject]:
     if not texts and not message.get("content"):
         texts = [text] if (text := said_text(message.get("text")).strip()) else []
     parts = [text_part(text) for text in texts]
-    for attachment in message.get("attachments") or []:
-        if isinstance(attachment, dict):
-            name = str(attachment.get("file_name") or "pasted")
-            text = said_text(attachment.get("extracted_content"))
-            parts.append(quoted(name, text) if text.strip() else {"type": "file", "name": name})
+    for attachment in objects_in(message, "attachments"):
+        name = str(attachment.get("file_name") or "pasted")
+        text = said_text(attachment.get("extracted_content"))
+        parts.append(quoted(name, text) if text.strip() else {"type": "file", "name": name})
     files = {
         str(f.get("file_name")): f
         for key in ("files", "files_v2")
-        for f in message.get(key) or []
-        if isinstance(f, dict) and f.get("file_name")
+        for f in objects_in(message, key)
+        if f.get("file_name")
     }
     return [*parts, *({"type": "file", "name": name} for name in files)]
 
@@ -105,9 +104,7 @@ def read_project(project: JsonObject, member: Member) -> Iterator[Chat]:
     name, id = str(project.get("name") or "").strip(), str(project.get("uuid"))
     at_ms = said_epoch_ms(project.get("created_at")) or member.at_ms
     told = [said_text(project.get(key)).strip() for key in ("description", "prompt_template")]
-    docs = [
-        d for d in project.get("docs") or [] if isinstance(d, dict) and said_text(d.get("content")).strip()
-    ]
+    docs = [d for d in objects_in(project, "docs") if said_text(d.get("content")).strip()]
     if name and (any(told) or docs):
         about = text_part("\n\n".join([f"Project {name}: {told[0]}".rstrip(": "), *filter(None, told[1:])]))
         parts = [about, *(quoted(str(d.get("filename")), d["content"]) for d in docs)]
@@ -116,8 +113,7 @@ def read_project(project: JsonObject, member: Member) -> Iterator[Chat]:
 
 def memory_lines(memory: JsonObject) -> Iterator[str]:
     """The lines of Claude's memory, of all chats and of each project, without headings."""
-    projects = memory.get("project_memories")
-    texts = [memory.get("conversations_memory"), *(projects.values() if isinstance(projects, dict) else ())]
+    texts = [memory.get("conversations_memory"), *mapping_in(memory, "project_memories").values()]
     for text in texts:
         for line in said_text(text).splitlines():
             bare = line.strip().strip("*#").strip()

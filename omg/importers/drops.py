@@ -88,6 +88,10 @@ def said_epoch_ms(value: object) -> int | None:
     return round(number * 1000 if number < 1e11 else number)  # 1e11 ms is 1973, 1e11 s the year 5138
 
 
+def said_text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
 def key_of(session: str, agent: str = "main", client: str = "import") -> str:
     """The key of an imported *session* of the owner's. It is a thread of the main session, so it has the owner's memory."""
     return f"agent:{agent}:main:thread:{client}-{session.replace('%', '%25').replace(':', '%3A')}"

@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -33,6 +34,7 @@ MOST_MEMBERS = 200_000
 MOST_TIMES, ALWAYS_BYTES = 250, 50_000_000
 ITEM_CHARS = 256_000_000  # of one conversation; the longest in reports have a twentieth
 CHUNK = 1 << 20
+LOOKED_AT = 10  # items of a file, to tell what it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +55,16 @@ def members_of(path: Path) -> Iterator[list[Member]]:
         if path.is_dir():
             files = [f for f in sorted(path.rglob("*")) if f.is_file() and not f.is_symlink()]
             yield [of_file(f, f.relative_to(path).as_posix()) for f in files if not is_macos(f.name)]
-        elif not zipfile.is_zipfile(path):
-            yield [of_file(path, path.name)]
-        else:
+        elif is_zip(path):
             yield list(unzipped(path, str(path), opened))
+        else:
+            yield [of_file(path, path.name)]
+
+
+def is_zip(file: Path) -> bool:
+    """Whether *file* begins as a zip does. One that is cut short has lost its end, by which `zipfile` tells."""
+    with file.open("rb") as opened:
+        return opened.read(len(ZIP)) == ZIP
 
 
 def of_file(file: Path, name: str) -> Member:
@@ -151,15 +159,17 @@ def items_of(member: Member, read: Callable[[int], object] = lambda n: None) -> 
             raise BadInput(f"{member.name}: cut short after {number} items; download the export again")
 
 
-def first_item(member: Member) -> dict[str, Any]:
-    """The first item of *member*; empty if it holds no JSON object."""
+def first_items(member: Member) -> Iterator[JsonObject]:
+    """The JSON objects among the first items of *member*: one that is damaged does not hide what the others are."""
     with suppress(BadInput):
-        for item in items_of(member):
-            return item if isinstance(item, dict) else {}
-    return {}
+        yield from (item for item in islice(items_of(member), LOOKED_AT) if isinstance(item, dict))
 
 
-def service_of(item: dict[str, Any]) -> str:
+def service_in(member: Member) -> str:
+    return next(filter(None, map(service_of, first_items(member))), "")
+
+
+def service_of(item: JsonObject) -> str:
     """Which service an export's JSON *item* is of; "" if of none that we know."""
     if "mapping" in item and ("current_node" in item or "create_time" in item):
         return "ChatGPT"
@@ -178,7 +188,7 @@ def services_in(members: list[Member]) -> dict[str, list[Member]]:
     """Service → its JSON files among *members*."""
     found: dict[str, list[Member]] = {}
     for member in members:
-        if member.name.lower().endswith(".json") and (service := service_of(first_item(member))):
+        if member.name.lower().endswith(".json") and (service := service_in(member)):
             found.setdefault(service, []).append(member)
     return found
 
@@ -186,9 +196,9 @@ def services_in(members: list[Member]) -> dict[str, list[Member]]:
 def is_export(path: Path) -> bool:
     """Whether the folder or JSON file *path* is an export that is not packed. A folder that holds zips is none."""
     if path.is_file():
-        return bool(service_of(first_item(of_file(path, f"{path.stem}.json"))))
+        return bool(service_in(of_file(path, path.name)))
     files = [*path.glob("*.json"), *path.glob("*/*.json"), *path.glob("*/*/*.json")]
-    return any(service_of(first_item(of_file(f, f.name))) for f in files if not is_macos(f.name))
+    return any(service_in(of_file(f, f.name)) for f in files if not is_macos(f.name))
 
 
 # --- chats
@@ -261,21 +271,16 @@ def claims(service: str, lines: Mapping[str, int], what: str = "memory") -> Iter
         yield session_of_chat(service, what), entries
 
 
-def path_to(leaf: object, parents: Mapping[str, object]) -> list[str]:
-    """The ids from the root to *leaf*; *parents*: id → the id of its parent. A cycle ends it."""
+def branch_to(leaf: object, parents: Mapping[str, object], at: Mapping[str, float]) -> list[str]:
+    """
+    The ids from the root to *leaf*. *parents*: id → the id of its parent. If *leaf* is unknown, it is the latest of the ids
+    that are nobody's parent; or the latest of all if every id is a parent, as in a cycle. A cycle ends the branch.
+    """
+    if not isinstance(leaf, str) or leaf not in parents:
+        above = set(map(str, parents.values()))
+        leaf = max([id for id in parents if id not in above] or parents, key=lambda id: at.get(id, 0))
     found: dict[str, None] = {}
     while isinstance(leaf, str) and leaf in parents and leaf not in found:
         found[leaf] = None
         leaf = parents[leaf]
     return [*reversed(found)]
-
-
-def newest_leaf(parents: Mapping[str, object], at: Mapping[str, float]) -> str | None:
-    """The latest of the ids that are nobody's parent; the latest of all if every id is a parent, as in a cycle."""
-    above = set(map(str, parents.values()))
-    leaves = [id for id in parents if id not in above] or list(parents)
-    return max(leaves, key=lambda id: at.get(id, 0), default=None)
-
-
-def said_text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

@@ -12,8 +12,9 @@ import html
 import re
 from collections.abc import Iterator
 
-from .drops import JsonObject, digest, entry_of_message, said_epoch_ms, text_part
-from .exports import Chat, ItemReading, Member, said_text, session_of_chat
+from ..graph.state import objects_in
+from .drops import JsonObject, digest, entry_of_message, said_epoch_ms, said_text, text_part
+from .exports import Chat, ItemReading, Member, session_of_chat
 
 SERVICE = "Gemini"
 GAP_MS = 30 * 60_000
@@ -58,8 +59,8 @@ def chat_of(said: list[tuple[int, JsonObject]], items: ItemReading) -> Iterator[
 
 
 def answer_in(item: JsonObject) -> str:
-    pieces = [p.get("html") for p in item.get("safeHtmlItem") or [] if isinstance(p, dict)]
-    return "\n".join(filter(None, (plain_text(said_text(p)) for p in pieces)))
+    pieces = objects_in(item, "safeHtmlItem")
+    return "\n".join(filter(None, (plain_text(said_text(p.get("html"))) for p in pieces)))
 
 
 def plain_text(page: str) -> str:

@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..graph.state import mapping_in, parsed_object
-from .drops import JsonObject, ReadingProgress, Session, Sessions, text_part
+from ..graph.state import mapping_in, objects_in, parsed_object
+from .drops import JsonObject, ReadingProgress, Session, Sessions, said_epoch_ms, text_part
 from .openclaw import open_database
 from .transcripts import (
     TranscriptRow,
@@ -110,8 +110,8 @@ def read_gemini_history(path: Path, since: int, reading: ReadingProgress) -> Ses
     if whole is None:
         yield session, said_in(read_gemini(path, id, 0), reading)
     else:
-        listed = [m for m in whole["messages"] if isinstance(m, dict)]
-        yield session, said_in((TranscriptRow(0, 0, gemini_entry(m)) for m in listed), reading)
+        rows = (TranscriptRow(0, 0, gemini_entry(m)) for m in objects_in(whole, "messages"))
+        yield session, said_in(rows, reading)
 
 
 CURSOR_SAID = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.S)
@@ -209,7 +209,6 @@ def made_ms(db: sqlite3.Connection) -> int | None:
         text: Any = value
         with suppress(ValueError, TypeError):
             text = bytes.fromhex(text)
-        found = parsed_object(text) if isinstance(text, str | bytes) else None
-        if found and isinstance(found.get("createdAt"), int | float):
-            return int(found["createdAt"])
+        if made := said_epoch_ms((parsed_object(text) or {}).get("createdAt")):
+            return made
     return None

@@ -22,9 +22,9 @@ from .drops import ReadingProgress, Sessions
 from .exports import claims
 
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
-# Of basic-memory: "- relates_to [[Other]]" only links; "- [tech] …" begins with a category
-RELATION = re.compile(r"\s*[-*]\s+[\w -]*\[\[[^\]]*\]\]\s*(?:\([^)]*\))?\s*$")
-CATEGORY = re.compile(r"(\s*[-*]\s+)\[[\w -]{2,}\]\s+")
+# Lines that only link: "- relates_to [[Other]]" of basic-memory, "- [Topics](topics.md)" of an index
+RELATION = re.compile(r"\s*[-*]\s+(?:[\w -]*\[\[[^\]]*\]\]\s*(?:\([^)]*\))?|\[[^\]]*\]\([^)\s]*\))\s*$")
+CATEGORY = re.compile(r"(\s*[-*]\s+)\[[\w -]{2,}\]\s+")  # "- [tech] …", of basic-memory
 
 
 class Head(frontmatter.YAMLHandler):  # type: ignore[misc]  # python-frontmatter has no types

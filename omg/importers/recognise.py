@@ -13,13 +13,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from ..errors import BadInput
 from ..graph.state import parsed_object
 from . import chatgpt, claude, gemini
 from .drops import Drops, JsonObject, Reader, ReadingProgress, Sessions, numbered_lines, since_ms_of
-from .exports import ZIP, Chat, ItemReading, Member, first_item, is_export, members_of, of_file, services_in
+from .exports import ZIP, Chat, ItemReading, Member, first_items, is_export, members_of, of_file, services_in
 from .histories import (
     read_claude_history,
     read_codex_history,
@@ -69,6 +69,8 @@ def why_none(members: list[Member]) -> str:
         return "Takeout's activity as HTML; in takeout.google.com choose My Activity, its format JSON, and export again"
     if any(name.lower().endswith("chat.html") for name in names):
         return "has chat.html but no conversations.json; download the whole export again"
+    if any(PurePath(name).name == "omg-export.json" for name in names):
+        return "an export of OMG, packed; unpack it, and import the folder"
     return "no export of ChatGPT, Claude.ai or Gemini: no file in it holds their chats"
 
 
@@ -119,7 +121,7 @@ def reader_for(path: Path) -> Reader:
         if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[") or path.suffix == ".json":
             if is_export(path):
                 return read_export
-            if isinstance(first_item(of_file(path, path.name)).get("messages"), list):
+            if any(isinstance(i.get("messages"), list) for i in first_items(of_file(path, path.name))):
                 return read_gemini_history
         for _, line in numbered_lines(path):
             event = parsed_object(line) or {}

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..graph.state import mapping_in, parsed_object
-from .drops import JsonObject, entry_of_message, text_part
+from ..graph.state import mapping_in, objects_in, parsed_object
+from .drops import JsonObject, entry_of_message, said_epoch_ms, said_text, text_part
 from .openclaw import open_database
 
 ARGUMENT_CHARS = 300  # of one argument of a tool call
@@ -147,12 +147,12 @@ def codex_entry(row: Mapping[str, Any], session: str, typed: set[str]) -> JsonOb
     """The entry of a row of Codex. *typed*: ids of the turns that a person began; a row with a person's words adds its turn."""
     payload = mapping_in(row, "payload")
     about = mapping_in(payload, "internal_chat_message_metadata_passthrough")
-    turn, kinds = str(about.get("turn_id")), about.get("content_item_kinds") or []
+    turn, kinds = str(about.get("turn_id")), about.get("content_item_kinds")
     id, at = payload.get("id") or f"{session}:{row.get('ordinal')}", row.get("timestamp")
     parts = parts_of(payload.get("content"))
     if row.get("type") != "response_item":
         return None
-    if payload.get("role") == "user" and "user.text" in kinds:
+    if payload.get("role") == "user" and isinstance(kinds, list) and "user.text" in kinds:
         typed.add(turn)
         pairs = zip(parts, kinds, strict=False)
         return entry_said(id, "user", [part for part, kind in pairs if str(kind).startswith("user.")], at)
@@ -171,9 +171,10 @@ def codex_entry(row: Mapping[str, Any], session: str, typed: set[str]) -> JsonOb
 
 def without_summary(rows: list[TranscriptRow], compacted: Mapping[str, Any]) -> list[TranscriptRow]:
     """*rows* without the last text of the assistant, if the compaction ends with it: that is the summary."""
-    history = compacted.get("replacement_history") or [""]
-    last = history[-1].get("content") if isinstance(history[-1], dict) else history[-1]
-    ends = [str(compacted.get("message")), *(str(part.get("text")) for part in parts_of(last))]
+    history = compacted.get("replacement_history")
+    last = history[-1] if isinstance(history, list) and history else ""
+    parts = parts_of(last.get("content") if isinstance(last, dict) else last)
+    ends = [str(compacted.get("message")), *(str(part.get("text")) for part in parts)]
     for n in range(len(rows) - 1, -1, -1):
         entry = rows[n].entry
         if entry is not None and entry["message"]["role"] == "assistant":
@@ -198,11 +199,11 @@ def read_opencode(path: Path, session: str, offset: int) -> Iterator[TranscriptR
         ).fetchall()
         for id, at, data in messages:
             found = db.execute("select data from part where message_id = ? order by id", (id,)).fetchall()
-            parts = [json.loads(part) for (part,) in found]
+            parts = [value for (part,) in found if (value := parsed_object(part))]
             cut = any(part.get("type") == "compaction" for part in parts)
-            yield TranscriptRow(
-                int(at), int(at), None if cut else opencode_entry(str(id), json.loads(data), parts), cut
-            )
+            entry = None if cut else opencode_entry(str(id), parsed_object(data) or {}, parts)
+            made = said_epoch_ms(at) or offset
+            yield TranscriptRow(made, made, entry, cut)
 
 
 def is_sub_agent(db: sqlite3.Connection, session: str) -> bool:
@@ -240,7 +241,7 @@ def read_gemini(path: Path, session: str, offset: int) -> Iterator[TranscriptRow
     is_persons = first_row(path).get("kind") in (None, "main")
     rows: dict[object, TranscriptRow] = {}
     for start, end, row in json_rows(path, offset):
-        id = row.get("id") or start
+        id = said_text(row.get("id")) or start
         if id in rows:
             rows[start] = TranscriptRow(rows[id].start, rows[id].end)
             del rows[id]
@@ -270,7 +271,7 @@ def gemini_entry(row: Mapping[str, Any]) -> JsonObject | None:
         return entry_said(id, "user", [text_part(t) for t in texts if not t.startswith("<hook_context>")], at)
     if row.get("type") == "gemini":
         said = [text_part(row["content"])] if row.get("content") else []
-        calls = [call for call in row.get("toolCalls") or [] if isinstance(call, dict)]
+        calls = objects_in(row, "toolCalls")
         said += [call_part(call.get("id"), call.get("name"), call.get("args")) for call in calls]
         return entry_said(id, "assistant", said, at)
     return None

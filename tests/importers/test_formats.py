@@ -431,7 +431,9 @@ def test_cursors_database_and_transcripts_give_what_the_user_typed(tmp_path):
 
 def test_markdown_memories_are_the_assistants_claims_dated_by_their_file(tmp_path):
     (tmp_path / "memory").mkdir()
-    (tmp_path / "MEMORY.md").write_text("\ufeff# Memory\n\n- Lives in Leeds.\n", encoding="utf-8")
+    (tmp_path / "MEMORY.md").write_text(
+        "\ufeff# Memory\n\n- Lives in Leeds.\n- [Tea](tea.md)\n", encoding="utf-8"
+    )
     (tmp_path / "memory" / "2025-03-01.md").write_text("Bought a boat.\n")
     note = "---\ntitle: Tea\ncreated: 2025-02-03\n---\n# Tea\n- [drink] Likes green tea #x\n- relates_to [[Cups]]\n"
     (tmp_path / "memory" / "tea.md").write_text(note)
@@ -508,8 +510,10 @@ def test_an_archive_of_two_services_or_of_none_is_refused_with_a_remedy(tmp_path
             read(zipped(tmp_path / "x.zip", files))
     whole = zipped(tmp_path / "y.zip", both).read_bytes()
     (tmp_path / "cut.zip").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(BadInput, match=r"cut\.zip"):
+    with pytest.raises(BadInput, match=r"cut\.zip: a broken zip .* download the export again"):
         read(tmp_path / "cut.zip")
+    with pytest.raises(BadInput, match="an export of OMG, packed; unpack it"):
+        read(zipped(tmp_path / "own.zip", {"out/omg-export.json": {"omg": "export"}}))
 
 
 def test_an_export_that_is_cut_short_gives_the_chats_before_the_cut_and_names_the_file(tmp_path):
@@ -518,6 +522,113 @@ def test_an_export_that_is_cut_short_gives_the_chats_before_the_cut_and_names_th
     assert [text for _, text in said] == ["number 0", "number 1"]
     (why,) = reading.skipped
     assert "conversations.json" in why and "download the export again" in why
+
+
+CODEX_TURN = {"turn_id": "t1", "content_item_kinds": ["user.text"]}
+DAMAGED = {  # form → an item with each field that its reader looks at, and another one with the words "still here"
+    "chatgpt": [
+        chat(
+            "c1",
+            "2025-03-01",
+            node(
+                "m",
+                "assistant",
+                {"model_set_context": "1. [2024-06-01]. A bike."},
+                1.0,
+                kind="model_editable_context",
+            ),
+            node("u", "user", {"parts": ["a", {"content_type": "audio_transcription", "text": "b"}]}, 2.0),
+            node("f", "user", "c", 3.0, metadata={"attachments": [{"name": "a.pdf", "mime_type": "x/pdf"}]}),
+        ),
+        talk("c2", "2025-03-01", "still here"),
+    ],
+    "claude": [
+        claude_chat(
+            "k1",
+            "2025-03-01",
+            claude_message("m1", "human", "a", "2025-03-01", attachments=[{"file_name": "f"}], files_v2=[{}]),
+            claude_message("m2", "assistant", [{"type": "tool_use"}], "2025-03-01", parent="m1"),
+            current_leaf_message_uuid="m2",
+        ),
+        claude_chat("k2", "2025-03-01", claude_message("m9", "human", "still here", "2025-03-01")),
+        {"uuid": "p", "name": "P", "prompt_template": "x", "docs": [{"filename": "f", "content": "c"}]},
+        {"conversations_memory": "likes tea", "project_memories": {"p": "about p"}},
+    ],
+    "gemini": [
+        activity("Prompted tea", "2025-03-01T12:00:00Z", "<p>Tea</p>"),
+        activity("Prompted still here", "2025-03-01T10:00:00Z", "<p>Yes</p>"),
+    ],
+    "codex": [
+        {"type": "session_meta", "payload": {"id": "s", "cwd": "/w"}},
+        *(
+            {
+                "type": "response_item",
+                "timestamp": "2025-03-01T10:00:00Z",
+                "payload": {
+                    "id": id,
+                    "role": "user",
+                    "content": [{"type": "input_text", "text": text}],
+                    "internal_chat_message_metadata_passthrough": CODEX_TURN,
+                },
+            }
+            for id, text in (("a", "first"), ("b", "still here"))
+        ),
+        {"type": "compacted", "payload": {"message": "x", "replacement_history": [{"content": "y"}]}},
+    ],
+    "gemini cli": [
+        {"sessionId": "s", "projectHash": "h", "kind": "main"},
+        {"id": "1", "type": "gemini", "content": "x", "toolCalls": [{"id": "c", "name": "n", "args": {}}]},
+        {"id": "2", "type": "user", "timestamp": "2025-03-01T10:00:00Z", "content": [{"text": "still here"}]},
+    ],
+}
+
+
+def places_in(value, at=()):
+    """The place of each value in *value*, as keys and numbers."""
+    yield at
+    for key, inner in (
+        value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ())
+    ):
+        yield from places_in(inner, (*at, key))
+
+
+@pytest.mark.parametrize("form", DAMAGED)
+def test_a_field_of_a_wrong_type_costs_no_other_message(tmp_path, form):
+    whole = DAMAGED[form]
+    jsonl = form in ("codex", "gemini cli")
+    for place in places_in(whole):
+        if len(place) < 2 or "still here" in json.dumps(whole[place[0]]) or (jsonl and place[0] == 0):
+            continue
+        for wrong in (5, True, "x", [[]], {"a": 1}, [{"type": 5, "text": 5}]):
+            damaged = json.loads(json.dumps(whole))
+            inner = damaged
+            for key in place[:-1]:
+                inner = inner[key]
+            inner[place[-1]] = wrong
+            path = tmp_path / ("x.jsonl" if jsonl else "x.json")
+            lines(path, damaged) if jsonl else path.write_text(json.dumps(damaged))
+            assert "still here" in words(path), (place, wrong)
+
+
+@pytest.mark.parametrize("wrong", [None, 5, "x", "[]", b"\xff", '{"role": 5, "time": []}', '{"type": 5}'])
+@pytest.mark.parametrize("table", ["message", "part"])
+def test_a_damaged_row_of_opencodes_database_costs_only_its_message(tmp_path, table, wrong):
+    rows = {"session": [("s", "/w", None, 1)], "message": [], "part": []}
+    for n, text in enumerate(("lost", "still here")):
+        rows["message"].append(
+            (f"m{n}", "s", 1740823200000, '{"role": "user", "time": {"created": 1740823200000}}')
+        )
+        rows["part"].append((f"p{n}", f"m{n}", "s", json.dumps({"type": "text", "text": text})))
+    rows[table][0] = (*rows[table][0][:-1], wrong)
+    assert words(database(tmp_path / "opencode.db", OPENCODE, rows)) == ["still here"]
+
+
+def test_a_claude_chat_or_message_without_an_id_is_counted(tmp_path):
+    nameless = {**claude_message("m", "human", "no id", "2025-03-01"), "uuid": None}
+    chats = [claude_chat("k", "2025-03-01", nameless), claude_chat(None, "2025-03-01")]
+    _, reading, _ = read(zipped(tmp_path / "x.zip", {"conversations.json": chats}))
+    assert reading.left_out == {"messages without an id, or repeated": 1}
+    assert [why.rpartition(": ")[2] for why in reading.skipped] == ["a chat without a uuid"]
 
 
 def test_an_encrypted_zip_is_named_with_what_to_do(tmp_path):

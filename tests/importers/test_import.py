@@ -352,6 +352,16 @@ def test_what_was_forgotten_here_does_not_come_back_from_an_export(omg, tmp_path
     assert "peanuts" not in omg("search", "peanuts", "--raw").stdout
 
 
+def test_an_export_of_omg_that_is_cut_short_says_so_and_one_with_a_byte_order_mark_is_read(omg, tmp_path):
+    omg("import", years(tmp_path / "a.zip"), "--yes")
+    omg("export", tmp_path / "out.jsonl")
+    whole = (tmp_path / "out.jsonl").read_bytes()
+    (tmp_path / "cut.jsonl").write_bytes(whole[:-50])
+    assert "1 skipped in " in omg("import", tmp_path / "cut.jsonl").stdout
+    (tmp_path / "marked.jsonl").write_bytes(b"\xef\xbb\xbf" + whole)
+    assert "0 notes and 0 messages came in" in omg("import", tmp_path / "marked.jsonl").stdout
+
+
 def test_a_path_in_an_export_that_leads_out_of_the_vault_is_skipped(omg, tmp_path):
     head = {"omg": "export", "v": 1}
     evil = {"note": "nodes/../../../evil", "text": "---\ntype: fact\ndescription: x\n---\n# x\n\nx\n"}
