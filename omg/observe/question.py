@@ -32,7 +32,7 @@ from ..plan.drafts import Plan
 from ..plan.edits import split_history, without_part
 from ..rules.observer import derive_edit, speaker
 from ..text.tokens import clip_text, count_tokens
-from ..text.words import stems_of, told_words
+from ..text.words import split_sentences, stems_of, told_words
 from .reply import HINTS, ParsedReply, ShownToObserver, parse_value, quoted_reply
 
 # Known notes may take KNOWN_LEAST tokens and KNOWN_PER_NEW for each new token, at most KNOWN_TOKENS, and
@@ -361,8 +361,8 @@ def message_text(m: Message, around: Collection[str] | None = None) -> str:
     """
     What person and assistant said. Tool results are only named. Text that looks passed on is marked; only the
     beginning of a long piece, and of pasted code, is shown. A reply is shown whole unless the words *around*
-    it are given: then only the beginning of its code is shown, and of a long reply only the lines that share
-    these words.
+    it are given: then only the beginning of its code is shown, and of a long reply above all the lines that
+    share these words.
     """
     if m.role == "tool":
         return m.text if m.text in MEMORY_NOTES else f"[{len(m.text):,} characters, not shown]"
@@ -374,34 +374,37 @@ def message_text(m: Message, around: Collection[str] | None = None) -> str:
 
 def reply_excerpt(text: str, around: Collection[str]) -> str:
     """
-    *text*, if it is short. Of a longer reply: its beginning, its end, and the lines that share most with the
-    words *around* it; of equal lines, headings and numbered ones come first. The archive keeps the other
-    lines.
+    *text*, if it is short. Of a longer reply as much as REPLY_CHARS allow: the beginning, the end, the lines
+    that share most with the words *around* it, then headings and numbered lines, then the others in order.
+    "…" stands for what is left out; the archive keeps it.
     """
     if len(text) <= REPLY_CHARS:
         return text
-    lines = [cut_middle(line, LINE_CHARS) for line in text.splitlines() if line.strip()]
-    shared = [stems_of(line).keys() & around for line in lines]
+    parts = [part for line in text.splitlines() if line.strip() for part in parts_of_line(line)]
+    shared = [stems_of(part).keys() & around for part in parts]
     common = Counter(word for words in shared for word in words)
     worth = [
-        sum(1 / common[w] for w in words) + ENTRY_WORTH * bool(ENTRY.match(line))
-        for words, line in zip(shared, lines, strict=True)
+        sum(1 / common[w] for w in words) + ENTRY_WORTH * bool(ENTRY.match(part))
+        for words, part in zip(shared, parts, strict=True)
     ]
     worth[0] = worth[-1] = math.inf
     kept, room = set[int](), REPLY_CHARS
-    for n in sorted(range(len(lines)), key=lambda n: -worth[n]):
-        if worth[n] and len(lines[n]) <= room:
+    for n in sorted(range(len(parts)), key=lambda n: -worth[n]):
+        if len(parts[n]) <= room:
             kept.add(n)
-            room -= len(lines[n])
-    return "\n".join(lines[n] if n in kept else "…" for n in range(len(lines)) if n in kept or n - 1 in kept)
+            room -= len(parts[n])
+    return "\n".join(parts[n] if n in kept else "…" for n in range(len(parts)) if n in kept or n - 1 in kept)
+
+
+def parts_of_line(line: str) -> list[str]:
+    """*line*, if it is short; else its sentences, each of at most LINE_CHARS characters."""
+    sentences = [line] if len(line) <= LINE_CHARS else split_sentences(line)
+    return [cut_middle(sentence, LINE_CHARS) for sentence in sentences]
 
 
 def beginning_of_code(kind: str, text: str) -> str:
-    return (
-        text
-        if len(text) <= EXCERPT_CHARS
-        else f"{text[:EXCERPT_CHARS]}\n[… {len(text):,} characters of code]"
-    )
+    cut = f"{text[:EXCERPT_CHARS]}\n[… {len(text):,} characters of code]"
+    return text if len(text) <= EXCERPT_CHARS else cut
 
 
 def in_place_of_material(kind: str, text: str) -> str:

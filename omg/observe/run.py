@@ -654,9 +654,7 @@ def outlined(message: Message) -> Message:
     any other message as it is."""
     if message.role != "assistant":
         return message
-    text = message.text
-    for span in reversed(material_in(text)):
-        if span.kind == "code":
-            text = f"{text[: span.start]}[code]{text[span.end :]}"
+    code = [span for span in material_in(message.text) if span.kind == "code"]
+    text = message.with_parts(code, lambda kind, part: "[code]")
     lines = [cut_text(" ".join(line.split()), LINE_CHARS) for line in text.splitlines() if line.strip()]
     return replace(message, text=cut_middle("\n".join(lines), OUTLINE_CHARS), calls=())

@@ -10,7 +10,8 @@ from omg.journal import commit_receipt, new_receipt
 from omg.memory import Memory
 from omg.message.turn import Message, Turn
 from omg.node.note import Source
-from omg.observe.question import Observer, TalkSoFar, message_text, render_question, shown_notes, words_around
+from omg.observe.question import Observer, TalkSoFar, message_text, render_question, shown_notes
+from omg.observe.reply import ShownToObserver
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit
 
@@ -202,17 +203,18 @@ def advice(*lines):
 
 
 def test_of_a_long_reply_what_the_person_takes_up_is_shown():
-    reply = advice("- **Skutt**: a Skutt element of 2,400 watts fits the kiln.")
+    reply = advice(
+        "- **Skutt**: 2,400 watts, in stock, with a warranty of two years and a guide to how one builds it in."
+    )
     messages = [
         Message("m0", "user", "The kiln's element broke. What now?", 0),
         Message("m1", "assistant", reply, 1),
         Message("m2", "user", "I'll take the Skutt, then.", 2),
     ]
-    around = words_around(messages)
-    shown = message_text(messages[1], around["m1"])
-    assert "a Skutt element of 2,400 watts fits the kiln." in shown
-    assert shown.startswith("Gladly, here is what can be done.") and shown.endswith("Shall I order it?")
-    assert len(shown) < 2_000 < len(reply) and "…" in shown
+    shown = render_question(ShownToObserver({m.id: (MAIN, m) for m in messages}, {}, UTC))
+    assert "2,400 watts, in stock" in shown
+    assert "Gladly, here is what can be done." in shown and "Shall I order it?" in shown
+    assert len(shown) < 2_200 < len(reply) and "\n…\n" in shown
 
 
 def test_of_what_a_person_says_nothing_is_left_out():
@@ -223,3 +225,17 @@ def test_of_what_a_person_says_nothing_is_left_out():
 def test_a_short_reply_is_shown_whole():
     text = "Fire it at 1240 °C.\n\n- Slowly.\n- With the lid ajar."
     assert message_text(Message("m0", "assistant", text, 0), set()) == text
+
+
+def test_of_a_long_reply_in_one_paragraph_as_much_is_shown_as_of_one_in_lines():
+    reply = " ".join(f"Step {n} is to wedge the clay for a while and then to let it rest." for n in range(60))
+    shown = message_text(Message("a0", "assistant", reply, 0), {"glaze"})
+    assert 1_200 < len(shown) < 2_000 < len(reply)
+    assert shown.startswith("Step 0 is") and "Step 10 is" in shown and shown.endswith("let it rest.")
+
+
+def test_a_plan_that_shares_no_word_with_the_assent_to_it_is_shown_from_its_beginning():
+    days = [f"- Day {n}: Louvre, lunch, then a walk along the Seine and an early night." for n in range(40)]
+    reply = "\n".join(["Here is a proposal.", *days, "Shall I book?"])
+    shown = message_text(Message("a0", "assistant", reply, 0), {"perfect"})
+    assert "- Day 0: Louvre" in shown and "- Day 10: Louvre" in shown and shown.endswith("Shall I book?")
