@@ -64,8 +64,8 @@ from .text.tokens import count_tokens
 from .tools.removing import Codes
 from .tools.today import notice_text
 from .tools.tools import call_tool, corpus_answer, graph_of, search_answer, slash_command
+from .worker.intake import DropReader
 from .worker.nights import background_reflection, rebuild_each, reflect_answer
-from .worker.reader import DropReader
 from .worker.registry import GRAPHS_KEPT, PATIENCE_S, room_for_graphs
 from .worker.schedule import note_asked, note_urgent
 from .worker.status import home_status

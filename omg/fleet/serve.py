@@ -44,8 +44,8 @@ from ..text.tokens import count_tokens
 from ..tools.reading import mapping_in
 from ..tools.removing import Codes
 from ..tools.tools import CHANGING, graph_of
+from ..worker.intake import DropReader
 from ..worker.nights import rebuild_each, reflect_each
-from ..worker.reader import DropReader
 from .homes import Home, Homes
 from .store import REQUEST_S, WORK_S, FleetStore, GraphRow, opened_pool
 

@@ -6,7 +6,7 @@ The child process that imports LiteLLM, seen from both ends of its pipe. It answ
 An answer is `{text, tokens_in, tokens_out, usd, cut}` or `{why, status, again, wait_s}`, and has the number
 of its question. Importing LiteLLM costs some 4 s of CPU and 200 MB, so only the child does so, once there is
 a question. The caller decides whether to ask again. The child holds no state and imports nothing of ours, so
-it may be killed at any moment. (worker/reader.py reads long drops in such a process, too.)
+it may be killed at any moment. (worker/intake.py reads long drops in such a process, too.)
 """
 
 from __future__ import annotations

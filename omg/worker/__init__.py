@@ -4,10 +4,7 @@ All graphs of one home: takes turns in, observes them on time, reflects at night
     registry    Every graph of one home: whose a session is, which graphs are open, and people's changes to their
                 files.
     intake      Takes drops and inbox notes in, as turns that wait in their graph.
-    reader      Reads a drop as a Turn and the files it shows were written; a long drop is read in a process of its
-                own.
     worker      Observes pending turns in the background, up to `[observation] parallel` graphs at a time.
-    crew        Threads that work on graphs: a fixed number at a time, the most urgent work first.
     schedule    Decides when pending turns are observed.
     nights      Runs the Reflector over all graphs of a home: at night from cron, or when enough has changed.
     status      Reports what `omg status` shows: what runs, what waits and why, what it cost, and what the night did.

@@ -24,7 +24,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from functools import partial
-from itertools import accumulate, islice
+from heapq import heappop, heappush
+from itertools import accumulate, count, islice
 from typing import Any, TypedDict
 
 from ..check import is_able
@@ -44,13 +45,13 @@ from ..errors import (
 from ..graph.graph import Graph, Pending
 from ..graph.state import State, flock
 from ..identity import Identity
+from ..index.index import BACKGROUND
 from ..journal import has_open_receipt, replay_open
 from ..llm.asker import Asker
 from ..llm.child import Child
 from ..llm.replies import Ask, Ledger, ModelReply, Places, model_window
 from ..observe.question import Observer
 from ..observe.run import Observed, observe_batch, pending_batches
-from .crew import Crew
 from .intake import Intake
 from .registry import PATIENCE_S
 from .schedule import (
@@ -80,6 +81,41 @@ FORESEEN = (OmgError, OSError, sqlite3.Error)
 RULES_REST_S = 240.0  # longest rest after which rules, which cost nothing, observe
 ENDING_S = 10.0  # how long `close` waits for the work under way
 DAY_S = 86_400.0  # deadline of work in the daemon: to observe an archive of years takes many calls of a model
+
+
+class Crew:
+    """At most *size* threads for the work on graphs, the most urgent first. They exist only while there is work."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._waiting: list[tuple[int, int, Future[Any], Callable[[], Any]]] = []  # a heap
+        self._numbers, self._threads = count(), 0
+        self._guard = threading.Lock()
+
+    def start(self, work: Callable[[], Any], rank: int = 0) -> Future[Any]:
+        """Do *work* as soon as a thread is free: the lowest rank first, and within a rank in the order of `start`."""
+        done: Future[Any] = Future()
+        with self._guard:
+            heappush(self._waiting, (rank, next(self._numbers), done, work))
+            if self._threads < self.size:
+                self._threads += 1
+                # A daemon thread: exiting does not wait for a call.
+                threading.Thread(target=self._serve, name=BACKGROUND, daemon=True).start()
+        return done
+
+    def _serve(self) -> None:
+        while True:
+            with self._guard:
+                if not self._waiting:
+                    self._threads -= 1
+                    return
+                *_, done, work = heappop(self._waiting)
+            if not done.set_running_or_notify_cancel():
+                continue
+            try:
+                done.set_result(work())
+            except BaseException as e:
+                done.set_exception(e)
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ from omg.config import Config
 from omg.errors import OmgError
 from omg.memory import Memory
 from omg.openclaw.graph_checks import check_home
-from omg.worker.reader import LONG_BYTES, BadDrop, DropReader, read_file
+from omg.worker.intake import LONG_BYTES, BadDrop, DropReader, read_file
 from tests.test_daemon import eventually
 
 NOON = 1_772_712_000_000
@@ -150,7 +150,7 @@ def test_a_drop_stays_in_the_spool_when_omg_stops(tmp_path: Path) -> None:
 def test_a_long_drop_is_read_in_this_process_if_no_other_can_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("omg.worker.reader.READING_CHILD", ("false",))
+    monkeypatch.setattr("omg.worker.intake.READING_CHILD", ("false",))
     with contextlib.closing(DropReader(apart=True)) as fresh:
         turn, _ = fresh.read(spooled(tmp_path, said(LONG)), ())
     assert turn.messages[0].text.startswith("I moved to Oslo")
