@@ -41,6 +41,7 @@ ANSWERS = SAMPLE_FOLDER / "answers.json"
 DEMO_SESSION = "agent:main:main"
 GROUP_SESSION = "agent:main:telegram:group:-1004815"
 NIGHT = datetime(2026, 3, 23, 2, tzinfo=UTC)  # after the last of the sample's weeks
+MORNING = NIGHT + timedelta(hours=6)  # when the first of PROMPTS is asked; the others follow, one a minute
 BY_HAND = ("fact", "Price of prints", "Prints cost 50 euros each from 2026-03-21, no longer 45 euros.")
 SECRET = "Lindqvist"
 LIE, PAGE = "pre-approved", "papierhaus-elbe.example"
@@ -175,9 +176,9 @@ class Story:
 
     def given(self) -> Iterator[tuple[str, str, Given]]:
         """Each prompt, who asks it, and the memory it is given."""
-        self.now[0] = NIGHT + timedelta(hours=6)
-        for prompt, session in PROMPTS:
-            piece = self.memory.inject(prompt, session=f"{session}:thread:demo", dry_run=True)
+        for minute, (prompt, session) in enumerate(PROMPTS):
+            self.now[0] = MORNING + timedelta(minutes=minute)
+            piece = self.memory.inject(prompt, session=f"{session}:thread:demo")
             standing = items_of(piece.system)
             # `prompt` does not repeat a line of `system`, so both are searched; the other lines of `prompt` follow.
             hits = self.memory.search(prompt, session=session)
@@ -230,9 +231,14 @@ def run_demo(folder: Path | None, *, offline: bool = False) -> None:
     story = story_in(folder, None if offline else Replay(recorded_replies()))
     with story.memory:
         show(story, console, offline=offline)
-    set_value(
-        folder / "home", "observation", "model", "offline"
-    )  # no gateway lends the recorded model to a command
+    # No gateway lends the recorded model to a command. The rules read what waits: the prompts, which the page then names,
+    # and what forgetting left of a talk.
+    set_value(folder / "home", "observation", "model", "offline")
+    with Memory(load_config(folder / "home", {}), clock=lambda: story.now[0]) as memory:
+        for minute, (prompt, session) in enumerate(PROMPTS):
+            said = {"role": "user", "content": prompt, "timestamp": MORNING + timedelta(minutes=minute)}
+            memory.capture([said], session=f"{session}:thread:demo")
+        memory.work(force=True)
     console.print()
     console.print(
         Text(f"Open {folder / 'vault'} in Obsidian or any editor, or look at the page:"), soft_wrap=True

@@ -14,10 +14,23 @@ from pathlib import Path
 
 import pytest
 
-from omg.demo import ANSWERS, DEMO_SESSION, SAMPLE_FOLDER, Replay, recorded_replies, run_demo, story_in
+from omg.config import load_config
+from omg.demo import (
+    ANSWERS,
+    DEMO_SESSION,
+    PROMPTS,
+    SAMPLE_FOLDER,
+    Replay,
+    recorded_replies,
+    run_demo,
+    story_in,
+)
 from omg.importers import read_drops
 from omg.llm.replies import ModelQuestion
+from omg.memory import Memory
 from omg.message.drop import clean_entries
+from omg.ui.given import given_view
+from omg.ui.request import Asked
 
 STALE = (
     "the demo's recorded replies belong to other questions than are asked now. Look at `python bench/record_demo.py --stale`:"
@@ -177,6 +190,15 @@ def test_every_printed_command_works_from_any_folder(shown, tmp_path):
         assert found.returncode == 0, found.stderr
         assert found.stdout.startswith("nodes/")
     assert f"Open {folder / 'vault'} in Obsidian" in text
+
+
+def test_after_the_demo_nothing_waits_and_the_page_names_the_prompts(shown):
+    with Memory(load_config(shown.folder / "home", {}), embed=None) as memory:
+        assert not [turn for graph in memory.registry.graphs() for turn in graph.pending()]
+        asked = Asked(memory, memory.find(), {}, "")
+        given = given_view(asked)["prompts"]
+    assert [p["words"] for p in reversed(given)] == [text for text, who in PROMPTS if who == DEMO_SESSION]
+    assert all(p["given"] for p in given)
 
 
 def test_the_pasted_key_is_nowhere(shown):
