@@ -279,7 +279,9 @@ def renamed_path(path: str, name: str) -> str:
     Return the new path. *name* is a file name in the folder of *path*, or a path below the vault. Raises BadInput.
     """
     name = name.strip().removesuffix(".md")
-    if not name or re.search(r'[\[\]|#^:*?"<>\\]', name):
+    if not name:
+        raise BadInput("the new name is empty; give a file name, or a path below the vault")
+    if re.search(r'[\[\]|#^:*?"<>\\]', name):
         raise BadInput(f'{name!r} cannot be linked to or kept everywhere; leave out [ ] | # ^ : * ? " < > \\')
     return name if "/" in name else f"{path.rpartition('/')[0]}/{name}".lstrip("/")
 

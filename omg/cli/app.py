@@ -87,7 +87,14 @@ def overview_lines(memory: Memory) -> Iterator[str]:
     yield from (f"          {entry.title}" for entry in new[-LEARNT:])
     turns = sum(len(g.pending()) for g in graphs)
     yield f"waits     {how_many(turns, 'turn')} to be observed"
-    yield f"next      {'omg observe · ' if turns else ''}omg list · omg search WORDS{'' if turns else ' · omg status'}"
+    begin = (
+        ("omg observe",)
+        if turns
+        else ()
+        if notes
+        else ("omg import --found", "omg new fact TITLE --text TEXT")
+    )
+    yield "next      " + " · ".join([*begin, "omg list", "omg search WORDS", "omg ui"][:3])
 
 
 def daemon_state(home: Path) -> str:

@@ -392,8 +392,8 @@ def inject_command(
     """Show what a prompt would be given."""
     with opened_memory() as memory:
         piece, note = memory.explain(prompt, session=session)
-        text = f"{piece.system}\n{piece.prompt}\n({piece.tokens} tokens)" + (f"\n{note}" if note else "")
-        print_value({**asdict(piece), "note": note}, as_json, text)
+        parts = (piece.system, piece.prompt, f"({piece.tokens} tokens)", note)
+        print_value({**asdict(piece), "note": note}, as_json, "\n".join(filter(None, parts)))
 
 
 @app.command("status")

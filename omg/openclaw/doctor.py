@@ -24,7 +24,7 @@ from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..hosts.hook import HOSTS
 from ..hosts.install import is_added, our_command, plugin_folder, same_files, unreviewed_hooks
-from ..hosts.sessions import heartbeats
+from ..hosts.sessions import heartbeats, installed_hosts
 from ..identity import Identity
 from ..memory import Memory
 from .graph_checks import Finding, check_graph, check_home
@@ -67,8 +67,10 @@ POLLED_S = 60  # the plugin asks for questions without pause, each time for up t
 
 def check_gateway(memory: Memory, claw: OpenClaw | None) -> Iterator[Finding]:
     if claw is None or not (claw.file.exists() or (memory.folder / "installed.json").exists()):
-        what = "OpenClaw is not set up on this machine; only what is imported is remembered"
-        mend = "nothing, unless you want to use it: `openclaw onboard`, then `omg install`"
+        what, mend = "OpenClaw is not set up on this machine", "nothing, unless you want to use it"
+        if not installed_hosts(memory.folder):
+            what += ", and no other assistant is connected; only what is imported is remembered"
+            mend = "`omg install` connects OpenClaw, `omg install claude-code` (or codex, opencode, gemini) another"
         yield Finding("note", what, mend=mend)
         return
     try:

@@ -305,7 +305,7 @@ def check_refused(memory: Memory) -> Iterator[Finding]:
     edits, refused = edits_lately(memory.folder)
     if refused > 0.05 * edits and edits >= 20:
         what = f"of the last {edits} edits {refused} were refused or changed"
-        mend = "`omg events` says why (edit_refused); a stronger [observation] model helps"
+        mend = "`omg events` says why (edit refused); a stronger [observation] model helps"
         yield Finding("warn", what, mend=mend)
 
 

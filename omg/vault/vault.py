@@ -484,7 +484,9 @@ class Vault:
     def _check_root(self) -> None:
         """Raises NotFound if there was a vault and now there is none, as when a drive is not mounted."""
         if not self.root.is_dir() and self._written:
-            raise NotFound(f"{self.root}: the vault is gone; bring it back, or correct its path")
+            raise NotFound(
+                f"{self.root}: the vault is gone; bring it back, or correct its path in [vaults] of omg.toml"
+            )
 
     def _expect(self, path: str, was: Bytes | None) -> Path:
         if self.bytes(path) != was:

@@ -33,6 +33,7 @@ from ..graph.state import append_lines, flock, parsed_object
 
 BYTES = 5_000_000  # a larger file is renamed and a new one started; one old file is kept
 POLL_S = 0.3
+FOR_PROGRAMS = ("at", "event", "session", "cycle", "trigger", "under_way")  # not printed for people
 EDITS = 100  # that `edits_lately` counts
 
 
@@ -104,8 +105,7 @@ def follow_events(home: Path) -> Iterator[dict[str, Any]]:
 
 
 def event_text(event: Mapping[str, Any], zone: tzinfo) -> str:
-    """An event as a line for people, with times in *zone*, without fields that are empty or 0."""
-    rest = " ".join(
-        f"{k}={v}" for k, v in event.items() if k not in ("at", "event") and v not in ("", None, 0)
-    )
-    return f"{time_text(str(event.get('at', '')), zone, 'seconds')} {event['event']} {rest}".strip()
+    """An event as a line for people, with times in *zone*, without fields that are empty, 0 or for programs."""
+    at, what = time_text(str(event.get("at", "")), zone, "seconds"), str(event["event"]).replace("_", " ")
+    told = [(k, v) for k, v in event.items() if k not in FOR_PROGRAMS and v not in ("", None, 0)]
+    return f"{at} {what}: " + ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in told)

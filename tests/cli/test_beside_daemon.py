@@ -148,7 +148,7 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "inject": (["-p", "where does my sister live?"], "By the gateway's model: My sister Maya"),
     "history": ([], "observation"),
     "export": (["out"], "wrote out"),
-    "events": ([], "observation_end .*model=gateway"),
+    "events": ([], "observation end: .*model gateway"),
     "identity list": ([], "agent:main:main"),
     "init": ([], "vault"),
     "new": (["fact", "Studio", "--text", "The studio is on the third floor."], "wrote nodes/fact/studio"),

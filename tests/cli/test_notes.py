@@ -85,6 +85,7 @@ def test_every_command_for_notes_prints_json_for_scripts(omg):
         (("forget", "router", "-i", "nobody"), "no graph of 'nobody'"),
         (("export", "/proc/no.jsonl"), "cannot be written"),
         (("export", "/proc"), "is there already; name a new folder"),
+        (("rename", "router", " "), "the new name is empty"),
         (("import",), "nothing to import: give files, or --openclaw"),
         (("import", "/no/such/file.jsonl"), "No such file or directory; what can be imported: "),
         (("import", "--openclaw", "--since", "someday"), "is no date"),
@@ -165,4 +166,4 @@ def test_the_doctor_finds_nothing_wrong_where_there_is_no_openclaw(omg, tmp_path
     monkeypatch.setenv("PATH", str(command.parent), prepend=os.pathsep)
     code, out, _ = omg("doctor")
     assert code == 0
-    assert "OpenClaw is not set up" in out and "✗" not in out
+    assert "OpenClaw is not set up" in out and "no other assistant is connected" in out and "✗" not in out
