@@ -281,10 +281,14 @@ def line_entries(file: Path, name: str, day: date, zone: tzinfo) -> Iterator[dic
 
 def inbox_entries(role: str, path: str, texts: list[str], said_ms: int) -> Iterator[dict[str, Any]]:
     """The messages of an inbox file as entries of a drop."""
-    for n, text in enumerate(texts):
-        mark = hashlib.sha256(text.encode()).hexdigest()[:12]
-        message = {"role": role, "content": text, "timestamp": said_ms + n, "idempotencyKey": PREFIX + mark}
-        yield {"entryId": f"{PREFIX}{path}:{mark}", "message": message}
+    return (inbox_entry(role, path, text, said_ms + n) for n, text in enumerate(texts))
+
+
+def inbox_entry(role: str, path: str, text: str, at_ms: int, of: str = "") -> dict[str, Any]:
+    """*of*: whose line it is, if the same words of somebody else count as another message."""
+    mark = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
+    message = {"role": role, "content": text, "timestamp": at_ms, "idempotencyKey": f"{PREFIX}{of}{mark}"}
+    return {"entryId": f"{PREFIX}{path}:{mark}", "message": message}
 
 
 def inbox_path(id: str) -> str | None:

@@ -8,7 +8,6 @@ that macOS adds (`__MACOSX`, `._*`) do not count.
 from __future__ import annotations
 
 import codecs
-import hashlib
 import json
 import tempfile
 import zipfile
@@ -22,10 +21,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..errors import BadInput
-from ..inbox import PREFIX
+from ..inbox import inbox_entry
 from ..message.envelope import cut_middle
 from ..text.words import without_list_mark
-from .drops import JsonObject, ReadingProgress, Session, entry_of_message, key_of, text_part
+from .drops import JsonObject, ReadingProgress, Session, key_of, text_part
 
 ZIP = b"PK\x03\x04"
 NESTED = 2  # levels of zips in zips
@@ -81,7 +80,8 @@ def unzipped(source: Path | IO[bytes], where: str, opened: ExitStack, depth: int
     try:
         archive = opened.enter_context(zipfile.ZipFile(source))
     except (zipfile.BadZipFile, OSError) as e:
-        raise BadInput(f"{where}: a broken zip ({e}); download the export again") from e
+        mend = "unpack the export, and import the folder" if depth else "download the export again"
+        raise BadInput(f"{where}: a broken zip ({e}); {mend}") from e
     infos = [i for i in archive.infolist() if not i.is_dir() and not is_macos(i.filename)]
     if len(infos) > MOST_MEMBERS:
         raise BadInput(f"{where}: {len(infos):,} files in one zip; unpack it, and import the folder")
@@ -258,15 +258,11 @@ def claims(service: str, lines: Mapping[str, int], what: str = "memory") -> Iter
     The memory of *service* as claims of that assistant: a session with a message for each line. *lines*: text → its
     time in ms.
     """
-    entries = []
-    for n, (line, at_ms) in enumerate(lines.items()):
-        if text := without_list_mark(line.strip()):
-            mark = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
-            entry = entry_of_message(
-                f"{PREFIX}{service} {what}:{mark}", "assistant", [text_part(text)], at_ms + n
-            )
-            entry["message"]["idempotencyKey"] = f"{PREFIX}{service}:{mark}"
-            entries.append(entry)
+    entries = [
+        inbox_entry("assistant", f"{service} {what}", text, at_ms + n, of=f"{service}:")
+        for n, (line, at_ms) in enumerate(lines.items())
+        if (text := without_list_mark(line.strip()))
+    ]
     if entries:
         yield session_of_chat(service, what), entries
 

@@ -58,6 +58,11 @@ def read_export(path: Path, since: int, reading: ReadingProgress) -> Sessions:
         if not services:
             raise BadInput(f"{path}: {why_none(members)}")
         (service,) = services
+        if path.is_dir():
+            zips = [m.name for m in members if m.name.lower().endswith(".zip")]
+            reading.skipped += [
+                f"{path / name}: not read with the export around it; import it by itself" for name in zips
+            ]
         if designs := sum("design_chats/" in m.name for m in members):
             reading.left_out["design chats"] += designs
         yield from READERS[service](services[service], ItemReading(path, reading))

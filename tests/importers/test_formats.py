@@ -516,6 +516,16 @@ def test_an_archive_of_two_services_or_of_none_is_refused_with_a_remedy(tmp_path
         read(zipped(tmp_path / "own.zip", {"out/omg-export.json": {"omg": "export"}}))
 
 
+def test_a_zip_beside_an_unpacked_export_is_named_and_a_broken_one_within_a_zip_has_its_own_remedy(tmp_path):
+    zipped(tmp_path / "all" / "other.zip", {"conversations.json": []})
+    (tmp_path / "all" / "conversations.json").write_text(json.dumps([talk("c", "2025-03-01", "hello")]))
+    said, reading, _ = read(tmp_path / "all")
+    assert said == [("user", "hello")]
+    assert "other.zip" in reading.skipped[0] and "import it by itself" in reading.skipped[0]
+    with pytest.raises(BadInput, match=r"inner\.zip: a broken zip .* unpack the export"):
+        read(zipped(tmp_path / "x.zip", {"conversations.json": [], "inner.zip": b"PK\x03\x04"}))
+
+
 def test_an_export_that_is_cut_short_gives_the_chats_before_the_cut_and_names_the_file(tmp_path):
     data = json.dumps([talk(f"c{n}", "2025-03-01", f"number {n}") for n in range(3)]).encode()
     said, reading, _ = read(zipped(tmp_path / "x.zip", {"conversations.json": data[:-300]}))
