@@ -29,7 +29,7 @@ from ..vault.vault import Vault, copy_of_another
 from .archived import source_window
 from .links import LINK, PROSE, SUCCESSOR, links_of_note, names_of_note, relink_rows
 from .search import drop_vectors
-from .store import NOTE_COLUMNS, meta_value, rows_of
+from .store import NOTE_COLUMNS, TABLES, meta_value, rows_of
 
 NO_HITS = ("index", "now", "moc", "log")  # types that lead to notes and are no answer themselves
 # table → the column that says whose a row is
@@ -94,9 +94,8 @@ class RowWriter:
                 rows["text"].append((id, *text, "", *source_window(self.db, node.sources, text[2])))
         self.db.execute("update meta set value = ? where key = 'next'", (next,))
         for table, listed in rows.items():
-            if listed:
-                marks = ", ".join("?" * len(listed[0]))
-                self.db.executemany(f"insert into {table} values ({marks})", listed)
+            marks = ", ".join("?" * len(TABLES[table]))
+            self.db.executemany(f"insert into {table} values ({marks})", listed)
         self.leaves.update(name for _, name, _, _ in rows["name"])
         self.out.update(row[0] for row in rows["text"])
         self.hits += len(rows["text"])
@@ -210,7 +209,7 @@ def is_searchable(node: Node) -> bool:
 
 
 def note_row(id: int, file: NoteFile, zone: tzinfo) -> tuple[Any, ...]:
-    """A row of the table `note`. `settle` sets the map and the successor."""
+    """A row of TABLES["note"]. `settle` sets the map and the successor."""
     n = file.node
     said = days_of_note(n, zone)
     event = event_span(n.event)

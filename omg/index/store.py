@@ -130,8 +130,7 @@ def quoted_terms(words: str) -> str:
     return f'"{words}"'
 
 
-VERSION = 16  # of SCHEMA, the full-text tables and their contents; a file of another version is made anew
-SCHEMA = Path(__file__).with_name("schema.sql")
+VERSION = 16  # of the tables below and their contents; a file of another version is made anew
 KEPT_NEVER = -1  # the generation of a connection for one use
 NOT_OPEN = -1  # the inode before the file is first looked at
 
@@ -154,6 +153,89 @@ NOTE_COLUMNS = {
 
 # above: who said it, and the headings it stands under
 STATEMENT_COLUMNS = {"above": 0.4, "body": 1.0}
+
+# Types: str is TEXT, int INTEGER, bytes BLOB. Days are ordinals (date.toordinal).
+TABLES: dict[str, dict[str, type]] = {
+    "meta": {"key": str, "value": str},
+    "note": {
+        "id": int,  # never used twice: an id that a search holds must not come to mean another note
+        "path": str,
+        "node": str,  # the note's own id
+        "type": str,
+        "title": str,
+        "description": str,
+        "priority": str,
+        "status": str,
+        "pinned": int,
+        "standing": int,
+        "loop": str,
+        "event": str,
+        "created": str,
+        "updated": str,
+        "origin": str,
+        "superseded_by": str,
+        "tags": str,  # JSON
+        "home": str,  # the MOC that lists it
+        "hit": int,  # whether a search may find it
+        "said_from": int,
+        "said_to": int,
+        "event_from": int,
+        "event_to": int,
+        "mtime": int,  # ns
+        "size": int,
+        "hash": str,
+    },
+    "bad": {"path": str, "mtime": int, "size": int, "reason": str},
+    # The names of a note. rank: 0 path, 1 id, 2 alias
+    "name": {"note": int, "leaf": str, "full": str, "rank": int},
+    # kind: as in links.py
+    "link": {"src": int, "dst": int, "target": str, "full": str, "leaf": str, "kind": int},
+    "source": {"note": int, "session": str, "id": str, "kind": str, "timestamp": int},
+    "text": {"id": int, **dict.fromkeys(NOTE_COLUMNS, str)},
+    # embedder: which one made the vector; "": no vector yet; "gone": the note is gone
+    "vector": {"note": int, "embedder": str, "data": bytes, "rev": int},
+    "message": {
+        "id": int,
+        "mid": str,  # the gateway's id
+        "key": str,
+        "session": str,
+        "timestamp": int,
+        "role": str,
+        "talk": int,  # said by a person or the agent, in words
+        "file": str,
+        "line": str,  # as in the archive
+    },
+    # id: its message's row, who said it, and its place (statements.py); start, end: in the message's text; head: a place
+    "statement": {"id": int, "start": int, "end": int, "head": int},
+    "statement_vector": {"id": int, "data": bytes},
+    "archive": {"file": str, "offset": int, "tail": bytes},
+}
+
+KEYS = {
+    "meta": "key",
+    "note": "id",
+    "bad": "path",
+    "text": "id",
+    "vector": "note",
+    "message": "id",
+    "statement": "id",
+    "statement_vector": "id",
+    "archive": "file",
+}
+
+INDEXES = {  # an item is the columns of one index
+    # The last index has all columns that order the notes of a type (index.py).
+    "note": (
+        *("node", "home status type", "said_from", "event_from", "pinned", "standing", "loop"),
+        "type status priority event_from said_from path",
+    ),
+    "name": ("leaf", "note"),
+    "link": ("src", "dst", "leaf"),
+    "source": ("note", "id", "session timestamp"),
+    "vector": ("rev", "embedder"),
+    "message": ("key", "session talk timestamp id", "file", "timestamp"),
+}
+UNIQUE = {"note": ("path",), "message": ("mid session",)}
 
 
 class Store:
@@ -270,14 +352,27 @@ class Store:
             os.close(folder)
 
     def _create(self, why: str) -> None:
+        import sqlite_utils  # imported only here: where pandas is installed, this takes 0.4 s
+
         fresh = self.file.with_name(f"{self.file.name}.new")  # beside the old file: never its inode
         fresh.unlink(missing_ok=True)
         remove_sidecars(fresh)
         os.close(os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         with closing(self._connect(fresh)) as db:
             db.execute("pragma journal_mode=wal")
-            db.executescript(SCHEMA.read_text(encoding="utf-8"))
             db.execute("begin immediate")
+            tables = sqlite_utils.Database(db)
+            for name, columns in TABLES.items():
+                db.execute(tables.create_table_sql(name, columns, pk=KEYS.get(name)))
+            for wanted in (INDEXES, UNIQUE):
+                for table, listed in wanted.items():
+                    for item in listed:
+                        tables[table].create_index(item.split(), unique=wanted is UNIQUE)
+            # Not by the library, which cannot make an index on some of the rows.
+            db.execute(
+                "create index idx_note_superseded_by on note(superseded_by) where superseded_by is not null"
+            )
+            db.execute(f"create index idx_link_contradiction on link(src, dst) where kind = {CONTRADICTION}")
             full_text(db)
             db.execute(
                 "insert into meta values ('rev', 0), ('next', 1), ('hits', 0), ('filled', 0), ('statements', 0), ('said_gone', 0)"
@@ -343,7 +438,8 @@ def full_text(db: sqlite3.Connection) -> None:
     """
     Make the full-text tables. The table of notes reads its content from `text`, which a rebuild of a column
     needs anyway; the table of statements keeps no content, since the messages have it. To delete a row from
-    either, pass its former values.
+    either, pass its former values. Not by sqlite-utils' `enable_fts`: it commits in the middle of the
+    transaction that makes the file, and keeps a table's own name for its content.
     """
     tokenizer = TOKENIZER.replace("'", "''")
     db.execute(
