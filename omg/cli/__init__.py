@@ -7,8 +7,8 @@ The command `omg`: parse, call one function, print. `main` is its entry point.
     gateway          Commands around the home, OpenClaw and other assistants: init, the daemon, installing, the
                      doctor, identities, projects, MCP.
     fleet            Commands of a fleet: many machines on Postgres (docs/fleet.md).
-    notes            Commands on notes: list, show, new, pin, link, merge, rename, supersede, forget, undo, history,
-                     export, rebuild, reflect, ui.
+    notes            Commands on notes: list, show, open, new, pin, link, merge, rename, supersede, forget, undo,
+                     history, export, rebuild, reflect, ui.
     app              The app `omg` with all its commands, and `main`.
 """
 

@@ -412,15 +412,21 @@ def ensure_daemon(home: Path) -> None:
 @app.command("mcp")
 def mcp_command(
     host: Annotated[str, Option(help="Whose memory: as installed for this client.")] = "",
+    http: Annotated[int | None, Option(help="Serve on this loopback port, with a token.")] = None,
 ) -> None:
-    """Serve the memory to an MCP client over stdio."""
-    from ..hosts.mcp import daemon_asker, make_server, served_identities
+    """Serve the memory to an MCP client: over stdio, or on a loopback port."""
+    from ..hosts.mcp import daemon_asker, make_server, run_http, served_identities, token_of
 
     home = default_home()
-    server = make_server(daemon_asker(home, *served_identities(home, host, Path.cwd()), start_daemon))
-    # This starts the daemon after a restart of the machine, because a hook starts no process.
-    threading.Thread(target=ensure_daemon, args=(home,), daemon=True).start()
-    server.run()
+    folder = Path.cwd() if http is None else None
+    ask = daemon_asker(home, *served_identities(home, host, folder), start_daemon)
+    if http is None:
+        # This starts the daemon after a restart of the machine, because a hook starts no process.
+        threading.Thread(target=ensure_daemon, args=(home,), daemon=True).start()
+        make_server(ask).run()
+        return
+    print(f"http://127.0.0.1:{http}/mcp with the header Authorization: Bearer {token_of(home)}", flush=True)
+    run_http(ask, home, http)
 
 
 @app.command("confirm")

@@ -1,11 +1,15 @@
 """
-Commands on notes: list, show, new, pin, link, merge, rename, supersede, forget, undo, history, export, rebuild,
+Commands on notes: list, show, open, new, pin, link, merge, rename, supersede, forget, undo, history, export, rebuild,
 reflect, ui.
 Each command that changes something calls one function of omg/curate.py.
 """
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
@@ -13,7 +17,7 @@ from dataclasses import asdict
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import typer
 from typer import Argument, Option
@@ -41,6 +45,12 @@ if TYPE_CHECKING:
     from ..worker.nights import NightDone
 
     PairEdit = Callable[[Graph, str, str, datetime], CurationResult]  # what one note does to another
+
+OBSIDIAN_VAULTS = (  # where Obsidian keeps the list of its vaults: Linux, Flatpak, macOS
+    ".config/obsidian/obsidian.json",
+    ".var/app/md.obsidian.Obsidian/config/obsidian/obsidian.json",
+    "Library/Application Support/obsidian/obsidian.json",
+)
 
 SHOWN_CHARS = 300  # of a message
 
@@ -118,6 +128,48 @@ def note_page(note: OpenNote, said: str, file: Path) -> str:
     marks = note_marks(node) + ", pinned" * node.pinned
     head = [f"# {node.title}", said, f"({marks})", str(file)]
     return "\n".join(filter(None, head)) + (f"\n\n{text}" if text else "")
+
+
+@app.command("open")
+def open_command(
+    id: Annotated[str | None, Argument(help="A note. Default: the whole vault.")] = None,
+    editor: Annotated[
+        bool,
+        Option("--editor", help="Open it in $VISUAL or $EDITOR, even if Obsidian knows the vault."),
+    ] = False,
+    identity: IdentityOption = None,
+) -> None:
+    """Open a note or the vault: in Obsidian if it knows the vault, else in $VISUAL or $EDITOR."""
+    from ..curate import find_note
+
+    with opened_graph(identity) as graph:
+        place = graph.vault.file(find_note(graph, id)) if id else graph.vault.root
+    # After the memory is closed: an editor may stay open for hours.
+    subprocess.run(opener(place, editor=editor), check=False)
+
+
+def opener(place: Path, *, editor: bool) -> list[str]:
+    """The command that opens *place*. Raises NotFound, naming *place*, where there is none."""
+    launcher = shutil.which("open" if sys.platform == "darwin" else "xdg-open")
+    if not editor and launcher and is_in_obsidian(place):
+        return [launcher, f"obsidian://open?path={quote(str(place), safe='')}"]
+    if command := os.environ.get("VISUAL") or os.environ.get("EDITOR"):
+        return [*shlex.split(command), str(place)]
+    raise NotFound(
+        f"{place}: no vault of Obsidian's holds it, and neither VISUAL nor EDITOR is set; set EDITOR, or open it by hand"
+    )
+
+
+def is_in_obsidian(place: Path) -> bool:
+    """Whether *place* lies in a folder that Obsidian has opened as a vault."""
+    from ..graph.state import read_object
+
+    for name in OBSIDIAN_VAULTS:
+        with suppress(KeyError, TypeError, AttributeError):  # the file is missing, or in an unknown form
+            vaults = read_object(Path.home() / name)["vaults"].values()
+            if any(place.resolve().is_relative_to(Path(v["path"]).resolve()) for v in vaults):
+                return True
+    return False
 
 
 NoteArgument = Annotated[str, Argument(help="A note: its path, id, alias or file name.")]

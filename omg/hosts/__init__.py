@@ -8,7 +8,8 @@ OMG in other assistants: Claude Code, Codex, OpenCode, Gemini CLI.
                 capture works.
     serve       What the daemon does for the clients: it gives memory to their sessions, captures what was said in
                 them, and answers the tools of `omg mcp`.
-    mcp         `omg mcp`: the memory as tools and resources of the Model Context Protocol, over stdio.
+    mcp         `omg mcp`: the memory as tools and resources of the Model Context Protocol, over stdio or loopback
+                HTTP.
     timers      Runs nights and starts the daemon at login by the operating system's own timer, where no gateway does
                 so.
 

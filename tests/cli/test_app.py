@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 import click
@@ -291,6 +293,37 @@ def test_a_note_is_shown_in_words_and_without_its_yaml(tmp_path: Path) -> None:
     assert "It has two windows." in run("show", "Back studio").stdout
     assert f"{date.today()}  nodes/fact/mine" in run("list", "fact", "-n", "2").stdout
     assert "\n(fact)\n" in run("show", "mine").stdout
+
+
+def test_a_note_opens_in_obsidian_where_it_knows_the_vault_and_else_in_the_editor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vault, person, seen = tmp_path / "my notes", tmp_path / "home", tmp_path / "seen"
+    for name in ("xdg-open", "open", "vi"):
+        script = tmp_path / "bin" / name
+        script.parent.mkdir(exist_ok=True)
+        script.write_text(f'#!/bin/sh\necho {name} "$@" > {seen}\n')
+        script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.delenv("EDITOR", raising=False)
+    run("init", str(vault))
+    run("new", "fact", "Studio", "--text", "The studio is above the bakery.")
+    note = vault / "nodes/fact/studio.md"
+    refused = run("open", "studio", code=1).stderr
+    assert str(note) in refused and "set EDITOR" in refused
+    monkeypatch.setenv("EDITOR", "vi -R")
+    run("open", "studio")
+    assert seen.read_text() == f"vi -R {note}\n"
+    known = person / ".config/obsidian/obsidian.json"
+    known.parent.mkdir(parents=True)
+    known.write_text(json.dumps({"vaults": {"1": {"path": str(vault)}}}))
+    run("open", "studio")
+    assert f"obsidian://open?path={quote(str(note), safe='')}" in seen.read_text()
+    run("open")
+    assert seen.read_text().strip().endswith(quote(str(vault), safe=""))
+    run("open", "studio", "--editor")
+    assert seen.read_text() == f"vi -R {note}\n"
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,7 @@ ELSEWHERE = {
     "identity join": "below", "identity move": "the same",
     "mcp": "hosts/test_mcp.py", "confirm": "hosts/test_mcp.py",
     "project join": "hosts/test_hosts.py", "project show": "hosts/test_hosts.py",
-    "list": "cli/test_app.py", "ui": "ui/test_page.py",
+    "list": "cli/test_app.py", "open": "cli/test_app.py", "ui": "ui/test_page.py",
     **{f"schedule {name}": "hosts/test_timers.py" for name in ("install", "show", "remove")},
     **{name: "fleet/" for name in ALL if name.startswith("fleet ")},
 }  # fmt: skip

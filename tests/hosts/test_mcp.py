@@ -1,4 +1,4 @@
-"""`omg mcp` as the official client sees it: both protocols, whose memory, and many calls at once."""
+"""`omg mcp` as the official client sees it: both transports, both protocols, whose memory, and many calls at once."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import asyncio
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,9 @@ import pytest
 from shell import omg_here
 
 pytest.importorskip("mcp")
+import httpx2
 from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 
 from omg.client import ask_daemon
 from omg.hosts.sessions import project_of
@@ -78,6 +83,47 @@ def over_stdio(home: Path, folder: Path, use: Use, mode: str = "auto") -> Any:
     return asyncio.run(run())
 
 
+@contextmanager
+def http_server(home: Path) -> Iterator[tuple[str, str]]:
+    """URL and token of a server on a loopback port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = subprocess.Popen(
+        [*COMMAND, "mcp", "--http", str(port)],
+        env={**os.environ, "OMG_HOME": str(home)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout
+        token = process.stdout.readline().rpartition(" ")[2].strip()
+        until = time.monotonic() + 60
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                break
+            except OSError:
+                assert time.monotonic() < until
+                time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}/mcp", token
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+        process.stdout.close()
+
+
+def over_http(url: str, token: str, use: Use, mode: str = "auto") -> Any:
+    async def run() -> Any:
+        async with httpx2.AsyncClient(
+            headers={"Authorization": f"Bearer {token}"}, timeout=60, trust_env=False
+        ) as http:
+            async with Client(streamable_http_client(url, http_client=http), mode=mode) as client:
+                return await use(client)
+
+    return asyncio.run(run())
+
+
 async def called(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     result = await client.call_tool(tool, arguments)
     if result.is_error:
@@ -115,6 +161,24 @@ def test_over_stdio_a_client_reads_the_person_and_its_project(up: Path, project:
     over_stdio(up, project, use, mode)
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_over_http_a_client_reads_only_the_person_and_needs_the_token(up: Path, mode: str) -> None:
+    async def use(client: Client) -> None:
+        results = (await called(client, "search", query="tea crane painted"))["results"]
+        assert {r["id"].partition(":")[0] for r in results} == {"person"}
+
+    with http_server(up) as (url, token):
+        over_http(url, token, use, mode)
+        for wrong in ("x", token[:-1], token + "x"):
+            with httpx2.Client(headers={"Authorization": f"Bearer {wrong}"}, trust_env=False) as http:
+                assert http.post(url, json={}).status_code == 401
+        with httpx2.Client(
+            headers={"Authorization": f"Bearer {token}", "Host": "evil.example"}, trust_env=False
+        ) as http:
+            assert http.post(url, json={}).status_code in (400, 403, 421)  # a page that names itself as us
+        assert (up / "mcp-token").stat().st_mode & 0o077 == 0
+
+
 def test_a_client_that_asks_for_another_identity_gets_nothing(up: Path, project: Path) -> None:
     async def use(client: Client) -> str:
         said = [
@@ -129,7 +193,9 @@ def test_a_client_that_asks_for_another_identity_gets_nothing(up: Path, project:
                 await client.read_resource(uri)
         return json.dumps(said)
 
-    assert "CANARY" not in over_stdio(up, project, use).replace("CANARY Sencha'", "")
+    with http_server(up) as (url, token):
+        for said in (over_stdio(up, project, use), over_http(url, token, use)):
+            assert "CANARY" not in said.replace("CANARY Sencha'", "")
 
 
 def test_a_proposal_counts_as_the_assistants_until_the_person_confirms_it(up: Path, tmp_path: Path) -> None:
@@ -174,9 +240,7 @@ def test_forget_changes_nothing_and_gives_the_command_that_forgets(up: Path, tmp
     assert "Assam" not in omg_here("search", "Assam tea").stdout
 
 
-def test_a_hundred_calls_at_once_during_a_nights_reflection_are_all_answered(
-    up: Path, tmp_path: Path
-) -> None:
+def test_a_hundred_calls_at_once_during_a_nights_reflection_are_all_answered(up: Path) -> None:
     async def use(client: Client) -> list[dict[str, Any]]:
         night = asyncio.to_thread(
             ask_daemon, up, "/reflect", {"identity": None, "since": None, "dry_run": False}
@@ -186,7 +250,8 @@ def test_a_hundred_calls_at_once_during_a_nights_reflection_are_all_answered(
         _, *answers = await asyncio.gather(night, *calls)
         return answers
 
-    answers = over_stdio(up, tmp_path, use)
+    with http_server(up) as (url, token):
+        answers = over_http(url, token, use)
     assert [a for a in answers if "error" in a] == []
     assert all(a["results"] for a in answers[:95])
     with Memory(embed=None) as memory:
