@@ -148,7 +148,9 @@ ARRANGING = re.compile(
     r"\b(?:booked|reserved|arranged|registered|enrolled|signed up|invit\w+|scheduled|accepted|starting|applied)\b",
     re.I,
 )
-MOVED = re.compile(r"\b(?:(?:mov|push|postpon|reschedul|shift|chang|delay|extend)ed|brought forward)\b", re.I)
+MOVED = re.compile(
+    r"\b(?:(?:mov|push|postpon|reschedul|shift|chang|delay|extend)(?:ed|ing)|brought forward)\b", re.I
+)
 BEHIND = re.compile(
     r"\b(?:was|were|did|didn['’]t|had|went|(?<!['’]ve )(?<!have )got|came|saw|made|took|met|bought|said|told|gave|found|left|felt|ate|won"
     r"|lost|began|broke|spoke|wrote|ran|sent|spent|thought|knew|kept|held|heard|built|taught|drove|flew|sold|paid"

@@ -121,25 +121,26 @@ def is_question(text: str) -> bool:
     return bool(cue("asking").match(said, after_lead(said)))
 
 
+TWO = re.compile(rf"(?:{cue('person').pattern}|(?-i:[A-Z])[\w-]+)\s+(?:and|und|y|et)\s+", re.I)  # "Ann and I met"
 OWN_CLAUSE = re.compile(r"(?:[,;:—–-]\s+|\s)(?:and|but|so|und|aber|y|pero|et|mais)\s+|[,;:—–]\s+|\s-\s", re.I)
 
 
-def earning_part(text: str, tells: Callable[[str], bool]) -> str:
+def earning_span(text: str, tells: Callable[[str], bool]) -> tuple[int, int]:
     """
-    *text* from the first to the last of the person's clauses that earn a note: "I moved to Oslo on May 8" in
-    "I'm trying to finish it, and I moved to Oslo on May 8, but I'm not sure …". *tells*: whether a clause
-    tells a plan or an event.
+    Where the person's clauses that earn a note begin and end in *text*: "I moved to Oslo on May 8" in "I'm trying to
+    finish it, and I moved to Oslo on May 8, but I'm not sure …". All of *text* if no clause earns one. *tells*: whether
+    a clause tells a plan or an event.
     """
     said = straight(text)
     starts = [m.end() for m in OWN_CLAUSE.finditer(said) if holds_at("subject", said, m.end())]
-    starts = [at for at in starts if not is_led(said, at)]
+    starts = [at for at in starts if not is_led(said, at) and not TWO.fullmatch(said, 0, at)]
     edges = sorted({0, *starts, *(m.end() for m in EMOTICON.finditer(said)), len(text)})
     parts = [(a, b) for a, b in pairwise(edges) if said[a:b].strip()]
     earning = [(a, b) for a, b in parts if kind_of(text[a:b])[0] or tells(text[a:b])]
-    if not earning or len(parts) == 1:
-        return text
+    if not earning:
+        return 0, len(text)
     start, end = earning[0][0], earning[-1][1]
-    return OWN_END.sub("", text[start:end]) if end < len(text) else text[start:end]
+    return start, start + len(OWN_END.sub("", text[start:end])) if end < len(text) else end
 
 
 def is_led(text: str, at: int) -> bool:

@@ -24,9 +24,10 @@ from .kinds import (
     TYPES,
     after_lead,
     cue,
-    earning_part,
+    earning_span,
     holds,
     is_event,
+    is_question,
     kind_of,
     own_statements,
     straight,
@@ -204,7 +205,7 @@ def derive_edit(
     if not words or best is None or len(words & told_words(best.text)) < GROUNDED * len(words):
         return {}
     observer = OfflineObserver([message], list(notes.values()), zone)
-    observer.add(best.text, (str(fact.get("type") or "fact"), 0), message, handle)
+    observer.add(best.text, (str(fact.get("type") or "fact"), 0, 0), message, handle)
     return next((d.edit for d in observer.drafts if d.sources), {})
 
 
@@ -248,29 +249,35 @@ class OfflineObserver:
         def tells(part: str) -> bool:
             return is_event(part, named_days(part, day), day, people=self.people)
 
-        text = earning_part(text, tells)
-        kind, at = kind_of(text)
+        start, end = earning_span(text, tells)
+        part = text[start:end]
+        kind, at = kind_of(part)
         if kind == "wish" and self.people:  # orders to an assistant
             return
-        if not kind and tells(text):
-            kind, at = "event", after_lead(straight(text))
+        if not kind and tells(part):
+            kind, at = "event", after_lead(straight(part))
+        # What one is or likes stands by itself; an event is told with what led to it.
+        alone = kind in ("identity", "like", "wish") and not points_back(part)
+        text, start = (part, 0) if alone or is_question(text) or is_order(text) else (text[:end], start)
         if kind and points_back(text) and len(before) + len(text) < LONGEST_SENTENCE:
             before = " ".join(without_question(before).split())
-            text, at = f"{before} {text}".strip(), at + len(before) + bool(before)
+            text, start = f"{before} {text}".strip(), start + len(before) + bool(before)
         if kind:
-            self.add(text, (kind, at), m, handle)
+            self.add(text, (kind, start, start + at), m, handle)
 
-    def add(self, text: str, found: tuple[str, int], m: Message, handle: str) -> None:
+    def add(self, text: str, found: tuple[str, int, int], m: Message, handle: str) -> None:
         """
-        Add a note that quotes *text*, unless a note says the same. *found*: its kind or type, and its clause.
+        Add a note that quotes *text*, unless a note says the same. *found*: its kind or type, where the part that earns
+        it begins, and where its clause does.
         """
-        kind, at = found
+        kind, start, at = found
         text = " ".join(text.split())
         lead = after_lead(straight(text))
         text, at = f"{text[lead : lead + 1].upper()}{text[lead + 1 :]}", max(at - lead, 0)
+        start = max(start - lead, 0)
         day = day_of_ms(m.timestamp, self.zone)
         days, who = named_days(text, day), speaker(m) if self.people else ""
-        event, type, long = event_of(text, days, day), TYPES.get(kind, kind), len(m.spoken) > TYPED_CHARS
+        event, type, long = event_of(text, [d for d in days if d.at >= start], day), TYPES.get(kind, kind), len(m.spoken) > TYPED_CHARS
         ahead = (span := event_span(event)) is not None and span[1] > day
         quoted, title = with_days(text, days), title_of(text, at, days)
         person = person_in(text, at) if kind == "identity" else ""

@@ -13,7 +13,7 @@ from datetime import date, timedelta
 from ..dates.days import span_text
 from ..dates.rules import ARRANGED, MOVED, When, resolve_dates, tense_of
 from ..text.words import STOP, cut_text
-from .kinds import CLAUSE, cue, holds, straight
+from .kinds import CLAUSE, QUOTED_NAME, cue, holds, straight
 
 TITLE_CHARS = 50  # short enough for the name of a file
 SHORTEST = 10  # characters of a title from a clause that lost more than one day
@@ -41,10 +41,19 @@ def named_days(text: str, said: date) -> list[When]:
     found = resolve_dates(text, said)
     if (moved := MOVED.search(text)) and any(TO.search(text[moved.end() : d.at]) for d in found):
         found = resolve_dates(text, said, ahead=True)  # "moved from Thursday to Friday": both are to come
-    days = [d for d in found if not IS_NAME.search(text[: d.at])]
+    titles = [m.span() for m in QUOTED_NAME.finditer(text) if is_title(m[0])]
+    days = [
+        d for d in found if not IS_NAME.search(text[: d.at]) and not any(a < d.at < b for a, b in titles)
+    ]
     if holds("yearly", text):  # a birthday, unless its weekday or its year makes it one
         return [d for d in days if str(d.start.year) in d.phrase or is_one_of(d, text)]
     return days
+
+
+def is_title(quoted: str) -> bool:
+    """Whether *quoted* is written like the title of a book or film: "The Thursday Murder Club"."""
+    words = quoted[1:-1].split()
+    return len(words) > 1 and all(not word.islower() or word in STOP for word in words)
 
 
 def is_one_of(day: When, text: str) -> bool:

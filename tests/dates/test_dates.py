@@ -223,6 +223,8 @@ def test_a_moved_date_gives_the_old_day_and_the_new_day() -> None:
         "The exam was moved from 3 December to 10 December.", date(2026, 11, 24), ahead=True
     )
     assert [w.phrase for w in moved] == ["3 December", "10 December"]
+    moved = resolve_dates("I'm rescheduling the exam from 3 December to 10 December.", date(2026, 11, 24))
+    assert [w.phrase for w in moved] == ["3 December", "10 December"]
 
 
 def test_several_days_are_listed_in_reading_order_with_their_words() -> None:

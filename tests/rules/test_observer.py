@@ -150,6 +150,23 @@ def test_only_the_relevant_clause_of_a_long_sentence_is_quoted():
     assert edit["description"] == "I have an interview on Friday (2026-03-06)"
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I met Shawn through Bryan, and he shared his slides with me on February 20",
+        "I'm stuck on NVivo, so I installed it again on February 20",
+        "Douglas and I agreed to keep phones out of the bedroom",
+        "My partner Jessica and I just celebrated our anniversary",
+    ],
+)
+def test_an_event_is_quoted_with_what_it_refers_to(said):
+    assert only(f"{said}, and I'm thinking of a trip.")["description"].partition(" (")[0] == said
+
+
+def test_a_day_in_the_title_of_a_book_is_no_day():
+    assert edits('I think "The Thursday Murder Club" by Richard Osman sounds perfect.') == []
+
+
 def test_a_statement_after_a_question_without_a_question_mark_is_quoted():
     edit = only(
         "I don't get gradients, can someone explain them to me, I'm Jamie, a psychologist from Turkey"
