@@ -202,22 +202,6 @@ def is_past(word: str) -> bool:
     )
 
 
-def base_of(word: str) -> str:
-    """The base of a past form or participle: "went" → "go", "stopped" → "stop"; any other word unchanged."""
-    word = word.lower()
-    if word in irregular() or not is_past(word):
-        return irregular().get(word, word)
-    for base in (word[:-2], word[:-1], word[:-3], word[:-3] + "y"):
-        if base in bases():
-            return base
-    if word.endswith("ied"):
-        return word[:-3] + "y"
-    stem = word[:-2]
-    if re.fullmatch(r"[^aeiou]*[aeiou][^aeiouwxy]|.*[cgsuvz]", stem) and not stem.endswith(("ss", "ng")):
-        return stem + "e"  # named, used, danced
-    return stem[:-1] if stem[-1:] == stem[-2:-1] and stem[-1] not in "ls" else stem
-
-
 def singular_form(word: str) -> str:
     """The singular of a plural or possessive, for words that are shown or linked: "garden's" → "garden"."""
     word = re.sub(r"['’]\w+$", "", word)
