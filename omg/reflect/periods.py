@@ -447,11 +447,6 @@ def shown_line(handle: str, node: Node) -> str:
     return f"{handle} {node.event or node.created} [{node.type}{by}] {node.title}: {node.description}{more}"
 
 
-def as_shown(nodes: Sequence[Node]) -> tuple[str, ...]:
-    """*nodes* as the model is shown them. A reply stays valid as long as this text is the same."""
-    return tuple(shown_line(n.path, n) for n in nodes)
-
-
 # --- what comes back
 
 

@@ -20,7 +20,7 @@ from typing import Literal
 
 from ..config import Config
 from ..dates.days import day_of_ms
-from ..errors import BadInput, BadNode, BadReply, ModelError, NotFound, OmgError, how_many
+from ..errors import BadInput, BadNode, BadReply, ModelError, NotFound, how_many
 from ..graph.graph import Graph
 from ..graph.state import State, flock
 from ..index.rows import days_of_note
@@ -44,7 +44,6 @@ from .verdicts import (
     Matter,
     MergeRules,
     Refusal,
-    ShownGroup,
     commit_seen,
     follow_verdicts,
     stage_seen,
@@ -96,22 +95,6 @@ class Cycle:
         return ", ".join(said) or "nothing to do"
 
 
-@dataclass(slots=True)
-class CycleReplies:
-    """What a model said in this cycle."""
-
-    # of each call: the groups shown, the reply, and the places of the verdicts that the check rejected
-    calls: list[tuple[list[ShownGroup], str, frozenset[tuple[str, int]]]] = field(default_factory=list)
-    shown: dict[str, str] = field(default_factory=dict)  # path → text of the note as it was shown
-    answered: set[Matter] = field(default_factory=set)
-    # asked about, but the reply left them out
-    passed_over: set[Matter] = field(default_factory=set)
-    # reflection → its notes as shown, and its draft; None: no reply was usable
-    periods: dict[str, tuple[tuple[str, ...], ReflectionDraft | None]] = field(default_factory=dict)
-    maps: list[ToldMap] = field(default_factory=list)
-    untold: list[Refusal] = field(default_factory=list)  # parts of replies about maps that were not used
-
-
 def counted(ask: Ask, cycle: Cycle) -> Ask:
     def asked(question: ModelQuestion) -> ModelReply:
         cycle.calls += 1
@@ -122,10 +105,31 @@ def counted(ask: Ask, cycle: Cycle) -> Ask:
     return asked
 
 
+Replies = dict[tuple[str, str], ModelReply | ModelError]  # by the question: its system part, its user part
+
+
+def asked_once(ask: Ask, replies: Replies, *, over: bool) -> Ask:
+    """*ask*, which keeps its answers in *replies*. Once asking is *over*, only these answers are given."""
+
+    def asked(question: ModelQuestion) -> ModelReply:
+        key = question.system, question.user
+        if not over:
+            try:
+                replies[key] = ask(question)
+            except ModelError as e:
+                replies[key] = e
+        answer = replies.get(key) or BadReply("its notes changed while the model was asked")
+        if isinstance(answer, ModelError):
+            raise answer
+        return answer
+
+    return asked
+
+
 class CycleWork:
     """
-    A cycle's drafts. *first*: the same cycle, drafted earlier, before the vault changed. Then no model is asked, and
-    the replies of *first* are followed again.
+    A cycle's drafts. *first*: the same cycle, drafted earlier, before the vault changed. Then no model is asked: a
+    question of *first* has the answer that it had, and any other question waits for the next night.
     """
 
     def __init__(
@@ -139,8 +143,13 @@ class CycleWork:
         first: CycleWork | None = None,
     ) -> None:
         self.graph, self.config, self.now, self.since = graph, config, now, options.since
-        self.first, self.replies, self.cycle = first, CycleReplies(), Cycle()
-        self.ask = counted(observer.ask, self.cycle) if observer.ask and first is None else None
+        self.first, self.cycle = first, Cycle()
+        self.replies: Replies = first.replies if first else {}
+        ask = observer.ask and counted(observer.ask, self.cycle)
+        self.ask = ask and asked_once(ask, self.replies, over=first is not None)
+        self.answered = set[Matter]()
+        self.passed_over = set[Matter]()  # asked about, but the reply left them out
+        self.untold: list[Refusal] = []  # parts of replies about maps that were not used
         self.by_rule = observer.ask is None
         self.window, self.able = observer.window, observer.able
         self.similar: dict[str, dict[str, float]] = {}
@@ -153,11 +162,12 @@ class CycleWork:
         self.hashes = graph.index.hashes()
         if first is not None:
             said = first.cycle
-            self.cycle = Cycle(said.id, skipped=said.skipped, calls=said.calls, tokens=said.tokens)
-            self.replies, self.similar = first.replies, first.similar
-            self.matters, self.looked_at = first.matters, first.looked_at
+            self.cycle = Cycle(said.id, calls=said.calls, tokens=said.tokens)
+            self.similar, self.looked_at = first.similar, first.looked_at
         self.all = graph.index.entries(status=None)
         entries = {e.path: e for e in self.all if e.status != "superseded"}
+        if first is not None:
+            self.matters = [m for m in first.matters if entries.keys() >= {*m.paths}]
         notes = {p: h for p, h in self.hashes.items() if p in entries and entries[p].type in TYPES}
         self.changed = notes_said_since(entries, self.since) if self.since else self.seen.changed(notes)
         self.unasked = self.changed if self.since else self.seen.unasked(notes)
@@ -176,12 +186,9 @@ class CycleWork:
             self.look_for_matters()
         asked = {frozenset(m.paths) for m in self.matters if m.kind == "same"}
         rules = MergeRules(self.plan, snapshot.frozen, asked)
-        if self.first is None:
-            self.ask_about_matters(rules)
-        else:
-            self.follow_again(rules)
+        self.ask_about_matters(rules)
         reflections = self.draft_reflections()
-        if self.since and self.first is None:
+        if self.since:
             cycle.skipped += undone_lines(snapshot.frozen)
         dormant, woken = similar.mark_dormant(snapshot, self.now, options.dormant_after_days)
         unanswered = similar.mark_unanswered(snapshot)
@@ -207,7 +214,7 @@ class CycleWork:
             *rules.proposed,
             *similar.proposed_pairs(snapshot, self.not_compared()),
         ]
-        cycle.refused = [*rules.refused, *self.replies.untold]
+        cycle.refused = [*rules.refused, *self.untold]
         cycle.verdicts = rules.verdicts
         cycle.counts = {
             **rules.counts,
@@ -291,7 +298,7 @@ class CycleWork:
         """
         assert self.ask is not None
         left = [self.still_in_question(group) for group in groups]
-        self.replies.answered |= {m for g in groups for m in g.matters} - {m for g in left for m in g.matters}
+        self.answered |= {m for g in groups for m in g.matters} - {m for g in left for m in g.matters}
         shown = verdicts.shown_groups([group for group in left if group.matters], least)
         if not shown:
             return
@@ -310,15 +317,12 @@ class CycleWork:
             return
         if reply.cut:
             self.cycle.skipped.append("the end of a reply about two notes, which was cut short")
-        before = {path: self.plan.draft(path).before or "" for path in nodes}
         claims = claims_of_night(shown, verdicts.read_verdicts(reply.text, shown, []), self.snapshot.node)
         unsaid = not_borne_out(claims, self.ask, self.able, reply.model, agent)
         rules.proposed += questions(claims, unsaid)
         named = follow_verdicts(rules, shown, reply.text, unsaid)
-        self.replies.calls.append((shown, reply.text, unsaid))
-        self.replies.shown |= before
         for s in shown:
-            (self.replies.answered if s.name in named else self.replies.passed_over).update(s.group.matters)
+            (self.answered if s.name in named else self.passed_over).update(s.group.matters)
 
     def still_in_question(self, group: Group) -> Group:
         """*group* without the matters that an earlier call has settled:
@@ -328,7 +332,7 @@ class CycleWork:
 
     def not_compared(self) -> dict[str, dict[str, float]]:
         """Pairs of similar notes that no model has compared. A pair that a model saw and left alone is not a repetition."""
-        open_pairs = {frozenset(m.paths) for m in self.matters if m not in self.replies.answered}
+        open_pairs = {frozenset(m.paths) for m in self.matters if m not in self.answered}
         return {
             path: {
                 o: score for o, score in near.items() if self.by_rule or frozenset((path, o)) in open_pairs
@@ -338,31 +342,9 @@ class CycleWork:
 
     def unanswered(self) -> set[str]:
         """The notes of `unasked` that no model has been asked about in their present form."""
-        left = {path for m in self.matters if m not in self.replies.answered for path in m.paths}
+        left = {path for m in self.matters if m not in self.answered for path in m.paths}
         done = {path for path, hash in self.looked_at.items() if self.hashes.get(path) == hash} - left
         return self.unasked - (set() if self.by_rule else done)
-
-    def follow_again(self, rules: MergeRules) -> None:
-        """
-        Follow the existing replies, but only for notes that have not changed since.
-
-        From the first call on that showed a changed note, the model's text is not used: that note may have been
-        forgotten, and the text may quote it.
-        """
-        same = {path for path, text in self.replies.shown.items() if self.is_unchanged(path, text)}
-        words = True
-        for shown, reply, unsaid in self.replies.calls:
-            left = [replace(s, notes={h: p for h, p in s.notes.items() if p in same}) for s in shown]
-            words = words and left == shown
-            follow_verdicts(rules, left, reply, unsaid, words=words)
-        answered = {m for m in self.replies.answered if same.issuperset(m.paths)}
-        self.replies = replace(self.replies, answered=answered)
-
-    def is_unchanged(self, path: str, text: str) -> bool:
-        try:
-            return self.plan.draft(path).before == text
-        except OmgError:  # it is gone, or cannot be read
-            return False
 
     # --- weeks and months
 
@@ -376,13 +358,11 @@ class CycleWork:
                 said = [s for s in said if week_of(s[0]) not in weekly]
                 said += [(periods.monday(path), e) for path, e in weekly.items()]
             over = [p for p in periods.due_periods(said, of, self.plan.day) if self.is_unseen(p)]
-            if not self.by_rule and self.ask is None and self.first is None:
+            if not self.by_rule and self.ask is None:
                 waiting += len(over)
                 continue
             self.added = periods.added_texts(self.graph, over)
             asked = [(p, nodes) for p in over if (nodes := self.notes_to_reflect_on(p))]
-            if not self.by_rule and self.first is not None:
-                asked = [(p, nodes) for p, nodes in asked if self.is_as_shown(p, nodes)]
             for n, (period, nodes) in enumerate(asked):
                 try:
                     lines += self.draft_reflection(period, nodes)
@@ -393,10 +373,6 @@ class CycleWork:
             left = f"{waiting} weeks and months that are over: no model looked back on them"
             self.cycle.skipped.append(left)
         return lines
-
-    def is_as_shown(self, period: Period, nodes: list[Node]) -> bool:
-        """Whether a model was asked about *period* and was shown the same text as *nodes* have now."""
-        return self.replies.periods.get(period.path, ((),))[0] == periods.as_shown(nodes)
 
     def said_by_day(self) -> list[tuple[dt.date, Entry]]:
         """Each note with each day on which it was said, by day. Includes notes that others have replaced."""
@@ -470,12 +446,10 @@ class CycleWork:
         return [f"Looked back on {how_many(len(nodes), 'note')} in {label}: {found.description}"]
 
     def reflection_for(self, period: Period, nodes: list[Node]) -> ReflectionDraft | None:
-        """The reflection on *nodes* that a model writes now or wrote before; without a model, the reflection by rule."""
-        if self.by_rule:
-            return periods.notes_by_thread(nodes)
+        """The reflection on *nodes* that a model writes; without a model, the reflection by rule."""
         if self.ask is None:
-            return self.replies.periods[period.path][1]
-        found = periods.reflection_on(
+            return periods.notes_by_thread(nodes)
+        return periods.reflection_on(
             period,
             nodes,
             self.ask,
@@ -483,8 +457,6 @@ class CycleWork:
             room=int(self.window * periods.SHOWN_SHARE),
             agent=self.graph.identity.agent,
         )
-        self.replies.periods[period.path] = (periods.as_shown(nodes), found)
-        return found
 
     # --- maps
 
@@ -493,24 +465,19 @@ class CycleWork:
         Ask a model what the changed maps are about and where they stand. Returns a line for the log, and former path
         → present path of each topic that got a name.
         """
-        if self.ask is None and self.first is None:
+        if self.ask is None:
             return [], {}
         changed = [m for m in self.maps_to_tell() if self.seen.maps.get(m.path) != m.digest]
-        left = 0
-        if self.ask is not None and changed:
-            fitting, extra = newest_that_fit(changed), self.config.reflection.instruction
-            left = len(changed) - len(fitting)
+        fitting, extra, told = newest_that_fit(changed), self.config.reflection.instruction, list[ToldMap]()
+        if changed:
             try:
-                self.replies.maps, self.replies.untold = tell_maps(
-                    fitting, self.ask, self.able, extra, self.graph.identity.agent
-                )
+                told, self.untold = tell_maps(fitting, self.ask, self.able, extra, self.graph.identity.agent)
             except ModelError as e:
                 self.stop_asking(f"{how_many(len(changed), 'map')} to be told", e)
-        same = {(m.path, m.digest) for m in changed}
-        told = [m for m in self.replies.maps if (m.shown.path, m.shown.digest) in same]
         moved = draft_told(self.plan, told)
         self.seen.maps |= {moved.get(m.shown.path, m.shown.path): m.shown.digest for m in told}
         links = [wikilink(p, self.title_of(p)) for p in self.plan.maps.told]
+        left = len(changed) - len(fitting)
         rest = f" {how_many(left, 'map')} more wait for the next night." if left else ""
         return [
             f"Wrote where things stand on {how_many(len(links), 'map')}: {', '.join(links)}.{rest}"
@@ -726,10 +693,10 @@ def note_seen(work: CycleWork) -> None:
             there = work.plan.place_now(path)
             notes[there] = (after.get(there, work.hashes[path]), path not in left)
     work.seen.notes = notes
-    for matter in {*work.replies.answered, *work.replies.passed_over}:
+    for matter in {*work.answered, *work.passed_over}:
         if gone.isdisjoint(matter.paths):
             now = replace(matter, paths=tuple(map(work.plan.place_now, matter.paths)))
-            work.seen.note_answer(now, work.matter_digest(now), answered=matter in work.replies.answered)
+            work.seen.note_answer(now, work.matter_digest(now), answered=matter in work.answered)
     work.seen.drop_gone()
 
 

@@ -478,13 +478,10 @@ def follow_verdicts(
     shown: Sequence[ShownGroup],
     text: str,
     unsaid: Collection[Place] = (),
-    *,
-    words: bool = True,
 ) -> set[str]:
     """
     Draft the verdicts of the reply *text* that are allowed, except those at *unsaid* (checking.py). Returns the names
-    of the groups it answers. Without *words* only the verdicts are used, not the model's text, which may quote a note
-    that is gone.
+    of the groups it answers.
     """
     unread = len(rules.refused)
     found = read_verdicts(text, shown, rules.refused)
@@ -499,8 +496,6 @@ def follow_verdicts(
         return set(found)
     for s in shown:
         for n, verdict in enumerate(found.get(s.name, ()), 1):
-            if not words:
-                verdict = verdict.model_copy(update={"description": "", "why": ""})
             named = [path for handle in (verdict.node, verdict.other) if (path := s.notes.get(handle))]
             try:
                 if (s.name, n) in unsaid:

@@ -121,7 +121,9 @@ def is_question(text: str) -> bool:
     return bool(cue("asking").match(said, after_lead(said)))
 
 
-TWO = re.compile(rf"(?:{cue('person').pattern}|(?-i:[A-Z])[\w-]+)\s+(?:and|und|y|et)\s+", re.I)  # "Ann and I met"
+TWO = re.compile(
+    rf"(?:{cue('person').pattern}|(?-i:[A-Z])[\w-]+)\s+(?:and|und|y|et)\s+", re.I
+)  # "Ann and I met"
 OWN_CLAUSE = re.compile(r"(?:[,;:—–-]\s+|\s)(?:and|but|so|und|aber|y|pero|et|mais)\s+|[,;:—–]\s+|\s-\s", re.I)
 
 

@@ -277,7 +277,11 @@ class OfflineObserver:
         start = max(start - lead, 0)
         day = day_of_ms(m.timestamp, self.zone)
         days, who = named_days(text, day), speaker(m) if self.people else ""
-        event, type, long = event_of(text, [d for d in days if d.at >= start], day), TYPES.get(kind, kind), len(m.spoken) > TYPED_CHARS
+        event, type, long = (
+            event_of(text, [d for d in days if d.at >= start], day),
+            TYPES.get(kind, kind),
+            len(m.spoken) > TYPED_CHARS,
+        )
         ahead = (span := event_span(event)) is not None and span[1] > day
         quoted, title = with_days(text, days), title_of(text, at, days)
         person = person_in(text, at) if kind == "identity" else ""

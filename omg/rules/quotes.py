@@ -42,9 +42,7 @@ def named_days(text: str, said: date) -> list[When]:
     if (moved := MOVED.search(text)) and any(TO.search(text[moved.end() : d.at]) for d in found):
         found = resolve_dates(text, said, ahead=True)  # "moved from Thursday to Friday": both are to come
     titles = [m.span() for m in QUOTED_NAME.finditer(text) if is_title(m[0])]
-    days = [
-        d for d in found if not IS_NAME.search(text[: d.at]) and not any(a < d.at < b for a, b in titles)
-    ]
+    days = [d for d in found if not IS_NAME.search(text[: d.at]) and not any(a < d.at < b for a, b in titles)]
     if holds("yearly", text):  # a birthday, unless its weekday or its year makes it one
         return [d for d in days if str(d.start.year) in d.phrase or is_one_of(d, text)]
     return days

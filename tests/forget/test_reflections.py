@@ -251,7 +251,7 @@ def test_a_running_night_does_not_write_back_forgotten_or_redacted_words(
     assert all(first_week(graph) in graph.vault.read(p).reflected_in for p in kept)
 
 
-def test_a_verdict_on_other_notes_still_counts_after_one_of_its_notes_was_forgotten(
+def test_notes_beside_one_that_was_forgotten_during_the_call_are_judged_the_next_night(
     home: Memory, graph: Graph
 ) -> None:
     put(
@@ -261,5 +261,7 @@ def test_a_verdict_on_other_notes_still_counts_after_one_of_its_notes_was_forgot
         note("nodes/preference/tea-c", f"Ines drinks {SECRET} tea.", MONDAY + DAY),
     )
     night(home, meanwhile(lambda: forget(home, ids=["tea-c"]), lambda q: "tea" in q.user))
+    assert traces(home) == []
+    night(home, now=NOW + DAY)
     assert traces(home) == []
     assert graph.vault.read("nodes/preference/tea-b").superseded_by == "nodes/preference/tea-a"
