@@ -140,14 +140,12 @@ AHEAD = re.compile(
     re.I,
 )
 # What was arranged lies ahead, where its day comes after it: "bought tickets for the concert on 12 January".
+_BOOKED = "booked|reserved|arranged|registered|enrolled|signed up"
 ARRANGED = re.compile(
-    r"\b(?:booked|reserved|arranged|registered|enrolled|signed up|invit(?:ed|es?|ations?)|tickets?)\b[^,;:]{0,80}?(?:\b(?:for|to|from|between)\b|[,:])",
+    rf"\b(?:{_BOOKED}|invit(?:ed|es?|ations?)|tickets?)\b[^,;:]{{0,80}}?(?:\b(?:for|to|from|between)\b|[,:])",
     re.I,
 )
-ARRANGING = re.compile(
-    r"\b(?:booked|reserved|arranged|registered|enrolled|signed up|invit\w+|scheduled|accepted|starting|applied)\b",
-    re.I,
-)
+ARRANGING = re.compile(rf"\b(?:{_BOOKED}|invit\w+|scheduled|accepted|starting|applied)\b", re.I)
 MOVED = re.compile(
     r"\b(?:(?:mov|push|postpon|reschedul|shift|chang|delay|extend)(?:ed|ing)|brought forward)\b", re.I
 )
