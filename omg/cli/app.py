@@ -87,13 +87,9 @@ def overview_lines(memory: Memory) -> Iterator[str]:
     yield from (f"          {entry.title}" for entry in new[-LEARNT:])
     turns = sum(len(g.pending()) for g in graphs)
     yield f"waits     {how_many(turns, 'turn')} to be observed"
-    begin = (
-        ("omg observe",)
-        if turns
-        else ()
-        if notes
-        else ("omg import --found", "omg new fact TITLE --text TEXT")
-    )
+    begin = [] if notes else ["omg import --found", "omg new fact TITLE --text TEXT"]
+    if turns:
+        begin = ["omg observe"]
     yield "next      " + " · ".join([*begin, "omg list", "omg search WORDS", "omg ui"][:3])
 
 
