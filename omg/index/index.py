@@ -35,6 +35,7 @@ from .rows import RowWriter, Synced, sync_tables
 from .search import (
     BY_HAND,
     POOL,
+    POSTINGS,
     How,
     Matrix,
     Near,
@@ -135,7 +136,8 @@ class Index:
         # The archive's folder. A new file is filled from it before the first question.
         self.said_in: Path | None = None
         self._filling = threading.RLock()
-        self._rarity, self._said = Rarity(), Rarity("statement_fts")
+        self._rarity = Rarity("note_fts", "hits", POSTINGS)
+        self._said = Rarity("statement_fts", "statements", statements.POSTINGS)
         self._matrix = Matrix(embedder.id) if embedder else None
         self._signs = SignMatrix()
         self._warm = False  # whether the embedder answers at once; a search never loads a model
@@ -250,10 +252,10 @@ class Index:
         """
         asked = parse_query(query, now.astimezone(self.zone).date()) if isinstance(query, str) else query
         by_meaning = self._warm and bool(asked.terms) and not quick
-        postings = statements.POSTINGS_RARE if quick else statements.POSTINGS
+        fewer = statements.POSTINGS_RARE if quick else 0
         with self._store.read() as db:
             near = functools.partial(self._near_said, db, asked.text) if by_meaning else None
-            terms, whole = self._said.choose(db, asked.terms, postings)
+            terms, whole = self._said.choose(db, asked.terms, fewer)
             match = replace(asked, terms=terms).match
             found = statements.find_statements(db, match, whole, assistants, near)
             return archived.raise_for_days(db, found, asked.days, self.zone) if asked.days else found

@@ -86,17 +86,14 @@ def parse_query(text: str, today: dt.date) -> ParsedQuery:
     return ParsedQuery(text, terms_of(text, tuple(when.phrase for when in days)), days)
 
 
-COUNTS = {
-    "note_fts": "select value from meta where key = 'hits'",
-    "statement_fts": "select value from meta where key = 'statements'",
-}
-
-
 class Rarity:
-    """How many rows of *table* a term matches, cached, since questions repeat names and topics."""
+    """
+    How many rows of *table* a term matches, cached, since questions repeat names and topics. *all_rows*: the key of
+    their number in `meta`. *postings*: most rows that the words of a question may match.
+    """
 
-    def __init__(self, table: str = "note_fts") -> None:
-        self._table = table
+    def __init__(self, table: str, all_rows: str, postings: int) -> None:
+        self._table, self._all_rows, self._postings = table, all_rows, postings
         self._rows = -1
         self._fits: dict[str, int] = {}
 
@@ -105,23 +102,23 @@ class Rarity:
         return bool(self._fits.get(f'"{word}"'))
 
     def choose(
-        self, db: sqlite3.Connection, found: Sequence[Term], postings: int = POSTINGS
+        self, db: sqlite3.Connection, found: Sequence[Term], fewer: int = 0
     ) -> tuple[tuple[Term, ...], float]:
         """
-        The terms to ask for, rarest first, within *postings* rows;
+        The terms to ask for, rarest first, within the postings, or *fewer* rows;
         and the score of a row that has each term once.
         """
-        all_rows = int(db.execute(COUNTS[self._table]).fetchone()[0] or 0)
+        postings, many = fewer or self._postings, self._postings + 1
+        all_rows = meta_value(db, self._all_rows)
         if abs(all_rows - self._rows) > 0.05 * all_rows or len(self._fits) > 20_000:
             self._rows, self._fits = all_rows, {}
         # Another thread may reset the counts meanwhile; this question keeps its own.
         known = self._fits
         for term in found:
             if not known.get(term.match):  # a zero is counted again: a row may have the term by now
-                count = db.execute(
-                    f"select count(*) from {self._table} where {self._table} match ?", (term.match,)
-                )
-                known[term.match] = int(count.fetchone()[0])
+                known[term.match] = self._count(db, term, many)
+        if not any(0 < known[term.match] < many for term in found):  # which one is the rarest?
+            known |= {t.match: self._count(db, t) for t in found if known[t.match] == many}
         kept: list[Term] = []
         rows, whole = 0, 0.0
         for term in sorted(found, key=lambda t: known[t.match]):
@@ -135,6 +132,10 @@ class Rarity:
             # fts5's own weight. A term that no row has counts too, because the question asks for it.
             whole += max(1e-6, math.log((all_rows - fits + 0.5) / (fits + 0.5)))
         return tuple(kept), whole
+
+    def _count(self, db: sqlite3.Connection, term: Term, most: int = -1) -> int:
+        some = f"select 1 from {self._table} where {self._table} match ? limit ?"
+        return int(db.execute(f"select count(*) from ({some})", (term.match, most)).fetchone()[0])
 
 
 def notes_by_words(db: sqlite3.Connection, match: str) -> dict[int, float]:

@@ -250,11 +250,8 @@ class SignMatrix:
 
     def __init__(self) -> None:
         self._following = threading.Lock()
-        self._state: tuple[int, int, int] = (
-            -1,
-            -1,
-            -1,
-        )  # the store's generation, removals, the last statement
+        # the store's generation, removals, the last statement
+        self._state: tuple[int, int, int] = (-1, -1, -1)
         self._ids: NDArray[np.int64] | None = None
         self._signs: NDArray[np.uint64] | None = None  # 64 signs in a row, a statement in a column
 

@@ -645,8 +645,8 @@ def find_for(
     hits = [replace(h, entry=with_agents_mark(h.entry, state.by_hand)) for h in surest_first(hits, named)]
     if pages and not query.terms and not DETAILS.search(words):
         hits, said = less_what_pages_tell(graph, [h.entry for h in pages], hits, said)
+    asked = {h.entry.path for h in pages}
     if course:  # the person's words come first, notes on the assistant's advice last
-        asked = {h.entry.path for h in pages}
         hits.sort(
             key=lambda h: (
                 h.entry.path not in asked,
@@ -654,15 +654,7 @@ def find_for(
             )
         )
     fallen = topics_of(graph, hits[:limit], maps)
-    return Relevant(
-        topic,
-        course,
-        limit + len(fallen),
-        [*fallen, *hits],
-        said,
-        maps,
-        {h.entry.path for h in pages},
-    )
+    return Relevant(topic, course, limit + len(fallen), [*fallen, *hits], said, maps, asked)
 
 
 def less_what_pages_tell(

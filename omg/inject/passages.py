@@ -47,10 +47,8 @@ from ..text.words import has_prefix, prefix_of, text_pieces, told_words
 FOUND = 150  # statements of the archive that are looked at
 NOTES = 6  # best hits whose messages are looked at, too
 OF_A_NOTE = 4  # latest messages of a note that are looked at
-LEAST_QUOTED = {
-    "user": 120,
-    "assistant": 300,
-}  # characters of a quotation: a shorter one is quoted with its neighbours
+# Characters of a quotation: a shorter one is quoted with its neighbours.
+LEAST_QUOTED = {"user": 120, "assistant": 300}
 MOST_QUOTED = 1_000  # characters, if few quotations share the room
 CHARS_A_TOKEN = 4
 LOOKED_UP_AT_ONCE = 24  # statements whose notes are looked up in one query: about as many as fit
@@ -85,10 +83,8 @@ OF_BEST = 0.2  # the least share of the best statement's score that is quoted
 PASSED_ON_SHARE, PARTLY_PASSED_ON = 0.5, 20
 NAME_CHARS = 60
 CONTEXT_CHARS = 400  # read on either side of a passage, because the label of a secret may stand there
-LONG_WORD, KEY_CHARS = (
-    re.compile(r"\S{30}"),
-    5_000,
-)  # the same for a word that may be part of a key, whose label is far above
+# The same for a word that may be part of a key, whose label is far above.
+LONG_WORD, KEY_CHARS = re.compile(r"\S{30}"), 5_000
 # The least share of a former statement's words that its note lost, if no number is among them; and the least
 # share that a message has of the words its note kept.
 LOST, LEAST_KEPT = 0.25, 0.25
@@ -373,9 +369,8 @@ class NotesOfWords:
 
     graph: Graph
     read: Callable[[str], str] = field(init=False)  # many passages ask for the same notes
-    denied: list[tuple[str, str]] = field(
-        default_factory=list
-    )  # a note that a person changed, and its message
+    # a note that a person changed, and its message
+    denied: list[tuple[str, str]] = field(default_factory=list)
     near: set[str] = field(default_factory=set)  # all notes that have a former statement
 
     def __post_init__(self) -> None:

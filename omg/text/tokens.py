@@ -124,10 +124,8 @@ PIECE = regex.compile(
     r"[\p{Latin}\p{M}]+|\d{1,3}|[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Hangul}]|[\p{L}\p{M}]{1,3}"
     r"|[\x21-\x7e]{1,3}|[^\s\p{L}\p{M}\d\x21-\x7e]|\n+"
 )
-WORD_CHARS, NO_WORD_CHARS = (
-    6,
-    14,
-)  # a token of prose has 6 letters; a run of more than 14 is a key, or costs as much
+# A token of prose has 6 letters; a run of more than 14 is a key, or costs as much.
+WORD_CHARS, NO_WORD_CHARS = 6, 14
 
 
 def estimate_tokens(text: str) -> int:

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from omg.embed import Model
 from omg.index.archived import statements_of
 from omg.index.index import BACKGROUND, Index, prompts_first
-from omg.index.search import FOR_PROMPT, How
+from omg.index.search import FOR_PROMPT, How, Rarity
 from omg.index.statements import heads_of
-from omg.index.store import Store
+from omg.index.store import Store, terms_of
 from omg.inject.prompt import in_order
 from omg.message.envelope import MEMORY_WRITTEN
 from omg.message.turn import Message, message_to_json
@@ -375,6 +375,16 @@ def test_a_sentence_deep_in_a_reply_is_found_and_leaves_with_its_message(index, 
         assert index.ask(lambda db, table=table: db.execute(f"select count(*) from {table}").fetchone()) == (
             0,
         )
+
+
+def test_of_words_with_more_rows_than_are_counted_the_rarest_is_asked_for(index, tmp_path):
+    texts = [f"The kiln {'burns' if n % 2 else 'cools'} again." for n in range(20)]
+    index.archive(archive(tmp_path / "archive", *(said(n, text) for n, text in enumerate(texts))))
+    rarity = Rarity("statement_fts", "statements", postings=4)
+    for _ in range(2):
+        terms, _ = index.ask(rarity.choose, terms_of("kiln burns"))
+        assert [term.shown for term in terms] == ["burns"]
+    assert index.ask(rarity.choose, terms_of("burns zebra"))[0] == terms
 
 
 @pytest.mark.parametrize("silent", ["", MEMORY_WRITTEN])
