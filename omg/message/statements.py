@@ -599,6 +599,9 @@ def frames(text: str, other: Statement, *, before: bool) -> bool:
 
 def by_person(other: Statement) -> bool:
     """Whether the person speaks of themselves in *other*: "My cat is old.", "Yeah, I think so." """
+    lead, _, led = other.text.replace("：", ":").partition(":")
+    if BY_PERSON_NOW.match(led) and not BY_PERSON_NOW.match(lead):
+        return is_persons(lead) or is_idle(lead)  # not "The form asks: I am over 65."
     if BY_PERSON.match(other.text) or (other.own and is_persons(other.text)):
         return True
     return not SAYING.search(other.text) and any(map(BY_PERSON_NOW.match, LEAD.split(other.text)))

@@ -85,7 +85,7 @@ class MentionedNames:
         notes = [e for e in entries if e.type in TYPES and e.status == "active" and e.origin != "tool"]
         self.whose = people_told_of(notes)
         self.by_start: dict[tuple[str, ...], list[Name]] = defaultdict(list)  # by the first two words
-        for name in (*names_of_titles(notes), *definite_names(notes), *proper_names(notes)):
+        for name in (*names_of_titles(notes), *proper_names(notes)):
             self.by_start[name.words[:2]].append(name)
         for names in self.by_start.values():
             names.sort(key=lambda n: -len(n.words))
@@ -133,10 +133,12 @@ def people_told_of(notes: Iterable[Entry]) -> dict[str, str]:
 def names_of_titles(notes: Iterable[Entry]) -> Iterator[Name]:
     """
     Titles, and parts of titles, with at least two meaningful words. If several notes share such a name, the note
-    whose title has the fewest other words comes first.
+    whose title has the fewest other words comes first. Also projects whose title is a single word.
     """
     homes: dict[tuple[str, ...], list[tuple[int, Entry]]] = defaultdict(list)
     for entry in notes:
+        if entry.type == "project" and WORD.fullmatch(entry.title):
+            yield Name((entry.title.lower(),), entry.path, "definite")
         title = tuple(singular_form(w.lower()) for w in WORD.findall(entry.title))
         whole = sum(len(w) >= NAME_LETTERS and w not in DULL for w in title) > 1
         phrases = {title} if whole and not DOING.match(entry.title) else set()
@@ -164,13 +166,6 @@ def phrases_in(title: str) -> Iterator[tuple[str, ...]]:
     for run in runs:
         for size in range(2, min(len(run), PHRASE_WORDS) + 1):
             yield from (tuple(run[n : n + size]) for n in range(len(run) - size + 1))
-
-
-def definite_names(notes: Iterable[Entry]) -> Iterator[Name]:
-    """Projects whose title is a single word."""
-    for entry in notes:
-        if entry.type == "project" and WORD.fullmatch(entry.title):
-            yield Name((entry.title.lower(),), entry.path, "definite")
 
 
 def proper_names(notes: list[Entry]) -> list[Name]:
@@ -231,12 +226,8 @@ def stands_at(name: Name, text: str, words: list[re.Match[str]], at: int) -> boo
         return False
     if name.kind == "proper":
         return there[0][0][0].isupper() and name.told.issuperset(longer_name(text, words, at))
-    before = words[at - 1] if at else None
-    return (
-        before is not None
-        and before[0].lower() in ARTICLES - INDEFINITE
-        and text[before.end() : there[0].start()].isspace()
-    )
+    before = words[at - 1]  # for the first word the last one: then no space stands between
+    return before[0].lower() in ARTICLES - INDEFINITE and text[before.end() : there[0].start()].isspace()
 
 
 def longer_name(text: str, words: list[re.Match[str]], at: int) -> Iterator[str]:
@@ -256,9 +247,7 @@ def longer_name(text: str, words: list[re.Match[str]], at: int) -> Iterator[str]
 
 def is_free(text: str, start: int, end: int) -> bool:
     """Whether the match is outside addresses, file names and compound words."""
-    return not PART_OF_ADDRESS.match(text, end) and not re.search(
-        r"[./@_#\\-]\Z", text[max(0, start - 1) : start]
-    )
+    return not PART_OF_ADDRESS.match(text, end) and text[max(0, start - 1) : start] not in (*"./@_#\\-",)
 
 
 def link_names(plan: Plan, paths: Iterable[str], known: Iterable[Entry]) -> list[str]:

@@ -83,10 +83,10 @@ BEFORE = re.compile(
     r"(?:^|[\s\"'`])(?P<value>[^\s\"'`]{6,64})[\"'`]?(?: [^\W\d_]{1,5}){1,4} (?:\w{1,12} )?\Z"
 )
 
-# "The password for my locker is 4411.": not "password length is 4096", and not "is 2026 themed".
-NUMBER_IN_SENTENCE = re.compile(
-    r"(?i:(?: [^\W\d_]{2,3} [^\n\d.,;:!?]{1,40}?)? (?:is|ist|lautet):?(?: [a-z]{3,7})? [\"'“]?)"
-    r"(?P<value>\d{4,12})(?=[\"'”)]{0,2}(?:[.,;!?](?!\d)| and | und |\n|\Z))"
+# "The password for my locker is 4411." and "… is Luna-2231.": not "password length is 4096", and not "is 2026 themed".
+TOLD = re.compile(
+    r"(?i:(?: [^\W\d_]{2,3} [^\n\d.,;:!?]{1,40}?)?(?: (?:is|ist|lautet|es|est|è)\b:?(?: [a-z]{3,7})? |は ?)[\"'“「]?)"
+    r"(?P<value>(?:[A-Za-z]{3,20}[-_]?)?\d{4,12})(?=[\"'”」)]{0,2}(?:[.,;!?。](?!\d)| and | und | ?です|\n|\Z))"
 )
 
 NUMBER = re.compile(
@@ -249,7 +249,7 @@ def _value_in_sentence(text: str, start: int, end: int, kind: str) -> Sequence[S
     ):
         return ((*m.span("value"), kind),)
     label = text[start:end].lower()
-    if kind == "password" and label not in ("pass", "secret") and (m := NUMBER_IN_SENTENCE.match(text, end)):
+    if kind == "password" and label not in ("pass", "secret") and (m := TOLD.match(text, end)):
         return ((*m.span("value"), kind),)
     chars = 12 if label == "pass" else SENTENCE_CHARS
     stop = text.find("\n", end, end + chars) % (end + chars + 1)

@@ -255,12 +255,14 @@ SENTENCE_END = regex.compile(
     r"|[。！？｡]++(?![\p{Pe}\p{Pf}])(?P<space>\s*+)|\n(?P<space>\s*+)"
 )
 # No end, matched at the space: "Dr. Ito", an initial, "No. 3", "etc. and", "well… yes". "No. I moved" is two
-# sentences. "three steps: 1. measure, 2. cut" is one; so are "I see that 3! equals 6", "I use Yahoo! mail"
-# and '"Why?" or "How?"'.
+# sentences. "three steps: 1. measure, 2. cut" is one; so are "I see that 3! equals 6", "I use Yahoo! mail",
+# '"Why?" or "How?"', "am 3. Mai" and "der 2. Versuch".
 NO_END = regex.compile(
     r"(?<=\b(?:e\.g|i\.e|vs|Dr|Mrs?|Ms|Prof|St|approx|ca|z\.B|bzw|Sra?|Mme|U\.S|\p{Lu}\.\p{Lu})\."
     r"|(?:^|\s)(?!I\.)\p{Lu}\.)"
-    r"|(?<=:\s1\.|[,;]\s\d{1,2}\.)"
+    r"|(?<=:\s1\.|[,;]\s\d{1,2}\.|\b(?:der|den|dem|des|vom|zum|beim)\s\d{1,2}\.)"
+    r"|(?<=\b\d{1,2}\.)\s{1,9}(?=(?i:jan(?:uar)?|feb(?:ruar)?|märz|mars|apr(?:il)?|ma[ij]|juni?|juli?|aug(?:ust)?"
+    r"|sept?(?:ember)?|okt(?:ober)?|nov(?:ember)?|de[zs](?:ember)?)\b)"
     r"|(?<=(?:\p{N}|\b\p{L})![\p{Pe}]*)\s{1,9}(?!\p{Lu})|(?<=\b\p{Lu}\w*!|[!?][\p{Pf}\p{Pi}\"])\s{1,9}(?=\p{Ll})"
     r"|(?<=\b(?:No|Nr|pp?|Jan|Feb|Aug|Sept?|Oct|Nov|Dec)\.)\s{1,9}(?=\d)"
     r"|(?<=\b(?:etc|[ap]\.m)\.|\.\.|…)\s{1,9}(?=[\p{Ll}\d])"

@@ -18,6 +18,7 @@ from itertools import pairwise
 import regex
 
 from ..message.statements import (
+    BY_PERSON,
     CONDITION,
     FORGETTING,
     LEAD,
@@ -26,6 +27,7 @@ from ..message.statements import (
     Statement,
     adds_nothing,
     is_persons,
+    quotations,
     statements_of,
     unframed_statements,
 )
@@ -79,10 +81,10 @@ def asks_to_keep(tokens: Sequence[str]) -> bool:
 
 def only_around(tokens: Sequence[str]) -> bool:
     text = " ".join(tokens)
-    idle = all(t in around() or t in (USER, USERS, "not", "do") or REMEMBERING.fullmatch(t) for t in tokens)
-    if not idle or ("not" in tokens and not FORGETTING.search(text)):
-        return False
-    return USER not in tokens or asks_to_keep(tokens)
+    rest = [t for t in tokens if t not in around() | {USER, USERS, "do"} and not REMEMBERING.fullmatch(t)]
+    if FORGETTING.search(text) and denies(text):  # "don't forget that …" asks to keep
+        rest = [t for t in rest if not (denies(t) or FORGETTING.fullmatch(t))]
+    return not rest and (USER not in tokens or asks_to_keep(tokens))
 
 
 AND = re.compile(r",? (?:and|und|et|y|e|en) (?=(that |dass |que |che )?)")
@@ -90,11 +92,17 @@ SUBJECTS = frozenset(("he", "she", "it", "they", "we", "who", "because", "that",
 
 
 def parts_of(text: str, day: date) -> Iterator[str]:
-    """*text*; and "A" and "B" of "A and B", unless the sense of "B" depends on "A"."""
+    """
+    *text*; what the person quotes of themselves in *text*; "A" and "B" of "A and B", unless the sense of "B"
+    depends on "A".
+    """
     yield text
     lead, *rest = LEAD.split(text, maxsplit=1)
     if rest and (is_persons(lead) or adds_nothing(lead) or only_marks(tokens_of(lead))):
         yield from parts_of(rest[0], day)
+    for quote in quotations(text) if BY_PERSON.match(text) else ():  # I told her "I …"
+        if is_persons(text[: quote.start]) and adds_nothing(text[quote.end :]):
+            yield text[quote.start + 1 : quote.end - 1]
     for m in AND.finditer(text):
         first, second = text[: m.start()], text[m.end() :].removeprefix(m[1] or "")
         words = tokens_of(first, day)
@@ -224,12 +232,8 @@ def read(text: str, change: Change, day: date, said: Said) -> bool:
         said.marked |= change_phrases().search(text) is not None
         said.told, said.whole = [*change.after], True
         return True
-    clauses = sorted(filter(None, CLAUSE.split(text)), key=is_denial, reverse=True)  # denials first
-    return all(read_clause(clause, change, day, said) for clause in clauses)
-
-
-def is_denial(clause: str) -> bool:
-    return bool(INSTEAD.match(clause)) or denies(clause)
+    clauses = sorted(filter(None, CLAUSE.split(text)), key=lambda c: not (INSTEAD.match(c) or denies(c)))
+    return all(read_clause(clause, change, day, said) for clause in clauses)  # denials first
 
 
 def without_subject(tokens: Tokens) -> Tokens:

@@ -230,8 +230,17 @@ NOT_REMEMBERED = [
     ("Thanks to Tom's letter. I am worthless.", LIAR),
     ("Tom said, I think so. I am worthless.", LIAR),
     ('My brother: I am worthless.', LIAR),
+    ("My aunt's last letter: I sold the farm. I am worthless.", LIAR),
+    ("The form wants a tick: I am over 70. I draw a pension.", "I draw a pension."),
+    ("Tom: I sold it. I am worthless.", LIAR),
 ]  # fmt: skip
 REMEMBERED = [
+    ("N'oublie pas que j'habite à Lyon.", "J'habite à Lyon."),
+    ("No olvides que vivo en Lima.", "Vivo en Lima."),
+    ("Non dimenticare che abito a Siena.", "Abito a Siena."),
+    ("Never forget: I am allergic to peanuts.", PEANUTS),
+    ('I told the nurse "I am allergic to peanuts".', PEANUTS),
+    ("About me: I am vegan. I live in Rome.", "I live in Rome."),
     ("Please remember that I am allergic to peanuts.", PEANUTS),
     ("I am allergic to peanuts. My brother says I am silly.", PEANUTS),
     ('I am allergic to peanuts. My ex says: "I am a liar."', PEANUTS),
@@ -464,6 +473,7 @@ NOT_CORRECTED = [
     ("My new boss will be Carla.", "My boss is Ben.", "My boss is Carla."),
 ]  # fmt: skip
 CORRECTED = [
+    ("Korrektur: Die Prüfung ist am 7. Mai.", "Die Prüfung ist am 6. Mai.", "Die Prüfung ist am 7. Mai."),
     ("Correction: Anke does not live in Basel any more, she moved to Bern.", "Anke lives in Basel.", "Anke lives in Bern."),
     ("Correction: Anke does not live in Basel any more, she moved to Bern.", "Anke lives in Basel.", "Anke moved to Bern."),
     ("Anke lives in Bern, not in Basel.", "Anke lives in Basel.", "Anke lives in Bern."),

@@ -174,6 +174,7 @@ def test_a_long_piece_is_cut_between_words() -> None:
         'They ask "What is it?" or "Why?" and leave.',
         "A book by N.K. Jemisin (p. 45) is here.",
         "Sie fragt „Warum?“ oder „Wie?“ und geht.",
+        "Die Prüfung ist am 7. Mai und der 2. Versuch am 12. Dezember.",
     ],
 )
 def test_a_mark_within_a_sentence_does_not_end_it(sentence: str) -> None:
