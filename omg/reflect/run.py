@@ -152,6 +152,7 @@ class CycleWork:
         self.untold: list[Refusal] = []  # parts of replies about maps that were not used
         self.by_rule = observer.ask is None
         self.window, self.able = observer.window, observer.able
+        self.similar: dict[str, dict[str, float]] = {}
         self.matters: list[Matter] = []  # to ask about
         self.looked_at: dict[str, str] = {}  # the changed notes that the matters are about → their hashes
         self.added: dict[tuple[str, str], str] = {}  # week, note → what the week added to its text
@@ -162,7 +163,7 @@ class CycleWork:
         if first is not None:
             said = first.cycle
             self.cycle = Cycle(said.id, calls=said.calls, tokens=said.tokens)
-            self.looked_at = first.looked_at
+            self.similar, self.looked_at = first.similar, first.looked_at
         self.all = graph.index.entries(status=None)
         entries = {e.path: e for e in self.all if e.status != "superseded"}
         if first is not None:
@@ -181,7 +182,7 @@ class CycleWork:
     def draft(self) -> None:
         cycle, snapshot, options = self.cycle, self.snapshot, self.config.reflection
         repeated, mended = similar.merge_repeated(snapshot), similar.mend_links(snapshot)
-        if self.first is None and not self.by_rule:
+        if self.first is None:
             self.look_for_matters()
         asked = {frozenset(m.paths) for m in self.matters if m.kind == "same"}
         rules = MergeRules(self.plan, snapshot.frozen, asked)
@@ -209,7 +210,10 @@ class CycleWork:
         ]
         cycle.summary += [f"{n} is dormant now." for n in dormant] + [f"{n} is active again." for n in woken]
         cycle.summary += unanswered
-        cycle.proposed = rules.proposed
+        cycle.proposed = [
+            *rules.proposed,
+            *similar.proposed_pairs(snapshot, self.not_compared()),
+        ]
         cycle.refused = [*rules.refused, *self.untold]
         cycle.verdicts = rules.verdicts
         cycle.counts = {
@@ -235,11 +239,15 @@ class CycleWork:
         out.
         """
         alike = similar.NotesAlike(self.snapshot, self.now)
-        seeds = self.unasked - self.snapshot.frozen
+        seeds = (self.changed if self.by_rule else self.unasked) - self.snapshot.frozen
+        self.similar = similar.similar_notes(alike, seeds)
         self.looked_at = {path: self.hashes[path] for path in seeds}
-        pairs = verdicts.pairs_alike(similar.similar_notes(alike, seeds))
-        matters = [*self.loops_in_question(alike, seeds), *pairs]
-        self.matters = [m for m in matters if self.since or self.is_open(m, seeds)]
+        if not self.by_rule:
+            matters = [
+                *self.loops_in_question(alike, seeds),
+                *verdicts.pairs_alike(self.similar),
+            ]
+            self.matters = [m for m in matters if self.since or self.is_open(m, seeds)]
 
     def loops_in_question(self, alike: similar.NotesAlike, changed: set[str]) -> Iterator[Matter]:
         """Open loops past their day. For a loop that a model has answered,
@@ -263,8 +271,8 @@ class CycleWork:
     def ask_about_matters(self, rules: MergeRules) -> None:
         """Ask call by call. Each call shows the notes with the changes that the calls before it made."""
         if self.ask is None:
-            if self.changed:
-                said = f"{how_many(len(self.changed), 'changed note')}: no model compared them with others"
+            if self.similar:
+                said = f"{len(self.similar)} changed notes that resemble others: no model compared them"
                 self.cycle.skipped.append(said)
             return
         calls = [
@@ -322,11 +330,21 @@ class CycleWork:
         gone = {path for path in group.paths if self.snapshot.node(path).status != "active"}
         return Group([m for m in group.matters if gone.isdisjoint(m.paths)])
 
+    def not_compared(self) -> dict[str, dict[str, float]]:
+        """Pairs of similar notes that no model has compared. A pair that a model saw and left alone is not a repetition."""
+        open_pairs = {frozenset(m.paths) for m in self.matters if m not in self.answered}
+        return {
+            path: {
+                o: score for o, score in near.items() if self.by_rule or frozenset((path, o)) in open_pairs
+            }
+            for path, near in self.similar.items()
+        }
+
     def unanswered(self) -> set[str]:
         """The notes of `unasked` that no model has been asked about in their present form."""
         left = {path for m in self.matters if m not in self.answered for path in m.paths}
         done = {path for path, hash in self.looked_at.items() if self.hashes.get(path) == hash} - left
-        return self.unasked - done
+        return self.unasked - (set() if self.by_rule else done)
 
     # --- weeks and months
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain, zip_longest
@@ -40,7 +40,7 @@ from ..plan.edits import (
 from ..plan.mentions import MentionedNames, link_names
 from ..text.characters import with_labels
 from ..text.words import common_stems, denies, stems_of, words_in
-from .topics import Snapshot, link_of, normalized
+from .topics import Snapshot, link_of, normalized, statement_likeness
 
 # --- Changes to existing notes: merge, supersede, close a loop, mend links. Each function drafts on a Plan; the
 # caller decides whether it may. A superseded note leaves the maps and stays on disk, and the History of its successor
@@ -157,7 +157,9 @@ ALIKE, CLOSE = 0.1, 0.12
 ALIKE_THOUGH_LINKED = 0.3  # the same, if one of the two links to the other
 TELLS_SUBJECT = math.log(10)  # a word that more than a tenth of the notes have does not name a subject
 COUNTED = 2_000  # notes by which the rarity of words is counted
-REPEATS = 0.75  # two happenings that share so much of their words may be one
+# Two notes are proposed to a person as one if they share REPEATS of their words, or HALF of them and a search for one
+# finds the other with score NEAR. See bench/LOG.md.
+REPEATS, HALF, NEAR = 0.75, 0.5, 0.6
 VECTOR_BATCHES = 8  # batches of 256 vectors that a night makes; the daemon makes the rest, as after an import
 
 
@@ -230,20 +232,20 @@ class NotesAlike:
         most = math.log(1 + min(len(self.active), COUNTED))
         return sum(self.rarity.get(stem, most) for stem in stems)
 
-    def to(self, entry: Entry) -> list[Entry]:
-        """The notes that resemble *entry*, nearest first."""
+    def to(self, entry: Entry) -> dict[Entry, float]:
+        """The notes that resemble *entry*, nearest first, each with its likeness."""
         for _ in range(0 if self.warm else VECTOR_BATCHES):
             if not self.index.embed():
                 break
         self.warm = True
         asked = dict.fromkeys((statement_of(entry, ". "), self.telling(entry)))
         search = partial(self.index.search, k=HITS, now=self.now, how=ALONE)
-        near: list[Entry] = []
+        near: dict[Entry, float] = {}
         for hit in chain(*zip_longest(*map(search, asked))):
             other = hit and self.active.get(hit.entry.path)
             if other and other != entry and other not in near and self.may_be_one(entry, other, hit):
-                near.append(other)
-        return near[:SIMILAR_SHOWN]
+                near[other] = hit.score
+        return dict(list(near.items())[:SIMILAR_SHOWN])
 
     def telling(self, entry: Entry) -> str:
         """The words of *entry* that name its subject, without common verbs and without names that many notes have."""
@@ -269,15 +271,20 @@ class NotesAlike:
         return alike >= REPEATS or not are_two_happenings(entry, other)
 
 
-def similar_notes(alike: NotesAlike, paths: Iterable[str]) -> dict[str, list[str]]:
+def similar_notes(alike: NotesAlike, paths: Iterable[str]) -> dict[str, dict[str, float]]:
     """
-    Each of *paths* → the notes that it is compared with, nearest first.
+    Each of *paths* → the notes that it is compared with and how near they are, nearest first; without the paths that
+    have none.
 
     Important notes come first and events last, because the day's cap may stop the questions in between.
     """
     wanted = [alike.active[path] for path in paths if path in alike.active]
     wanted.sort(key=lambda e: (e.type == "episode", e.rank, e.path))
-    return {e.path: [other.path for other in alike.to(e) if may_disagree(e, other)] for e in wanted}
+    found = {
+        e.path: {other.path: score for other, score in alike.to(e).items() if may_disagree(e, other)}
+        for e in wanted
+    }
+    return {path: near for path, near in found.items() if near}
 
 
 def may_disagree(a: Entry, b: Entry) -> bool:
@@ -301,6 +308,27 @@ def are_two_happenings(a: Entry, b: Entry) -> bool:
 
 def statement_of(entry: Entry, between: str = " ") -> str:
     return f"{entry.title}{between}{entry.description}"
+
+
+def proposed_pairs(snapshot: Snapshot, near: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Lines on pairs that look like repetitions, for a person to judge if no model judged them."""
+    active = {e.path: e for e in snapshot.now()}
+    pairs: dict[tuple[str, ...], float] = {}
+    for path, others in near.items():
+        for other, score in others.items():
+            pair = tuple(sorted((path, other)))
+            pairs[pair] = max(score, pairs.get(pair, 0.0))
+    lines = []
+    for (a, b), score in sorted(pairs.items()):
+        if a in active and b in active and looks_repeated(active[a], active[b], score):
+            lines.append(f"{wikilink(a, active[a].title)} and {wikilink(b, active[b].title)} look alike.")
+    return lines
+
+
+def looks_repeated(a: Entry, b: Entry, score: float) -> bool:
+    """Whether two notes may say the same, even if their types differ."""
+    shared = statement_likeness(a.description, b.description)
+    return a.event == b.event and (shared >= REPEATS or (shared >= HALF and score >= NEAR))
 
 
 # --- Upkeep: mends links by a former path, links mentions of notes, and marks unused notes of low priority dormant or

@@ -31,7 +31,7 @@ from ..node.note import (
 from ..plan.drafts import Plan
 from ..plan.pages import new_page, project_of_map
 from ..text.characters import with_labels
-from ..text.words import stems_of, words_in
+from ..text.words import denies, stems_of, words_in
 
 # --- The notes a cycle works on, as they were at its start, and the Plan it drafts on.
 
@@ -73,9 +73,31 @@ PAIRS = 200  # a feature that more notes have is ignored
 CLEAR, MARGIN = 0.16, 0.8
 
 
+# --- the same thing said twice
+
+
 def normalized(text: str) -> str:
     """*text* without differences of typing: case, spaces, punctuation, and the targets of links."""
     return " ".join(words_in(with_labels(text).casefold()))
+
+
+def statement_likeness(a: str, b: str) -> float:
+    """
+    The share of their words that two statements have in common, from 0 to 1; 0 if their numbers differ, or if only
+    one of them says "not".
+
+    "Paid 50" and "paid 60" are two payments or a correction, but never a duplicate.
+    """
+    left, right = stems_of(a).keys(), stems_of(b).keys()
+    if not left or not right or numbers_in(left) != numbers_in(right):
+        return 0.0
+    if denies(a) != denies(b):
+        return 0.0
+    return len(left & right) / len(left | right)
+
+
+def numbers_in(stems: Iterable[str]) -> set[str]:
+    return {s for s in stems if any(c.isdigit() for c in s)}
 
 
 # --- topics

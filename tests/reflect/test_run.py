@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from openai_server import believing
 from planted import (
+    KEYS,
     MONDAY,
     NOW,
     WORDS,
@@ -320,6 +321,18 @@ def test_the_note_that_a_person_edited_survives_the_merge_of_two_equal_notes(gra
     night(graph)
     assert [active(graph, f"nodes/fact/tin-{n}") for n in range(3)] == [False, True, True]
     assert graph.vault.bytes("nodes/fact/tin-2") == saved[2]
+
+
+def test_near_duplicates_are_proposed_to_the_person_and_notes_on_one_subject_are_not(graph: Graph) -> None:
+    said = {
+        "preference/tea": "Ines prefers tea with oat milk in the morning.",
+        "fact/milk": "In the morning Ines drinks her tea with oat milk.",
+        "fact/studio": "Ines is determined to make the dance studio work.",
+        "fact/place": "Ines has been looking at places for the dance studio.",
+    }
+    put(graph, *[note(f"nodes/{path}", line, MONDAY) for path, line in said.items()])
+    (line,) = night(graph).proposed
+    assert "[[nodes/fact/milk|" in line and "[[nodes/preference/tea|" in line
 
 
 def test_a_night_without_a_model_names_the_work_that_waits(graph: Graph) -> None:
@@ -997,6 +1010,21 @@ def test_the_log_page_proposes_what_only_a_person_may_decide(graph: Graph) -> No
     page = graph.vault.text("reflections/log/2026-04")
     assert f"- [[{SEA}|Sea]] is pinned, but [[{AIR}|Air]] is newer and says otherwise." in page
     assert night(graph, saying(), NOW + DAY).receipt is None
+
+
+def test_a_night_with_only_proposals_writes_them_once(graph: Graph) -> None:
+    night(graph)
+    put(graph, *KEYS[:1])
+    night(graph, now=NOW + DAY)
+    put(graph, *KEYS[1:])
+    assert night(graph, now=NOW + 2 * DAY).headline.endswith("1 for you to judge")
+    assert "[[nodes/fact/spare|Spare]] look alike." in graph.vault.text("reflections/log/2026-04")
+    assert night(graph, now=NOW + 3 * DAY).receipt is None
+
+
+def test_a_pair_that_a_model_left_alone_is_not_proposed(graph: Graph) -> None:
+    put(graph, *KEYS)
+    assert night(graph, saying()).proposed == []
 
 
 def a_persons_own(graph: Graph) -> None:

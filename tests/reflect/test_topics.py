@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omg.reflect.topics import TopicItem, split_topics
+from omg.reflect.topics import (
+    TopicItem,
+    split_topics,
+    statement_likeness,
+)
 
 lists = st.lists(
     st.builds(
@@ -46,3 +51,20 @@ def test_notes_with_nothing_in_common_stay_on_their_map() -> None:
         TopicItem(f"nodes/fact/{n}", "", f"{chr(97 + n % 26) * 5}{chr(97 + n // 26) * 5}") for n in range(60)
     ]
     assert split_topics(alone) == []
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        ("The key hangs behind the door.", "Behind the door hangs the key!", True),
+        ("The rent is 40 euros.", "The rent is 50 euros.", False),
+        ("Ines eats meat.", "Ines does not eat meat.", False),
+        ("Ines isn't at home.", "Ines is at home.", False),
+        ("", "", False),
+        ("猫が好きです", "猫が好きです。", True),
+        ("Gardens need the sun.", "A garden needs the sun.", True),
+    ],
+)
+def test_likeness_depends_on_words_numbers_and_negation(a: str, b: str, same: bool) -> None:
+    assert (statement_likeness(a, b) >= 0.75) is same
+    assert statement_likeness(a, b) == statement_likeness(b, a)

@@ -120,7 +120,7 @@ def test_a_dry_run_prints_what_would_be_done_and_does_not_do_it(two_graphs: Path
     put(graph, *[note(f"nodes/fact/twice-{n}", "The tea is in the tin.", MONDAY) for n in range(2)])
     opened.close()
     code, out, _ = reflected("--dry-run", "--identity", "agent:main:main")
-    assert code == 0 and "Merged [[nodes/fact/twice-1|" in out
+    assert code == 0 and "Merged [[nodes/fact/twice-1|" in out and "look alike" in out
     opened = home_at(two_graphs)
     assert graph_of(opened).vault.read("nodes/fact/twice-1").status == "active"
     opened.close()
