@@ -138,13 +138,14 @@ def why_no_note(file: Path) -> str:
     with suppress(OSError, UnicodeDecodeError):
         if text and file.read_text("utf-8") is not None:
             return ""
-    return "is no .md, and no .txt that can be read as UTF-8; save its words as one"
+    return "is neither a .md nor a .txt in UTF-8; save its words as a .md or .txt file"
 
 
 def unread_files(graph: Graph) -> tuple[list[str], list[str]]:
     """
-    The files of the inbox with text that is not taken in yet; and those that were read but have no line that says where
-    their text went, because their filing was undone. Files that can never be read are left out.
+    Two lists of inbox files: files with text that is not taken in yet, and files that were read but whose
+    filing was undone, so that no line in them says where their text went. Both leave out files that can never
+    be read.
     """
     found, undone = [f"inbox/{file.name}" for file in other_files(graph) if not why_no_note(file)], []
     pending = graph.pending_keys()
@@ -272,7 +273,7 @@ def paragraphs(node: Node) -> list[str]:
 
 
 def line_entries(file: Path, name: str, day: date, zone: tzinfo) -> Iterator[dict[str, Any]]:
-    """The lines of a file of the agent's, said at noon of *day*."""
+    """The lines of one of the agent's files as entries of a drop, dated noon of *day*."""
     lines = [without_list_mark(text.strip()) for text in file.read_text("utf-8").split("\n")]
     noon = datetime.combine(day, time(12), zone).astimezone(UTC)
     said = [text for text in lines if text and not SAYS_NOTHING.match(text)]
@@ -326,8 +327,8 @@ class Runs:
         """
         Record the written files *found* in the drop *drop* of the transcript of *session*.
 
-        *over*: whether the runs that began before the drop have ended. A compaction happens in the middle of a
-        run.
+        *over*: whether the runs that began before the drop have ended. False for a drop of a compaction,
+        which happens in the middle of a run.
         """
         self._keep(w for w in found if w.end_ms > now_ms - KEPT_MS)
         if over and (made := re.match(r"(\d{1,15})-", drop)):

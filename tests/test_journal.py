@@ -246,7 +246,7 @@ def test_an_interrupted_undo_leaves_a_file_saved_later_alone(graph):
     assert (graph.vault.bytes(PATH), inbox(graph)) == (saved, [])
 
 
-def test_news_for_an_unreadable_note_goes_to_the_inbox_alone(graph):
+def test_an_update_of_an_unreadable_note_goes_to_the_inbox_without_its_former_text(graph):
     write(graph, edit())
     receipt = planned(graph, edit(op="update", description="Prefers long lists.", target=PATH))
     file = graph.vault.file(PATH)

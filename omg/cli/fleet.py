@@ -158,7 +158,7 @@ def import_command(tenant: Name, folder: Folder) -> None:
     done = import_home(store, tenant, folder)
     print(f"{done['graphs']} graphs, {done['files']} files")
     for path in done["left"]:
-        print(f"not imported, a link or not in UTF-8: {path!r}")
+        print(f"not imported, because it is a link or its name is not UTF-8: {path!r}")
 
 
 @fleet_app.command("export-home")

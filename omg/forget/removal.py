@@ -119,7 +119,7 @@ class Removal:
     def _remove(self, graph: Graph, path: str, *, alone: bool) -> None:
         """
         Remove the file. The tombstone of a note names none of the remaining messages, so the note may come back from
-        these, unless it was removed alone.
+        these, unless the note was removed alone.
         """
         data = graph.vault.bytes(path)
         if data is None:
@@ -238,7 +238,7 @@ class Removal:
         return replace(c, path=self.value(c.path), before=before, after=after, rebase=rebase)
 
     def state(self, state: State) -> None:
-        """Clear what was served and the hints, because they may quote it."""
+        """Forget what was served, and clear or clean the hints, because both may quote what is removed."""
         trace = self.trace
         for key in trace.keys:
             state.sessions.pop(key, None)
@@ -338,7 +338,7 @@ class Removal:
         return self.value(value)
 
     def value(self, value: Any) -> Any:
-        """Clean a value of a head, or any other value that JSON can hold."""
+        """Clean the value of a note's property, or any other value that JSON can hold."""
         if isinstance(value, str):
             return self.names.get(value) or self.clean(self._linked(value))
         if isinstance(value, list | tuple):
@@ -380,7 +380,7 @@ def free_file(file: Path) -> Path:
 
 
 def observe_again(graph: Graph, ids: set[str]) -> None:
-    """Make archived messages pending again; the archive keeps their lines, and does not get them twice."""
+    """Make archived messages pending again. The archive keeps their lines, and gets no second ones."""
     by_session: dict[str, list[Message]] = {}
     for session, m in archived_messages(graph.folder / "archive"):
         if m.id in ids:
@@ -399,7 +399,10 @@ def change_tells(change: Change, trace: Trace) -> bool:
 
 
 def notes_telling(vault: Path, trace: Trace) -> dict[Path, set[str]]:
-    """The notes below *vault* that mention what is forgotten, and the pages made from them: file → its names there."""
+    """
+    The notes below *vault* that mention what is forgotten, and the reflections made from these notes:
+    file → its path, and the paths of the reflections made from it.
+    """
     files = {
         file: (path, read_text(file.read_bytes()))
         for file in sorted(vault.rglob("*.md"))

@@ -2,8 +2,8 @@
 A note as rows of the index, and what in them depends on other notes.
 
     enter      notes become rows: names, links, sources, and the columns of their full text
-    settle     links find their notes; what depends on that (linked titles, map, successor) follows
-    rewindow   what was said around a note's messages has changed: so do the columns made of it
+    settle     each link finds its note; linked titles, map and successor, which depend on the links, follow
+    rewindow   the messages around a note's messages have changed: the columns made of them follow
 
 The cost grows with what changed, not with the size of the vault.
 """
@@ -141,7 +141,7 @@ class RowWriter:
         self.list_again()
 
     def settle_some(self, ids: Sequence[int]) -> None:
-        """The map, the successor and the linked titles of notes."""
+        """Set the map, the successor and the linked titles of the notes *ids*."""
         select = """select src, link.rowid, target, link.kind, path, title, hit
             from link left join note on note.id = dst where src in"""
         links: dict[int, list[tuple[Any, ...]]] = {id: [] for id in ids}
@@ -225,7 +225,7 @@ def note_row(id: int, file: NoteFile, zone: tzinfo) -> tuple[Any, ...]:
 
 
 def days_of_note(node: Node, zone: tzinfo) -> list[date]:
-    """The days it was said on; for a note without sources, the day it was made."""
+    """The days of the messages that *node* came from; for a note without sources, the day it was made."""
     said = sorted({day_of_ms(source.timestamp, zone) for source in node.sources})
     return said or ([node.created] if node.created else [])
 
@@ -314,7 +314,7 @@ class VaultScan:
 
 
 def sync_tables(writer: RowWriter, vault: Vault, paths: Iterable[str] | None) -> Synced:
-    """Bring the tables up to all of *vault*, or to *paths* alone."""
+    """Make the tables agree with all notes of *vault*, or with the notes at *paths* alone."""
     scan = scan_vault(writer.db, vault, paths)
     fresh = paths is None and not scan.known
     stale = scan.stale
@@ -412,7 +412,7 @@ def moved_from(writer: RowWriter, scan: VaultScan, node: Node, hash: str) -> int
 
 
 def remove_gone(writer: RowWriter, scan: VaultScan) -> tuple[Gone, ...]:
-    """Remove the files that are gone. While files are being renamed, this waits for the next sync."""
+    """Remove the rows of files that are gone. While files are being renamed, leave them to the next sync."""
     if not scan.settled:
         return ()
     gone = {

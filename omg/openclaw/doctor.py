@@ -44,7 +44,7 @@ def examine_home(memory: Memory, claw: OpenClaw | None) -> Iterator[Finding]:
             if since_ms:
                 yield from check_turns(graph, since_ms)
         except (OmgError, OSError, sqlite3.Error) as e:  # one graph's trouble is not the others'
-            yield Finding("fail", error_text(e), who.key, "mend that, then `omg doctor` again")
+            yield Finding("fail", error_text(e), who.key, "correct this, then run `omg doctor` again")
 
 
 def mend_findings(findings: list[Finding]) -> list[str]:

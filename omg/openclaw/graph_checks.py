@@ -93,7 +93,7 @@ def check_graph(memory: Memory, graph: Graph) -> Iterator[Finding]:
     for id, n in ids.items():
         if n > 1:
             where = ", ".join(e.path for e in graph.index.entries(status=None) if e.id == id)
-            mend = "give all but one another `id`, or delete the copy"
+            mend = "give each note but one a new `id`, or delete the copy"
             yield Finding("warn", f"{n} notes have the id {id}", where, mend)
     yield from check_heads(graph)
     yield from check_shape(graph)
@@ -119,7 +119,7 @@ def check_heads(graph: Graph) -> Iterator[Finding]:
 def check_other_forms(node: Node) -> Iterator[Finding]:
     """Links and sources of *node* that OMG could use better if they were written in OMG's own form."""
     if nameless := sum(not source.id for source in node.sources):
-        what = f"{nameless} of its sources name no message: they date the note, and lead to nothing that was said"
+        what = f"{nameless} of its sources name no message: they date the note, but show no words"
         yield Finding("warn", what, node.path, "add the message's `id` to each, where it is known")
     for target in dict.fromkeys((*node.links, *node.wikilinks)):
         if target.casefold().startswith("omg/moc-"):
@@ -135,13 +135,16 @@ def check_names(graph: Graph) -> Iterator[Finding]:
         # Obsidian also finds a file by its name alone.
         files |= {path.casefold(), path.rpartition("/")[2].casefold()}
         if why:
-            yield Finding("warn", f"{why}; it is left alone", path, "put the file itself there, or rename it")
+            mend = "replace a link with what it leads to; rename anything else"
+            yield Finding("warn", f"{why}; OMG leaves it alone", path, mend)
     for path in (p for p in graph.vault.paths() if UNLINKABLE.search(p)):
         what = "no [[link]] can lead there: its name has one of [ ] | # ^"
         mend = f"omg rename {shlex.quote(path)} {slugify(path.rpartition('/')[2])}"
         yield Finding("warn", what, path, mend)
     for path in (p for p in graph.vault.paths() if graph.vault.read_only(p)):
-        yield Finding("note", "is read-only, so nothing is written to it", path, "chmod u+w, if it may be")
+        yield Finding(
+            "note", "is read-only: OMG does not write to it", path, "`chmod u+w` lets OMG write to it"
+        )
     dangling = [(path, target) for path, target in graph.index.dangling() if target.casefold() not in files]
     for path, target in dangling[:50]:
         if several := graph.index.ambiguous(target):
@@ -167,7 +170,7 @@ def check_lifecycle(memory: Memory, graph: Graph) -> Iterator[Finding]:
     for file in sorted((graph.folder / "receipts").glob("*.json")):
         readable(graph, file)
     for file, line in damaged_files(graph.folder):
-        yield Finding("warn", line, str(file), "delete it and its .txt once it is of no use to you")
+        yield Finding("warn", line, str(file), "when you no longer need the file, delete it and its .txt")
     begun = (graph.folder / GRAPH_MARK).stat().st_mtime
     if state.observed_ms and now - max(state.reflected_ms / 1000, begun) > NIGHT_S:
         what = f"the nightly reflection last ran: {time_text(iso_time(state.reflected_ms), graph.zone) or 'never'}"
@@ -261,7 +264,9 @@ def check_able(memory: Memory) -> Iterator[Finding]:
     try:
         is_able(memory.folder, observer.model, observer.ask, memory.clock())
     except ModelError as e:
-        yield Finding("note", f"it could not be asked whether it tells the user's words from others': {e}")
+        yield Finding(
+            "note", f"the model cannot be asked whether it tells the user's words from others': {e}"
+        )
         return
     right = examined(memory.folder, observer.model)
     if right is None:  # another model answered
@@ -295,7 +300,7 @@ def check_costs(memory: Memory) -> Iterator[Finding]:
         "quiet_after": rests and rest < SHORT_REST_S,
     }
     for name in (name for name, is_costly in costly.items() if is_costly):
-        what = "as it is set, a model is asked often, each time with over 2,000 tokens of instructions"
+        what = "with this setting a model is asked often, each time with over 2,000 tokens of instructions"
         mend = "an hour costs less" if name == "quiet_after" else f"{ASKED_TOKENS:,} tokens or more cost less"
         yield Finding("note", what, f"[observation] {name}", mend)
 
@@ -331,7 +336,7 @@ def check_language(graph: Graph) -> Iterator[Finding]:
     lines = [e.description for e in graph.index.entries(first=LINES_READ) if e.type in (*TYPES, "note")]
     other = sum(not is_english(line) for line in lines)
     if len(lines) >= FEW_LINES and other > OTHER_SHARE * len(lines):
-        what = f"of {len(lines)} notes {other} are not in English: by meaning they are hardly found"
+        what = f"{other} of {len(lines)} notes are not in English: a search by meaning hardly finds them"
         mend = f"{pip_install(MULTILINGUAL)} for a model that knows 16 languages"
         yield Finding("note", what, graph.identity.key, mend)
 
@@ -355,7 +360,7 @@ def check_model(memory: Memory, up: dict[str, Any] | None) -> Iterator[Finding]:
         yield Finding("note", what, mend="set [observation] model in omg.toml for a better one")
         if (reflecting := memory.worker.reflecting()) != models:
             what = f"{', else '.join(reflecting)} reflects only; what is said is noted by rules"
-            yield Finding("note", what, mend="set [observation] model as well, if it is to observe, too")
+            yield Finding("note", what, mend="set [observation] model as well, if a model is to observe, too")
     else:
         said = observer_text(
             {"observer": ", else ".join(models), "offline": False, "effort": effort, "daemon": up}
@@ -395,9 +400,9 @@ def check_secrets(graph: Graph) -> Iterator[Finding]:
     if theirs := [path for path, *_ in notes_with_secrets(graph, ours=False)]:
         yield Finding(
             "note",
-            f"what looks like a secret is in {how_many(len(theirs), 'note')} in your own words: {', '.join(theirs[:5])}",
+            f"{how_many(len(theirs), 'note')} in your own words may hold a secret: {', '.join(theirs[:5])}",
             graph.identity.key,
-            "if it is one, take it out; OMG leaves your words as they are, and gives them to the model when they match",
+            "if so, remove it; OMG leaves your words as they are, and gives them to the model when they match",
         )
 
 

@@ -89,7 +89,7 @@ class OpenClaw:
         return True
 
     def jobs(self) -> list[dict[str, Any]]:
-        """Our jobs in its scheduler. The gateway must be up."""
+        """OMG's jobs in OpenClaw's scheduler. The gateway must be up."""
         answer = json.loads(self.run("cron", "list", "--json"))
         jobs = answer["jobs"] if isinstance(answer, dict) else answer
         return [job for job in jobs if job.get("declarationKey") == JOB_KEY]
@@ -148,7 +148,10 @@ def files_in(folder: Path, pattern: str = "*") -> Files:
 
 
 def install_engine(claw: OpenClaw, home: Path) -> Iterator[Step]:
-    """The steps of taking the slot. Running them again goes on where OpenClaw refused one."""
+    """
+    The steps that make OMG the context engine. If OpenClaw refuses a step, running the steps again continues
+    from that step.
+    """
     kept, config = home / ENGINE_BEFORE, claw.config()
     if not kept.exists():
         plugins = value_at(config, "plugins", {})
@@ -230,7 +233,10 @@ def gateway_command() -> list[str]:
 
 
 def install_plugin(claw: OpenClaw, home: Path, *, nightly: bool = True) -> Iterator[Step]:
-    """The steps of installing. What was done until OpenClaw refuses one stays; running them again goes on from there."""
+    """
+    The steps of installing. If OpenClaw refuses a step, the earlier steps stay done, and running the steps
+    again continues from the refused one.
+    """
     socket_of(home)  # refuses a home whose path is too long, before anything is changed
     config, since = claw.config(), home / "installed.json"
     yield Step(f"OpenClaw's state is {claw.state}, its configuration {claw.file}", changed=False)
@@ -244,7 +250,7 @@ def install_plugin(claw: OpenClaw, home: Path, *, nightly: bool = True) -> Itera
         yield Step("remember sessions from now on", note, do=begin)
     yield from copied_in(claw, config, claw.plugin, plugin_files())
     wanted = entry_patch(claw.config(), home)
-    given = "it sees conversations (hooks.allowConversationAccess), and knows its home and its command"
+    given = "the plugin sees conversations (hooks.allowConversationAccess), and knows OMG's home and command"
     give = partial(claw.patch, {"plugins": {"entries": {"omg": wanted}}})
     yield Step("give the plugin what it needs", given, bool(wanted), give)
     yield model_step(config, home)
@@ -253,7 +259,7 @@ def install_plugin(claw: OpenClaw, home: Path, *, nightly: bool = True) -> Itera
 
 
 def prove_installation(claw: OpenClaw, home: Path) -> Iterator[Step]:
-    """Take a test turn through a home, and wait for the daemon. Raises OmgError if one fails."""
+    """Take a test turn through a home, and wait for the daemon. Raises OmgError if either fails."""
     yield self_test()
     yield daemon_step(home, claw.up(claw.config()))
 
@@ -471,7 +477,7 @@ def uninstall_plugin(claw: OpenClaw, home: Path) -> Iterator[Step]:
         note = "what you import from now on is observed by rules; name a model in omg.toml for a better one"
         unset = partial(set_value, home, "observation", "model", None)
         yield Step("no gateway lends the agent's model any more", note, do=unset)
-    # Last: until the plugin is gone, the gateway would start another one.
+    # Last: until the plugin is gone, the gateway would start another daemon.
     if ask_daemon(home, "/health", {}, timeout_s=5) is not None:
         yield Step("stop the daemon", do=partial(ask_daemon, home, "/stop", {}, timeout_s=10))
     if since.exists():

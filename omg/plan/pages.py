@@ -445,7 +445,10 @@ class MapPages:
         return entries
 
     def topics(self) -> dict[str, list[Entry]]:
-        """Map → its topics: the maps whose first link to a map leads there, and the maps of the projects it lists."""
+        """
+        Map → its topics: the maps of the projects that it lists, and other maps if their first link to a map
+        leads to it.
+        """
         pages = {e.path: e for e in self.graph.index.entries(type="moc") if e.path not in STANDARD}
         pages |= {path: as_entry(parse_node(text, path)) for path, text in self.new.items()}
         projects = {e.path: e.map for e in self.graph.index.entries(type="project")}
@@ -627,8 +630,9 @@ class MapPages:
 
     def about(self, topic: Entry, told: Sequence[str], entries: Sequence[Entry] | None) -> str:
         """
-        The line on *topic*: a person's, else the first sentence that a model wrote (*told*), else one by rule.
-        Without *entries*, the page is not made anew and keeps its line.
+        The line on *topic*: the line that a person wrote, else the first sentence that a model wrote
+        (*told*), else a line made by rule. Without *entries*, the page of *topic* is not made anew and keeps
+        its line.
         """
         page = self.graph.vault.bytes(topic.path) if entries is not None else None
         if entries is None or (page is not None and "description" in self.graph.vault.theirs(page)):

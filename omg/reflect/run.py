@@ -375,7 +375,10 @@ class CycleWork:
         return lines
 
     def said_by_day(self) -> list[tuple[dt.date, Entry]]:
-        """Each note with each day on which it was said, by day. Includes notes that others have replaced."""
+        """
+        Pairs of a day and a note that came from words of that day, by day. Includes notes that others have
+        replaced.
+        """
         days, zone, drafted = defaultdict[str, set[dt.date]](set), self.graph.zone, self.plan.drafted()
         for path, ms in self.graph.index.times_said():
             days[self.plan.place_now(path)].add(day_of_ms(ms, zone))
@@ -517,7 +520,7 @@ def undone_notes(graph: Graph) -> dict[str, str | None]:
     """
     Path → text (None: no file) of each file that a person's undo of a cycle restored, even if it has changed since.
 
-    The person rejected what that cycle did, so it is not done again until the note changes.
+    The person rejected what the cycle did to the note, so no cycle does the same until the note changes.
     """
     texts: dict[str, str | None] = {}
     for file in sorted((graph.folder / "receipts").glob("*-undo-*.json")):
@@ -557,9 +560,9 @@ def on_maps(entries: Mapping[str, Entry], homes: Mapping[str, str]) -> dict[str,
 
 def is_due(graph: Graph, config: Config) -> Literal["now", "background"] | None:
     """
-    Whether enough has changed since the last cycle for another one. "now": as many tokens as `observation_tokens`.
-    "background": the share `buffer_activation` of that, for times when there is nothing else to do; never with
-    `buffer_tokens = false`.
+    Whether enough has changed since the last cycle for another one. "now": at least `observation_tokens`
+    tokens have changed. "background": at least the share `buffer_activation` of them has changed, so that a
+    cycle runs when there is nothing else to do; never with `buffer_tokens = false`.
     """
     changed, options = graph.state().changed_tokens, config.reflection
     if changed >= options.observation_tokens:
@@ -627,8 +630,8 @@ def reflect_graph(
 
 def stale_notes(work: CycleWork) -> bool:
     """
-    Whether somebody wrote since the draft: the index has another version of a note, or a file differs from the one
-    drafted on.
+    Whether somebody wrote since the drafts were made: the index has another version of a note, or a file
+    differs from the text that its draft began with.
     """
     if work.graph.index.hashes() != work.hashes:
         return True
@@ -680,7 +683,7 @@ def cycle_receipt(work: CycleWork, changes: list[Change]) -> Receipt:
 def note_seen(work: CycleWork) -> None:
     """Record in `work.seen` the files as they will be, and which of them a model was asked about in that form."""
     drafts = [(p, d) for p, d in work.plan.drafts.items() if d.text != d.before]
-    # A file that has changed since it was drafted on is left to the next cycle.
+    # A file that differed from the index when it was drafted is left to the next cycle.
     after = {
         p: digest(d.text.encode())
         for p, d in drafts

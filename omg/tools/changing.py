@@ -134,11 +134,11 @@ def remember_note(
     registry: Registry, graph: Graph, asked: NoteAsked, said: str, source: Source | None
 ) -> CurationResult:
     """
-    Write the note that is *asked* for, on the word of a user who *said* so in *source*.
+    Write the note that is *asked* for. *said*: the user's message; *source*: its place in the transcript.
 
-    A page may have talked a model into the call. So the note is the user's only if its text is one of their
-    sentences. Else it is the assistant's fact, and proposes the type asked for. A note without a source is a
-    tool's. Raises BadInput, Locked.
+    A web page may have talked a model into the call. So the note is the user's only if its text is one of the
+    sentences in *said*. Else the note is the assistant's fact, and proposes the type asked for. A note
+    without a source is a tool's. Raises BadInput, Locked.
     """
     text, title = (
         visible(redact(with_labels(" ".join(given.split())))[0]) for given in (asked.text, asked.title)

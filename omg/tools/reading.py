@@ -76,12 +76,12 @@ def message_in(message: Mapping[str, Any], now_ms: int = 0) -> Message:
 
 
 def sent_in(message: Mapping[str, Any], context: Mapping[str, Any], now_ms: int = 0) -> Message:
-    """The user's *message* with its sender's id, or else the id of the person whose turn it is."""
+    """The user's *message* with its sender's id, taken from *message*, else from *context*."""
     sender = message.get("senderId") or context.get("senderId")
     return replace(message_in(message, now_ms), sender_id=str(sender or ""))
 
 
-HITS = 8  # unless asked for otherwise
+HITS = 8  # notes found, unless the call sets `limit`
 SEARCH_TOKENS = {False: 1_500, True: 2_000}  # of an answer to a search; True: of an answer with `raw`
 MORE_SAID = {
     False: "- (more was said: `raw` quotes it)",
@@ -93,10 +93,10 @@ SAID_TOKENS, MESSAGE_CHARS = 1_000, 400  # of all messages that a note came from
 BESIDE, BESIDE_TOKENS = 3, 400  # quotations beside the notes found, and the tokens they may cost
 WORDS_SHARE = 0.5  # the least share of the query's words in such a quotation
 LINKED = 20  # linked notes that are named
-LONG_TOKENS = 1_500  # of a longer text, the outline is opened first
+LONG_TOKENS = 1_500  # omg_open answers with the outline of a longer text
 LEAD_CHARS = 600  # of the text before the first heading
 SAID_AT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d")  # as said_at writes it, or with the T of a URL
-MESSAGES_A_DAY = 100_000  # searched for the messages of one minute: all of the day
+MESSAGES_A_DAY = 100_000  # so that all messages of a day are searched for those of one minute
 WHOLE_TOKENS = 3_000  # of the messages of one minute
 
 
@@ -150,9 +150,9 @@ def found_text(
     graph: Graph, query: ParsedQuery, hits: Sequence[Hit], said: Iterable[Passage], room: int
 ) -> str:
     """
-    A line for each of *hits*. The rest of *room* (tokens) is filled by turns: what the text of a hit says
-    about *query*, and a quotation of *said*. The quotations are in the order they were said; a last line
-    tells how to find more.
+    Write a line for each of *hits*. Then fill the rest of *room* (tokens) with what the texts of the hits say
+    about *query* and with quotations from *said*, alternately. The quotations stand in the order they were
+    said. If a quotation does not fit, a last line tells how to find more.
     """
     more_said = MORE_SAID[not hits]
     lines = [hit_line(hit) for hit in hits]
@@ -185,7 +185,7 @@ def said_line(graph: Graph, passage: Passage) -> str:
 
 
 def said_at(graph: Graph, passage: Passage) -> str:
-    """The day and time of a quotation; omg_open takes them as its name."""
+    """The day and time of a quotation, by which omg_open finds the quotation."""
     return f"{datetime.fromtimestamp(passage.at_ms / 1000, graph.zone):%Y-%m-%d %H:%M}"
 
 
@@ -255,7 +255,7 @@ def day_marks(event: str | None, said: date | None) -> list[str]:
 
 
 def said_value(graph: Graph, passage: Passage) -> dict[str, Any]:
-    """A quotation in the form of `hit_value`; omg_open takes `at` as its name."""
+    """A quotation in the form of `hit_value`; omg_open finds the quotation by `at`."""
     return {
         "path": passage.note,
         "at": said_at(graph, passage),
@@ -282,9 +282,9 @@ def hit_value(hit: Hit) -> dict[str, Any]:
 
 def open_tool(graph: Graph, params: Mapping[str, Any]) -> dict[str, Any]:
     """
-    A note's line, its text, what it said before, its links, and the words it came from, in this order. A long
-    text with headings is answered with its outline, `path#Heading` with that section alone, the day and time
-    of a quotation with the whole messages of that minute.
+    Answer with a note's line, text, former wording, links and the messages it came from, in this order.
+    Answer a long text with headings with its outline, `path#Heading` with that section alone, and the day and
+    time of a quotation with the whole messages of that minute.
     """
     if at := SAID_AT.fullmatch(str(params.get("id") or "").strip()):
         return {"text": whole_messages(graph, at[0]), "details": {"at": at[0]}}
@@ -353,7 +353,8 @@ def quoted_sources(graph: Graph, note: OpenNote) -> list[str]:
 
 def named_section(graph: Graph, value: object) -> tuple[str, str]:
     """
-    The note that *value* names, and the heading after a `#`; "" without one, or if a note has the whole name.
+    The note that *value* names, and the heading after a `#`. The heading is "" if *value* has no `#`, or if
+    *value* as a whole is a note's name.
     """
     name = link_target(value)
     note, _, heading = name.partition("#")

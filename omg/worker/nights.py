@@ -96,14 +96,14 @@ def night_of(worker: Worker, who: Identity, since: dt.date | None, dry_run: bool
     until more has changed; the next night does the work.
     """
     if worker.closed:
-        return {"identity": who.key, "error": "OMG is stopping; the next run does it"}
+        return {"identity": who.key, "error": "OMG is stopping; the next run reflects on this graph"}
     if off := worker.config.switched_off(who.agent):
         return night_done(who, Cycle(skipped=[f"OMG is switched off: {off}"]))
     try:
         graph = worker.registry.graph(who, keep=False)
         return night_done(who, one_night(worker, graph, since, dry_run=dry_run, pending=pending))
     except Locked as e:
-        log.info("%s: left to whoever is at it: %s", who.key, e)
+        log.info("%s: not reflected, because it is in use: %s", who.key, e)
         return {"identity": who.key, "error": str(e)}
     except Exception as e:  # an error in one graph does not stop the others
         why = worker.report(who.key, e, "reflection_failed")

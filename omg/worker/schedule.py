@@ -6,7 +6,7 @@ Decides when pending turns are observed.
     when_due          when turns are observed if nothing more is said
     why_waiting       why turns are not observed yet, for a person
     note_…            changes to a graph's state: heard, urgent, edited, failure, capped, completed
-    names_near_day    whether a turn names a day soon, and so waits no longer than `quiet_after`
+    names_near_day    whether a turn names a day of the coming week; such a turn waits at most `quiet_after`
 
 Pure: state, options and a time in; no file and no clock. With each failure a graph pauses longer, and its turns stay.
 """
@@ -52,10 +52,10 @@ def observation_due(
     """
     Why *pending* is observed now; None: it waits.
 
-    urgent  its context is about to be cut, or was cut    step   enough tokens are pending
+    urgent  a context is about to be cut, or was cut      step   enough tokens are pending
     turn    `buffer_tokens = "turn"`, or effort is low    quiet  nobody has spoken for a while
 
-    With `buffer_tokens = false` there is neither turn nor quiet, and a step is the threshold.
+    With `buffer_tokens = false` neither "turn" nor "quiet" occurs, and a step is as large as the threshold.
     """
     at = now.timestamp()
     if not pending or at < retry_at(state):
@@ -74,8 +74,9 @@ def what_is_due(
     state: State, pending: Sequence[Pending], options: Observation, now: datetime, *, asked: bool = False
 ) -> tuple[str, int, Sequence[Pending]]:
     """
-    Why some of *pending* is observed now, its rank, and which turns; "" if all turns wait. Conversations with a
-    turn of the last day come first. *asked*: somebody asked to have all turns observed.
+    Return why turns of *pending* are observed now, their rank (PRESSING, FRESH or OLD), and the turns. The
+    reason is "" if all turns wait. Conversations with a turn of the last day come first. *asked*: somebody
+    asked to have all turns observed.
     """
     since_ms = now.timestamp() * 1000 - FRESH_MS
     live = {p.session for p in pending if p.at_ms >= since_ms}
@@ -103,11 +104,11 @@ def when_due(state: State, pending: Sequence[Pending], options: Observation, now
 
 def rest_at(state: State, pending: Sequence[Pending], options: Observation) -> float | None:
     """
-    When all of *pending* is observed if nothing more is said, in seconds since the epoch; None: a rest does not start
-    it.
+    When all of *pending* is observed if nothing more is said, in seconds since the epoch; None: silence alone
+    starts no observation.
 
-    A turn that names a day soon waits no longer than `quiet_after` in all, because a plan must be a note before it is
-    due. After a failure only `retry_at` counts, because the failed turns were due.
+    A turn that names a day of the coming week waits no longer than `quiet_after` in all, because a plan must
+    be a note before it is due. After a failure only `retry_at` counts, because the failed turns were due.
     """
     if options.quiet_after is False or options.buffer_tokens is False:
         return None
@@ -133,7 +134,7 @@ def why_waiting(
     if now.timestamp() < retry_at(state):
         return f"{state.error}; asked again at {clock_text(retry_at(state), now)}, or by `omg observe`"
     if observation_due(state, pending, options, now):
-        return "it is due; a daemon observes it, if one is up"
+        return "due now; a daemon observes these turns, if one is up"
     tokens, needed = sum(p.tokens for p in pending), step_tokens(state, options)
     text = f"{tokens:,} of {needed:,.0f} tokens have come together"
     if (rest := rest_at(state, pending, options)) is None:

@@ -202,13 +202,13 @@ def observer_text(answer: Mapping[str, Any]) -> str:
     if answer["offline"]:
         return f"{answer['observer']} (rules, no model: near-verbatim notes)"
     if answer.get("effort") == "low":
-        waits = "the rules note what is said at once, and only the night's reading waits until one is up"
+        waits = "the rules note what is said at once, and only the night's reading waits for a gateway"
         return f"rules, at once; a model reads it at night: {model_text(answer, waits)}"
-    return model_text(answer, "what is said waits until one is up")
+    return model_text(answer, "what is said waits until a gateway is up")
 
 
 def model_text(answer: Mapping[str, Any], waits: str) -> str:
-    """The model, and why it cannot be asked at the moment. *waits*: what happens while no gateway lends it."""
+    """The model, and why it cannot be asked now. *waits*: what happens until a gateway lends the model."""
     daemon, name = answer.get("daemon") or {}, str(answer["observer"])
     if not name.startswith("gateway"):
         return name
@@ -218,7 +218,7 @@ def model_text(answer: Mapping[str, Any], waits: str) -> str:
     if trouble := daemon.get("trouble"):
         return f"{text}\n          not now: {trouble}"
     if daemon.get("polled_s") is None:
-        return f"{text}\n          not now: no gateway lends it; {waits}"
+        return f"{text}\n          not now: no gateway lends this model; {waits}"
     return text
 
 
@@ -276,10 +276,8 @@ def observing_text(observing: Mapping[str, Any], zone: tzinfo) -> str:
         if works
     ]
     for model, calls in (observing.get("calls") or {}).items():
-        if calls["room"] < calls["most"]:
-            parts.append(
-                f"{calls['room']} calls of {model} at a time for now, not {calls['most']}: it refused more"
-            )
+        if (room := calls["room"]) < (most := calls["most"]):
+            parts.append(f"{model} takes {room} calls at a time for now, not {most}, because it refused more")
     return "; ".join(parts)
 
 

@@ -268,8 +268,8 @@ def test_while_the_gateway_is_down_turns_wait_and_the_commands_say_so(
         assert "1 turn of agent:main:main not observed: the Observer is the agent's own model" in text
         assert "OMG_OBSERVATION_MODEL=offline omg observe" in text
     assert alone.noted() == []
-    assert "not now: no gateway lends it" in alone.omg("status")
-    assert "no gateway lends it" in alone.omg("doctor")
+    assert "not now: no gateway lends this model" in alone.omg("status")
+    assert "no gateway lends this model" in alone.omg("doctor")
     assert "1 message observed" in alone.omg("observe", OMG_OBSERVATION_MODEL="offline")
     (noted,) = alone.noted()
     told = alone.omg("rebuild", "--yes", code=1)

@@ -148,7 +148,7 @@ def openclaw(home, monkeypatch):
     (home.folder.parent / "openclaw.json").write_text("{}")
 
 
-def test_a_chat_that_is_not_said_to_be_the_owners_is_named_with_the_reason(home, openclaw):
+def test_status_and_doctor_name_a_separate_chat_with_the_reason(home, openclaw):
     said_in(home, OWN, session=MAIN)
     said_in(home, UNNAMED, at=NOON + 10)
     assert {who.key: bool(home.registry.why_apart(who)) for who in home.registry.identities()} == {

@@ -190,7 +190,7 @@ def test_the_doctor_suggests_the_multilingual_embedder_for_other_languages(home)
             )
             save(memory, f"nodes/fact/n{n}.md", f"---\ndescription: {text}\n---\n# Note {n}\n")
         (said,) = [f for f in found(memory) if "not in English" in f.what]
-        assert said.what.startswith("of 12 notes 11") and pip_install("multilingual") in said.mend
+        assert said.what.startswith("11 of 12 notes") and pip_install("multilingual") in said.mend
         for n in range(8):
             save(
                 memory, f"nodes/fact/n{n}.md", f"---\ndescription: That is the key to cabin {n}.\n---\n# N\n"

@@ -60,7 +60,7 @@ def test_many_threads_load_one_table_and_leave_the_environment_as_it_was():
     assert dict(os.environ) == before
 
 
-def test_without_the_table_it_estimates_and_asks_no_network(tmp_path):
+def test_without_the_table_tokens_are_estimated_and_the_network_is_not_used(tmp_path):
     (tmp_path / TABLE).write_text("not the table")
     code = (
         "import sys, importlib.util as u; real = u.find_spec\n"

@@ -192,7 +192,7 @@ def test_an_unknown_note_is_said_to_be_unknown(page: Page) -> None:
 # --- what the buttons do
 
 
-def test_correct_says_the_sentence_from_now_on_and_undo_takes_it_back(page: Page, graph: Graph) -> None:
+def test_the_correct_button_replaces_the_sentence_and_undo_restores_it(page: Page, graph: Graph) -> None:
     path = path_of(graph, "Leipzig")
     shown = page.post("correct", path=path, new="The user lives in Hamburg.", back="note")
     assert (
@@ -202,7 +202,7 @@ def test_correct_says_the_sentence_from_now_on_and_undo_takes_it_back(page: Page
     assert described(graph, path) == "I live in Leipzig."
 
 
-def test_a_note_that_is_not_so_stays_gone_and_can_be_undone(page: Page, graph: Graph, omg: Memory) -> None:
+def test_a_rejected_note_stays_gone_and_undo_restores_it(page: Page, graph: Graph, omg: Memory) -> None:
     path = path_of(graph, "peanuts")
     shown = page.post("reject", path=path)
     assert graph.vault.bytes(path) is None

@@ -91,7 +91,7 @@ def test_without_a_gateway_only_the_nightly_reading_waits() -> None:
     told = observer_text(asked)
     assert "the rules note what is said at once, and only the night's reading waits" in told
     assert "what is said waits" not in told
-    assert "what is said waits until one is up" in observer_text({**asked, "effort": "full"})
+    assert "what is said waits until a gateway is up" in observer_text({**asked, "effort": "full"})
 
 
 def test_the_night_reads_all_turns_in_one_question_and_updates_the_notes_of_the_rules(
