@@ -143,7 +143,7 @@ def check_names(graph: Graph) -> Iterator[Finding]:
         yield Finding("warn", what, path, mend)
     for path in (p for p in graph.vault.paths() if graph.vault.read_only(p)):
         yield Finding(
-            "note", "is read-only: OMG does not write to it", path, "`chmod u+w` lets OMG write to it"
+            "note", "is read-only, so OMG does not write to it", path, "chmod u+w, to let OMG write"
         )
     dangling = [(path, target) for path, target in graph.index.dangling() if target.casefold() not in files]
     for path, target in dangling[:50]:
@@ -264,9 +264,7 @@ def check_able(memory: Memory) -> Iterator[Finding]:
     try:
         is_able(memory.folder, observer.model, observer.ask, memory.clock())
     except ModelError as e:
-        yield Finding(
-            "note", f"the model cannot be asked whether it tells the user's words from others': {e}"
-        )
+        yield Finding("note", f"the model could not be asked to tell the user's words from others': {e}")
         return
     right = examined(memory.folder, observer.model)
     if right is None:  # another model answered
