@@ -332,7 +332,13 @@ def test_the_setting_parallel_limits_the_calls_at_once_and_refusals_lower_it(ask
     server.always(reply)
     at_once(ask("openai/patient", observation={"parallel": 4}), *[ASKED] * 12)
     assert max(most) == 4
-    server.replies(Fail(429), Fail(429))  # of the same moment: they count once
+    both = threading.Barrier(2)
+
+    def refuse(request):
+        both.wait(30)
+        return Fail(429)
+
+    server.replies(refuse, refuse)  # neither call begins after a refusal, so the two refusals count once
     refused = ask("openai/refusing", observation={"parallel": 4})
     at_once(refused, ASKED, ASKED)
     most.clear()
