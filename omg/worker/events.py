@@ -107,5 +107,6 @@ def follow_events(home: Path) -> Iterator[dict[str, Any]]:
 def event_text(event: Mapping[str, Any], zone: tzinfo) -> str:
     """An event as a line for people, with times in *zone*, without fields that are empty, 0 or for programs."""
     at, what = time_text(str(event.get("at", "")), zone, "seconds"), str(event["event"]).replace("_", " ")
-    told = [(k, v) for k, v in event.items() if k not in FOR_PROGRAMS and v not in ("", None, 0)]
-    return f"{at} {what}: " + ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in told)
+    fields = [(k, v) for k, v in event.items() if k not in FOR_PROGRAMS and v not in ("", None, 0)]
+    told = ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in fields)
+    return f"{at} {what}: {told}" if told else f"{at} {what}"
