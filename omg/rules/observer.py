@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, tzinfo
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..dates.days import day_of_ms, event_span
@@ -246,6 +247,7 @@ class OfflineObserver:
         if (made := correction_in(text, day)) and self.put_right(made, text, day, m, handle):
             return
 
+        @cache  # a statement is mostly one part, and asked about twice
         def tells(part: str) -> bool:
             return is_event(part, named_days(part, day), day, people=self.people)
 
@@ -256,14 +258,15 @@ class OfflineObserver:
             return
         if not kind and tells(part):
             kind, at = "event", after_lead(straight(part))
+        if not kind:
+            return
         # What one is or likes stands by itself; an event is told with what led to it.
         alone = kind in ("identity", "like", "wish") and not points_back(part)
         text, start = (part, 0) if alone or is_question(text) or is_order(text) else (text[:end], start)
-        if kind and points_back(text) and len(before) + len(text) < LONGEST_SENTENCE:
+        if points_back(text) and len(before) + len(text) < LONGEST_SENTENCE:
             before = " ".join(without_question(before).split())
             text, start = f"{before} {text}".strip(), start + len(before) + bool(before)
-        if kind:
-            self.add(text, (kind, start, start + at), m, handle)
+        self.add(text, (kind, start, start + at), m, handle)
 
     def add(self, text: str, found: tuple[str, int, int], m: Message, handle: str) -> None:
         """

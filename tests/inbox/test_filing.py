@@ -164,8 +164,8 @@ def test_a_text_file_in_the_inbox_is_renamed_and_filed_like_a_note(omg):
 @pytest.mark.parametrize(
     "name, data, why",
     [
-        ("map.png", b"\x89PNG\xff", "is no .md, and no .txt"),
-        ("cabin.txt", "Hütte".encode("utf-16"), "no .txt that can be read as UTF-8"),
+        ("map.png", b"\x89PNG\xff", "is neither a .md nor a .txt in UTF-8"),
+        ("cabin.txt", "Hütte".encode("utf-16"), "is neither a .md nor a .txt in UTF-8"),
         ("thought.txt", b"I prefer aisle seats on trains.", "thought.md is there already"),
     ],
 )

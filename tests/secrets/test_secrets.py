@@ -348,5 +348,5 @@ def test_the_doctor_names_a_secret_in_a_persons_own_note_and_leaves_their_words(
     found = list(examine_home(home, None))
     mend_findings(found)
     assert note.read_text("utf-8") == f"My cabin's wifi password is {KEY}.\n"
-    assert [f for f in found if "your own words: nodes/cabin" in f.what and f.fix is None]
+    assert [f for f in found if "your own words may hold a secret: nodes/cabin" in f.what and f.fix is None]
     assert not [f for f in found if "older version" in f.what]
