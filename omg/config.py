@@ -172,8 +172,8 @@ class Observation(Table):
     #: graphs observed at a time, and calls of one model at a time. Nights and rebuilds count. `gateway` gets at most
     #: two, because it also answers you. A model that refuses a call as one too many gets half as many for a minute
     parallel: int = Field(8, ge=1, le=64)
-    #: most tokens of existing notes that the Observer is shown. `auto`: 700 and three fifths of the tokens that are new,
-    #: but at most 4,500 and at most a tenth of the model's window; 0: none; false: no limit
+    #: how many tokens of existing notes the Observer is shown. `auto`: 700, and 3 for each 5 new tokens, up to 4,500 or
+    #: a tenth of the model's window. 0: none. false: no limit
     previous_observer_tokens: Annotated[
         int | Literal[False, "auto"],
         accepting(

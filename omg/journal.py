@@ -167,9 +167,8 @@ def finish_receipt(graph: Graph, file: Path, receipt: Receipt) -> Outcome:
     graph.archive(receipt.pending)
     graph.index.sync(graph.vault, [c.path for c in receipt.changes] + outcome.inbox)
     if receipt.kind == "rebuild":
-        shutil.rmtree(
-            graph.folder / "rebuild", ignore_errors=True
-        )  # otherwise the next rebuild would continue it
+        # Otherwise the next rebuild would continue this one.
+        shutil.rmtree(graph.folder / "rebuild", ignore_errors=True)
     close(file, receipt)
     return outcome
 
