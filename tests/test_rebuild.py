@@ -183,19 +183,22 @@ def test_a_persons_note_renamed_between_building_and_taking_is_there_once(omg):
     assert maya in paths and sister not in paths and len(paths) == 3
 
 
-def test_a_note_that_a_person_edits_while_the_rebuild_is_taken_stays(omg, monkeypatch):
+@pytest.mark.parametrize("step", ["persons_notes", "fill_pending"])
+def test_a_note_that_a_person_edits_while_the_rebuild_is_taken_stays(omg, monkeypatch, step):
     graph = omg.find(MAIN)
     build_anew(graph, SILENT, omg.config, NOW)
-    file, filled = graph.vault.file(path_of(graph, "checklists")), rebuild.fill_pending
+    file, done = graph.vault.file(path_of(graph, "checklists")), getattr(rebuild, step)
 
-    def fill_then_edit(graph, new):
-        filled(graph, new)
+    def edit_and_do(*graphs):
         file.write_text(file.read_text() + "\nand mine\n")
+        return done(*graphs)
 
-    monkeypatch.setattr(rebuild, "fill_pending", fill_then_edit)
-    take_rebuilt(graph, NOW)
+    monkeypatch.setattr(rebuild, step, edit_and_do)
+    cycle = take_rebuilt(graph, NOW)
     assert file.read_text().endswith("and mine\n")
     assert len(list(graph.vault.paths("nodes/"))) == 1
+    take_back(graph, cycle, NOW)
+    assert file.read_text().endswith("and mine\n")
 
 
 def test_an_empty_rebuild_replaces_nothing(omg):

@@ -81,6 +81,7 @@ def test_redaction_in_many_threads_gives_the_same_result():
         ("the gate code is 4711#", "4711"),
         ("The password for my locker is 4411.", "4411"),
         ("my password is Kestrel-2209", "Kestrel-2209"),
+        ("my password is Luna-2231.", "Luna-2231"),
         ("la contraseña es Kestrel2209.", "Kestrel2209"),
         ("パスワードは kestrel-2209 です", "kestrel-2209"),
         ("my password is 90210, by the way", "90210"),
