@@ -1,16 +1,15 @@
 """
-Graphs of a fleet: rows of Postgres, checked out on this machine as small homes, moved in and out.
+The graphs of a fleet: Postgres holds their files as rows, and this machine checks them out as small homes.
 
-A graph is checked out into a folder and committed in one transaction. A commit locks the graph's row and compares its
-generation with the one that was checked out. If they differ, somebody else has committed since: it raises Stale and
-writes nothing.
+A commit is one transaction: it locks the graph's row and compares the row's generation with the one checked out. If the
+two differ, another machine has committed since; the commit then raises Stale and writes nothing.
 
     <cache>/omg-fleet-<user>/<n>/<graph>/     omg.toml, owners.json, … of the tenant
         graphs/<folder>/                      the graph
         spool/                                its drops, while somebody works on it
 
-A process locks the first folder <n> that is free. The folder of a process that was killed is emptied by whoever looks
-at it next. What was forgotten elsewhere leaves this cache within SWEEP_S, and before anything more is served of it.
+A process locks the first free folder <n>. The next process that finds the folder of a killed process empties it. What
+another machine forgot leaves this cache within SWEEP_S, and always before its graph is served again.
 """
 
 from __future__ import annotations
@@ -52,35 +51,35 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 PART_BYTES = 65_536
-# What servers write without a new generation: what sessions were given, and which notes were of use.
+# Files that servers write without a new generation: what sessions were given, and how often notes were of use.
 SERVED = ("state.json", "uses.jsonl")
-# Paths that are in no rows, as the start of a regular expression: what is derived, locks, the socket, logs;
+# Paths that Postgres does not hold, as the start of a regular expression: derived files, locks, the socket, logs.
 DERIVED = r"index\.db[^/]*$|([^/]*\.)?lock$|omg\.sock$|omg\.log[^/]*$"
-# of a home also its graphs and its spool, less the drops that could not be read.
+# For the files of a home, also its graphs and its spool, except the drops that could not be read.
 OF_HOME = DERIVED + r"|graphs/|spool/(?!bad/|$)"
-# These are imported and exported, but no observing or answering reads them, so they are not checked out.
+# Also files that are imported and exported, but not checked out, because observing and answering do not read them.
 UNREAD = OF_HOME + r"|events|installed\.json$|cursors/|hosts/|plugins/|joined/|runs/"
 
-Files = Mapping[str, bytes | None]  # path → what it holds now; None: it is gone
+Files = Mapping[str, bytes | None]  # path → content of the file; None: the file is gone
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A file as it was checked out or committed."""
+    """A file as this machine last checked it out or committed it."""
 
     look: tuple[int, int, int]  # inode, mtime in ns, size
-    parts: list[bytes]  # a hash of each
-    base: bytes  # JSON that may have to be merged
+    parts: list[bytes]  # a hash of each part
+    base: bytes  # content of a JSON file that a commit may have to merge, else b""
 
 
 @dataclass(slots=True)
 class Tree:
-    """The files below *root* of the row *graph* of omg_graphs. *shared*: files of the home itself, beside its graphs."""
+    """The files of the row *graph* of omg_graphs, checked out below *root*. *shared*: the home's own files, not a graph's."""
 
     graph: int
     root: Path
     shared: bool = False
-    revision: int = -1  # that is checked out; -1: none
+    revision: int = -1  # the revision checked out; -1: none
     generation: int = -1
     known: dict[str, Known] = field(default_factory=dict)
 
@@ -89,7 +88,7 @@ class Tree:
         return UNREAD if self.shared else DERIVED
 
     def changes(self, paths: Iterable[str] | None = None) -> dict[str, bytes | None]:
-        """The files that were written or removed here since the checkout; with *paths*, only which of these were written."""
+        """Return the files written or removed since the checkout. With *paths*, look only at these, and only for writes."""
         found: dict[str, bytes | None] = dict.fromkeys(self.known if paths is None else ())
         for path in files_below(self.root, self.left_out) if paths is None else paths:
             try:
@@ -103,7 +102,7 @@ class Tree:
         return found
 
     def check_out(self, conn: Connection[Any], revision: int, generation: int) -> bool:
-        """Bring the folder up to the rows as *conn* sees them. Returns whether the folder was behind."""
+        """Update the folder to the rows that *conn* sees. Return False if the folder was up to date."""
         if self.revision == revision:
             return False
         rows = conn.execute(
@@ -126,11 +125,12 @@ class Tree:
         self, conn: Connection[Any], found: Files, *, advance: bool = False, erases: bool = False
     ) -> None:
         """
-        Write *found* in the transaction of *conn*, as the next generation if *advance*. What others wrote meanwhile to the same
-        JSON is merged, unless this commit *erases*: then their text may quote what is to go.
+        Write *found* in the transaction of *conn*; with *advance*, as the next generation. If another machine changed the
+        same JSON file meanwhile, merge both versions. If a graph *erases* words, do not merge: the other version may quote
+        these words.
 
-        Raises Stale if the generation is not the one that was checked out. A home's own files may have any generation,
-        because the graph's commit protects them.
+        Raises Stale if the row's generation is not the one checked out. The home's own files may have any generation,
+        because the commit of their graph checks its own.
         """
         row = conn.execute(
             "SELECT generation, revision FROM omg_graphs WHERE id = %s FOR UPDATE", (self.graph,)
@@ -143,7 +143,7 @@ class Tree:
             if self.shared or not erases:
                 found = {**found, **{path: self._merged(path, found[path], theirs[path]) for path in theirs}}
             for path in theirs:
-                self.known.pop(path, None)  # its rows are not those that were checked out
+                self.known.pop(path, None)  # Postgres has another version of this file
         self._write_rows(conn, found, revision + 1)
         conn.execute(
             "UPDATE omg_graphs SET revision = revision + 1, generation = generation + %s,"
@@ -151,7 +151,7 @@ class Tree:
             (int(advance), erases, self.graph),
         )
         self.generation = generation + advance
-        if not behind:  # else the next checkout fetches what was merged
+        if not behind:  # otherwise the next checkout fetches the merged files
             self.revision = revision + 1
             for path, data in found.items():
                 self.known.pop(path, None)
@@ -164,7 +164,7 @@ class Tree:
         self.known[path] = Known(look, [hash_of(piece) for piece in pieces_of(data)], data if merges else b"")
 
     def _newer(self, conn: Connection[Any], paths: Iterable[str]) -> dict[str, bytes]:
-        """The rows' text of each of *paths* that somebody else wrote since the checkout."""
+        """Path → content in Postgres, for those of *paths* that another machine wrote since the checkout."""
         rows = conn.execute(
             "SELECT path, string_agg(bytes, ''::bytea ORDER BY part) FROM omg_files WHERE graph = %s"
             " AND path = ANY(%s) GROUP BY path HAVING max(revision) > %s",
@@ -186,7 +186,7 @@ class Tree:
             return ours
 
     def _write_rows(self, conn: Connection[Any], found: Files, revision: int) -> None:
-        """Upsert the parts that differ and delete those that are gone."""
+        """Upsert the changed parts of the files in *found*, and delete the parts that no longer exist."""
         rows, cut = [], []
         for path, data in found.items():
             pieces = [] if data is None else pieces_of(data)
@@ -207,7 +207,7 @@ class Tree:
 
 
 def files_below(root: Path, left_out: str) -> Iterator[str]:
-    """The paths of all that belongs in rows: no links, and no names that are not UTF-8."""
+    """Yield the paths below *root*, except those that *left_out* matches, links, temporary files and names that are not UTF-8."""
     out = re.compile(left_out)
     for folder, folders, names in os.walk(root):
         at = "" if folder == str(root) else Path(folder).relative_to(root).as_posix() + "/"
@@ -219,7 +219,7 @@ def files_below(root: Path, left_out: str) -> Iterator[str]:
 
 
 def is_utf8(name: str) -> bool:
-    """Whether Postgres can hold the name: Python shows bytes that are not UTF-8 as lone surrogates."""
+    """Whether *name* is UTF-8, as Postgres requires. Python shows other bytes as lone surrogates."""
     return name.isascii() or not re.search("[\ud800-\udfff]", name)
 
 
@@ -232,9 +232,9 @@ def pieces_of(data: bytes) -> list[bytes]:
 
 
 def below(root: Path, path: str) -> Path:
-    """The file of *path* below *root*. Raises BadInput if *path* leads out of it."""
+    """Return the file at *path* below *root*. Raises BadInput if *path* leads out of *root*."""
     if path.startswith("/") or "\0" in path or ".." in path.split("/"):
-        raise BadInput(f"{path!r}: a path of a graph stays below it")
+        raise BadInput(f"{path!r}: this path leads out of the graph's folder")
     return root / path
 
 
@@ -246,7 +246,7 @@ def write_file(file: Path, data: bytes, mtime_ns: int) -> None:
 
 
 def merge_values(base: Any, ours: Any, theirs: Any) -> Any:
-    """*base* with the changes of both sides, value by value; ours if both changed a value."""
+    """Merge the changes of both sides into *base*, value by value. *ours* wins where both changed the same value."""
     if not (isinstance(ours, dict) and isinstance(theirs, dict)):
         return theirs if ours == base else ours
     base = base if isinstance(base, dict) else {}
@@ -265,13 +265,14 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 SWEEP_S = 15.0
-TRIES = 5  # of one change, if another machine is quicker each time
-HINDERED_S = 60.0  # pause of a graph whose model is away, or whose daily cap is reached
-HOMES_KEPT = 64  # checked out; each is a folder, and some five descriptors while it is open
+TRIES = 5  # attempts at one change while other machines commit first
+HINDERED_S = 60.0  # pause of a graph whose model does not answer, or whose daily cap is reached
+# Idle homes that stay checked out. Each needs a folder and, while it is open, about five file descriptors.
+HOMES_KEPT = 64
 
 
 class Home:
-    """One graph's home on this machine."""
+    """A home with one graph, checked out on this machine."""
 
     def __init__(self, row: GraphRow, root: Path) -> None:
         self.row, self.root = row, root
@@ -290,7 +291,7 @@ class Home:
         shutil.rmtree(self.root, ignore_errors=True)
 
     def begin(self) -> None:
-        """Empty the folder, so that nothing is checked out."""
+        """Empty the folder. Nothing is checked out afterwards."""
         self.remove()
         (self.root / "spool").mkdir(parents=True, mode=0o700)
         self.drops: dict[str, int] = {}  # file in the spool → its row
@@ -301,7 +302,7 @@ class Home:
     def bring_up(
         self, store: FleetStore, embedder: Callable[[str], Embedder | None], child: Child, drops: bool
     ) -> None:
-        """Check out what is newer in the rows; with *drops* also take the waiting drops."""
+        """Check out the files that are newer in Postgres. With *drops*, also copy the waiting drops into the spool."""
         with store.pool.connection() as conn, conn.transaction():
             conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             if (row := graph_row(conn, "g.id = %s", self.row.id)) is None:
@@ -326,22 +327,22 @@ class Home:
             if self.row.folder:
                 self._memory.registry.only = marked_identity(self.own.root / GRAPH_MARK)
         registry = self._memory.registry
-        if changed and registry.only is not None:  # changed by the checkout, not by a person
+        if changed and registry.only is not None:  # the checkout changed these files, not a person
             graph = registry.opened(registry.only)
             with graph.lock():
                 graph.index.sync(graph.vault)
                 graph.index.archive(graph.folder / "archive")
 
     def is_at(self, row: GraphRow) -> bool:
-        """Whether the revisions checked out are those of *row*."""
+        """Whether the checked-out files have the revisions that *row* names."""
         at = (self.own.revision, self.shared.revision)
         return self._memory is not None and at == (row.revision, row.shared_revision)
 
     def commit(self, store: FleetStore, *, night: bool = False) -> None:
         """
-        Write what changed here, and when to look at the graph again, in one transaction. *night*: a nightly run is done.
+        Write the changed files, and when the graph is due next, in one transaction. *night*: the nightly run is done.
 
-        Raises Stale if another machine was quicker; then nothing is written.
+        Raises Stale, and writes nothing, if another machine committed first.
         """
         for graph in self.memory.registry.kept():
             graph.flush()
@@ -356,7 +357,7 @@ class Home:
             if shared:
                 self.shared.commit(conn, shared, erases=erases)
             conn.execute("DELETE FROM omg_drops WHERE id = ANY(%s)", (taken,))
-            if gone:  # forgotten whole; a file of the home keeps its session from coming back
+            if gone:  # the whole graph was forgotten; a file of the home keeps its session from coming back
                 conn.execute("DELETE FROM omg_graphs WHERE id = %s", (self.row.id,))
             conn.execute(
                 "UPDATE omg_graphs SET due_at = to_timestamp(%s), night_at = CASE WHEN %s THEN NULL WHEN %s"
@@ -367,15 +368,15 @@ class Home:
             self.begin()
 
     def keep_served(self, store: FleetStore) -> None:
-        """Write what sessions were given, after an answer that changes nothing else. Raises Stale."""
+        """Save what sessions were given and which notes were of use. Raises Stale if another machine committed first."""
         if found := self.own.changes(SERVED):
             with store.pool.connection() as conn, conn.transaction():
                 self.own.commit(conn, found)
 
     def _next_looks(self) -> tuple[float | None, float]:
         """
-        When to observe what waits, and when to reflect, in seconds since the epoch. Reflecting is due at once if much has
-        changed, else between one and six o'clock in the user's time zone, each graph at its own time.
+        Return when to observe (None: nothing waits) and when to reflect, in seconds since the epoch. A graph with many
+        changes is reflected at once, any other at its own time between one and six o'clock in the user's time zone.
         """
         memory, only = self.memory, self.memory.registry.only
         assert only is not None
@@ -391,7 +392,7 @@ class Home:
 
 
 class Homes:
-    """*child* asks the models of all homes."""
+    """The homes that this process has checked out. At most *kept* of them stay idle; *child* asks the models for all."""
 
     def __init__(
         self,
@@ -407,12 +408,12 @@ class Homes:
         found = self.cache.stat()
         if found.st_uid != os.getuid() or found.st_mode & 0o077:
             raise ConfigError(
-                f"{self.cache}: has to be yours alone (chmod 700), or give another folder with --cache"
+                f"{self.cache}: other accounts can reach it; run `chmod 700` on it, or name another folder with --cache"
             )
         folders = ((folder, emptied(folder)) for folder in (self.cache / str(n) for n in count()))
         self.folder, self._lock = next((folder, fd) for folder, fd in folders if fd is not None)
         self._embedders: dict[str, Embedder | None] = {}
-        self._idle: OrderedDict[int, Home] = OrderedDict()  # by graph, the one used last at the end
+        self._idle: OrderedDict[int, Home] = OrderedDict()  # by graph; the home used last is last
         self._busy: set[int] = set()
         self._free = threading.Condition()
         self.stopping = threading.Event()
@@ -422,16 +423,16 @@ class Homes:
     @contextmanager
     def hold(self, row: GraphRow, *, drops: bool = False) -> Iterator[Home]:
         """
-        The home of *row*, as new as the rows of the database, for one user in this process at a time. With *drops*, the
-        spool of the home holds the waiting drops. After any error, the next use checks the home out anew. Raises NotFound
-        if the graph no longer exists.
+        Lend the home of *row*, up to date with the database, to one caller of this process at a time. With *drops*, the
+        home's spool holds the waiting drops. After an error, the next call checks the home out anew. Raises NotFound if
+        the graph no longer exists.
         """
         with self._free:
             self._free.wait_for(lambda: row.id not in self._busy)
             home = self._idle.pop(row.id, None) or Home(row, self.folder / str(row.id))
             self._busy.add(row.id)
         try:
-            # After the wait, so that what was forgotten meanwhile is not served.
+            # Only after the wait: what was forgotten during the wait must not be served.
             if drops or (now := self.store.row(row.id)) is None or not home.is_at(now):
                 home.bring_up(self.store, self._embedder, self.child, drops)
             yield home
@@ -451,8 +452,8 @@ class Homes:
 
     def change(self, row: GraphRow, what: str, do: Callable[[Home], T], *, night: bool = False) -> T:
         """
-        Call *do* with the home of *row*, commit the home, and return what *do* returned. If another machine was quicker,
-        all is done again; after TRIES times, raises Stale.
+        Call *do* with the home of *row*, commit the home, and return the result of *do*. If another machine committed first,
+        start again. Raises Stale after TRIES attempts. *what* labels the metrics.
         """
         for tries in count(1):
             began = time.monotonic()
@@ -474,7 +475,7 @@ class Homes:
         return self._embedders[name]
 
     def sweep(self) -> None:
-        """Remove the homes from which something was forgotten elsewhere; a home in use is checked out anew at its next use."""
+        """Delete idle homes that still hold what another machine forgot. A home in use is checked out anew at its next use."""
         with self._free:
             held = [*self._idle]
         rows = self.store.ask(
@@ -491,7 +492,7 @@ class Homes:
                     self._idle.pop(id).remove()
 
     def empty_dead(self) -> None:
-        """Empty the folders of processes of this machine that were killed."""
+        """Empty the folders that killed processes left on this machine."""
         for folder in self.cache.iterdir():
             if (fd := emptied(folder)) is not None:
                 os.close(fd)
@@ -502,10 +503,10 @@ class Homes:
                 self.empty_dead()
                 self.sweep()
             except Exception as e:
-                log.warning("the cache is looked through again in %d s: %s", SWEEP_S, type(e).__name__)
+                log.warning("the cache is cleaned again in %d s: %s", SWEEP_S, type(e).__name__)
 
     def stop(self) -> None:
-        """Stop asking models. Work under way ends and is not committed."""
+        """Stop asking models. Running work ends without a commit."""
         self.stopping.set()
         self.child.close()
 
@@ -521,7 +522,7 @@ class Homes:
 
 
 def emptied(folder: Path) -> int | None:
-    """Lock *folder* and empty it; returns what holds the lock, None if another process has it."""
+    """Lock and empty *folder*. Return the descriptor that holds the lock; None if another process holds the lock."""
     folder.mkdir(exist_ok=True, mode=0o700)
     fd = os.open(folder, os.O_RDONLY)
     try:
@@ -534,24 +535,24 @@ def emptied(folder: Path) -> int | None:
     return fd
 
 
-# --- Moves homes into and out of a fleet.
+# --- Imports and exports homes.
 
 
 def import_home(store: FleetStore, tenant: str, folder: Path) -> dict[str, Any]:
     """
-    Copy the home *folder* into a tenant that has no memory yet. Returns the number of graphs and files, and the paths that
-    were left out (links, names that are not UTF-8). Raises BadInput before anything is written.
+    Copy the home in *folder* into *tenant*. Return the number of graphs and files, and the paths left out (links, names
+    that are not UTF-8). Raises BadInput, and writes nothing, if the home is in use or the tenant has a memory already.
     """
     if ask_daemon(folder, "/health", {}, timeout_s=5) is not None:
-        raise BadInput(f"{folder}: a daemon is up there; stop it first, by `omg down`")
+        raise BadInput(f"{folder}: a daemon runs for this home; stop it first with `omg down`")
     if waiting := len([*(folder / "spool").glob("[!.]*.json")]):
         raise BadInput(
-            f"{folder}: {waiting} drops are not taken in yet; `OMG_HOME={folder} omg observe` does that"
+            f"{folder}: files waiting in spool/: {waiting}; run `OMG_HOME={folder} omg observe` first"
         )
     id, vaults, files = store.tenant_id(tenant), load_config(folder).vaults, 0
     shared = store.graph(id, "")
     if shared is None or shared.revision or store.graphs(id):
-        raise BadInput(f"{tenant}: has a memory already; import into a tenant that has none")
+        raise BadInput(f"{tenant}: this tenant has a memory already; import into a tenant without one")
     parts = [(shared.id, "", folder, OF_HOME)]
     with store.pool.connection() as conn, conn.transaction():
         marks = sorted((folder / "graphs").glob(f"[!.]*/{GRAPH_MARK}"))
@@ -572,7 +573,7 @@ def import_home(store: FleetStore, tenant: str, folder: Path) -> dict[str, Any]:
                     file, files = root / path, files + 1
                     for part, piece in enumerate(pieces_of(file.read_bytes())):
                         rows.write_row((graph, prefix + path, part, 1, file.stat().st_mtime_ns, piece))
-        # So that a server that has checked the tenant out already reads the new rows.
+        # A server that has already checked the tenant out must read the new rows.
         conn.execute("UPDATE omg_graphs SET revision = 1 WHERE tenant = %s", (id,))
     there = {path for _, _, root, _ in parts for path in root.rglob("*")}
     left = sorted(str(path) for path in there if path.is_symlink() or not is_utf8(str(path)))
@@ -580,9 +581,9 @@ def import_home(store: FleetStore, tenant: str, folder: Path) -> dict[str, Any]:
 
 
 def export_home(store: FleetStore, tenant: str, folder: Path) -> int:
-    """Write a tenant's files and drops as a home into the empty *folder*. Returns the number of files."""
+    """Write the tenant's files and drops as a home into *folder*, which must be empty. Return the number of files."""
     if folder.exists() and any(folder.iterdir()):
-        raise BadInput(f"{folder}: is not empty; name an empty or a new folder")
+        raise BadInput(f"{folder}: this folder is not empty; name an empty or a new one")
     id, written = store.tenant_id(tenant), 0
     with store.pool.connection() as conn, conn.cursor() as cursor:
         for name, path, data, mtime_ns in cursor.stream(

@@ -3,18 +3,17 @@ The processes of a fleet: `omg fleet serve` answers the gateways, `omg fleet wor
 
 Serving: the daemon's routes over HTTP, with a bearer token for each tenant.
 
-    POST /drop/NAME                      a turn; a row before it is answered
-    POST /inject /tool /command /corpus /search /context/assemble /forget /status    answered from the graph
-    POST /work /reflect /rebuild         a job is made
+    POST /drop/NAME                      stores a turn in the database, then answers
+    POST /inject /tool /command /corpus /search /context/assemble /forget /status    answer from the graph
+    POST /work /reflect /rebuild         make a job
     POST /health   GET /metrics
 
-The token and the session decide whose graph a request is of, before any file is looked at. Before each answer the
-graph's revision is read, so nothing is answered from a copy that is behind.
+The token and the session decide which graph a request may use, before any file is read. Each answer first compares the
+graph's revision with the database, so no answer comes from an outdated copy.
 
-Working: Procrastinate's jobs, any number at once, on any machine. A job carries the id of a graph and nothing else. Its
-lock is the graph, so two workers never work on one graph, and at most one job of each kind waits for it. A job checks its
-graph out, runs what a home runs, and commits. If another machine was quicker, or this one was away for longer than its
-lease, nothing is written and the job is done again on what there is now.
+Working: Procrastinate's jobs, any number at once, on any machine. A job names one graph and locks it, so two workers never
+change one graph. At most one job of each kind waits for a graph. A job checks its graph out, does what a home's daemon
+does, and commits. If another machine committed first, nothing is written, and the job starts again from the newer graph.
 """
 
 from __future__ import annotations
@@ -58,11 +57,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 DROP_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z.-]{0,150}\.json")
-DEADLINE_S = 0.12  # of a prompt: the plugin waits 150 ms
-LAST_GIVEN_SHARE = 0.3  # of the deadline, for what a session was last given
+DEADLINE_S = 0.12  # for the answer to a prompt: the plugin waits 150 ms
+LAST_GIVEN_SHARE = 0.3  # the part of the deadline that is kept for reading what a session was last given
 THREADS = 16
-TENANT_AT_ONCE = 6  # requests of one tenant that are answered at a time; the others wait, without a thread
-# Path → the job that a request makes, and the answer, which says in the daemon's form that nothing is done yet.
+TENANT_AT_ONCE = 6  # requests of one tenant that are answered at once; the others wait without a thread
+# Path → the job that a request makes, and the answer: the daemon's answer if nothing is done yet.
 JOBS: dict[str, tuple[str, dict[str, Any]]] = {
     "/work": ("observe", {"batches": 0, "messages": 0, "files": 0, "waiting": []}),
     "/reflect": ("reflect", {"graphs": []}),
@@ -85,22 +84,22 @@ class Serving:
         }
 
     def lobby(self, tenant: int) -> GraphRow:
-        """The tenant's home without a graph, which decides whose a session is."""
+        """Return the row of the tenant's own files, which say whose memory a session uses. Raises NotFound."""
         if (row := self.store.graph(tenant, "")) is None:
             raise NotFound("no such tenant")
         return row
 
     def identity(self, tenant: int, body: Mapping[str, Any]) -> Identity | None:
-        """Whose session a question names, by the tenant's own files; the owner if it names none."""
+        """Return whose memory the session in *body* uses: the owner's if no session is named, None if it has no memory."""
         about = mapping_in(body, "context") or body
         session = about.get("sessionKey") or about.get("session") or about.get("identity") or MAIN
         with self.homes.hold(self.lobby(tenant)) as home:
             return home.memory.registry.asking(about, str(session))
 
     def drop(self, tenant: int, name: str, data: bytes) -> dict[str, Any]:
-        """Keep a drop, and make the job that observes it. Raises BadInput if it is no drop."""
+        """Store the drop *data*, and make the job that observes it. Raises BadInput if *data* is not a drop."""
         if not DROP_NAME.fullmatch(name):
-            raise BadInput(f"{name[:80]!r}: a drop's name is <ms>-<uuid>.json")
+            raise BadInput(f"{name[:80]!r}: name a drop <ms>-<uuid>.json")
         with tempfile.TemporaryDirectory(dir=self.homes.folder) as folder:
             file = Path(folder, name)
             file.write_bytes(data)
@@ -115,7 +114,7 @@ class Serving:
                     home.own.commit(conn, found)
         row = self.store.make_graph(tenant, who)
         self.store.put_drop(row.id, name, data)
-        self.store.defer("observe", row.id)  # after the drop, so that a job that waits already sees it
+        self.store.defer("observe", row.id)  # only now, so that a waiting job sees the drop
         return {"taken": True}
 
     def answer(self, tenant: int, path: str, body: dict[str, Any]) -> Mapping[str, Any]:
@@ -136,16 +135,16 @@ class Serving:
                 return self.homes.change(row, path, lambda home: self.answers[path](home.memory, body))
             with self.homes.hold(row) as home:
                 said = self.answers[path](home.memory, body)
-                with suppress(Stale):  # what was given counts for nothing in a graph that has moved on
+                with suppress(Stale):  # the graph has changed meanwhile: what was given is not saved
                     home.keep_served(self.store)
                 return said
         except NotFound:
             if self.store.row(row.id) is None:
-                return nothing  # forgotten whole meanwhile
+                return nothing  # the whole graph was forgotten meanwhile
             raise
 
     def last_given(self, tenant: int, body: dict[str, Any]) -> dict[str, Any]:
-        """What the session was last given, if nothing was activated since."""
+        """Return the `system` slice that the session was last given; {} if that slice is outdated."""
         who = self.identity(tenant, body)
         if who is None or not is_remembered(body):
             return {}
@@ -158,7 +157,7 @@ class Serving:
         return {"appendSystemContext": found[0][0]} if found and found[0][0] else {}
 
     async def inject(self, tenant: int, body: dict[str, Any]) -> Mapping[str, Any]:
-        """The prompt's slice if it is ready within the deadline, else the last `system` that the session was given."""
+        """Return the slice for this prompt if it is ready in time, else the `system` slice that the session was last given."""
         asked_s = body.get("deadline_ms")
         deadline_s = (
             min(asked_s / 1000, 30.0) if isinstance(asked_s, int | float) and asked_s > 0 else DEADLINE_S
@@ -178,13 +177,13 @@ class Serving:
 
 
 def assemble(memory: Memory, body: dict[str, Any]) -> Mapping[str, Any]:
-    """Answer as the daemon does, but let no turn wait until another machine has observed."""
+    """Say which turns leave the context, as the daemon does, but without waiting until they are observed."""
     graph = graph_of(memory.registry, body)
     return cut_answer(memory, graph, body)[1] if graph else {}
 
 
 def forget_answer(memory: Memory, body: dict[str, Any]) -> Mapping[str, Any]:
-    """`{session, names, matching, redact, dry_run}` → what went."""
+    """Forget what *body* (`{session, names, matching, redact, dry_run}`) names. Return what was removed."""
     session, dry_run = str(body.get("session") or MAIN), bool(body.get("dry_run"))
     if body.get("redact"):
         return {"redacted": bool(memory.redact(str(body["redact"]), session=session, dry_run=dry_run))}
@@ -204,7 +203,7 @@ def make_application(serving: Serving) -> Starlette:
     async def answer(request: Request, route: str, name: str) -> Mapping[str, Any]:
         if route not in {"/drop", "/health", *serving.answers, *JOBS}:
             raise HTTPException(
-                404, f"a fleet has no path {request.url.path[:100]} (docs/fleet.md says which)"
+                404, f"a fleet has no path {request.url.path[:100]}; docs/fleet.md lists its paths"
             )
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         tenant = await asyncio.to_thread(serving.store.tenant_of, token.strip())
@@ -216,7 +215,7 @@ def make_application(serving: Serving) -> Starlette:
         async for chunk in request.stream():
             data += chunk
             if len(data) > BODY_BYTES:
-                raise HTTPException(413, f"a body has {BODY_BYTES} bytes at the most")
+                raise HTTPException(413, f"the body is larger than {BODY_BYTES} bytes")
         async with serving.turns.setdefault(tenant, asyncio.Semaphore(TENANT_AT_ONCE)):
             return await dispatch(tenant, route, name, bytes(data))
 
@@ -225,7 +224,7 @@ def make_application(serving: Serving) -> Starlette:
         if route == "/drop":
             return await run(serving.drop, tenant, name, data)
         if (body := parsed_object(data or b"{}")) is None:
-            raise HTTPException(400, "the body is no JSON object")
+            raise HTTPException(400, "the body is not a JSON object")
         if route == "/health":
             return {"ok": True, "fleet": True, "observer": None}
         if route == "/inject":
@@ -242,12 +241,12 @@ def make_application(serving: Serving) -> Starlette:
         except HTTPException as e:
             status, said = e.status_code, {"error": e.detail}
         except OmgError as e:
-            # A drop that is refused is set aside by its sender, and is sent again if it was not the drop's fault.
+            # After 422 the sender sets a drop aside; after 503 the sender tries again.
             status = 503 if path == "/drop" and not isinstance(e, BadInput) else 422
             said = {"error": str(e)}
         except Exception as e:
             log.exception("%s failed", path)
-            status, said = 503, {"error": f"{type(e).__name__}; ask again"}
+            status, said = 503, {"error": f"the fleet failed ({type(e).__name__}); try again"}
         REQUEST_S.labels("" if status == 404 else path, status).observe(time.monotonic() - began)
         return JSONResponse(said, status)
 
@@ -261,10 +260,10 @@ def run_server(url: str, *, host: str, port: int, cache: Path) -> None:
     """Serve until SIGTERM or SIGINT."""
     import uvicorn
 
-    # uvicorn raises the signal again once it is down. It is ignored, so that we end in order and remove the cache.
+    # uvicorn raises the signal again when it has stopped. Ignore the second signal, so that the cache is still removed.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
-    # Load now what the first prompt (the token table) and the first drop (the scanner's rules) would wait for.
+    # Load the token table and the scanner's rules now: the first prompt and the first drop would wait for them.
     count_tokens("warm")
     redact("warm")
     with opened_pool(url, THREADS + 4) as pool:
@@ -276,8 +275,8 @@ def run_server(url: str, *, host: str, port: int, cache: Path) -> None:
             serving.close()
 
 
-LEASE_S = 30.0  # after so long without a sign of life from its worker, another takes the job
-PATIENCE = 120  # seconds for Postgres to come back, before a worker starts again
+LEASE_S = 30.0  # if a worker shows no life for this long, another worker takes its job
+PATIENCE = 120  # seconds that a query waits for Postgres to come back
 TICK = "* * * * * */5"  # every five seconds, once in the whole fleet
 AT_ONCE = 500  # graphs that one tick makes jobs for
 AGAIN_S = 60.0  # until a failed job is tried again
@@ -286,7 +285,7 @@ AGAIN_S = 60.0  # until a failed job is tried again
 def reflect_night(memory: Memory) -> None:
     for night in reflect_each(memory.worker):
         if "error" in night:
-            log.warning("not reflected: %s", night["error"])
+            log.warning("a graph was not reflected: %s", night["error"])
 
 
 WORK: dict[str, Callable[[Memory], object]] = {
@@ -297,11 +296,11 @@ WORK: dict[str, Callable[[Memory], object]] = {
 
 
 def do_job(store: FleetStore, homes: Homes, kind: str, graph: int) -> None:
-    """Do the work and commit it. After an error the graph waits; the job itself never fails."""
+    """Do the work of *kind* on *graph* and commit the graph. After an error the graph is due again in AGAIN_S; never raises."""
 
     def work(home: Home) -> None:
         WORK[kind](home.memory)
-        if homes.stopping.is_set():  # the model was not waited for
+        if homes.stopping.is_set():  # the work ended without the model's answer
             raise OmgError("the worker stops")
 
     if (row := store.row(graph)) is None:
@@ -311,9 +310,9 @@ def do_job(store: FleetStore, homes: Homes, kind: str, graph: int) -> None:
     except NotFound:
         return  # removed meanwhile
     except (OmgError, OSError) as e:
-        log.warning("graph %d: %s waits: %s", graph, kind, error_text(e))
+        log.warning("graph %d: %s failed and is tried again: %s", graph, kind, error_text(e))
     except Exception:
-        log.exception("graph %d: %s waits", graph, kind)
+        log.exception("graph %d: %s failed and is tried again", graph, kind)
     WORK_S.labels(kind, "failed").observe(0)
     column = "night_at" if kind == "reflect" else "due_at"
     store.ask(
@@ -322,7 +321,7 @@ def do_job(store: FleetStore, homes: Homes, kind: str, graph: int) -> None:
 
 
 def tick(store: FleetStore, lease_s: float = LEASE_S) -> dict[str, int]:
-    """Make the jobs that are due, replace those that stalled, and end locks that are held for longer than a lease."""
+    """Make the jobs that are due, replace stalled jobs, and end transactions that block others for longer than *lease_s*."""
     # A stalled job is deleted and made anew: a retry would violate the unique index of waiting jobs.
     stalled = store.ask(
         "DELETE FROM procrastinate_jobs j WHERE status = 'doing' AND NOT EXISTS (SELECT 1 FROM"
@@ -331,7 +330,7 @@ def tick(store: FleetStore, lease_s: float = LEASE_S) -> dict[str, int]:
         lease_s,
     )
     due = store.ask(
-        # Due, or with drops that have no job because a server was killed in between.
+        # Graphs that are due, or have drops without a job, because a server was killed in between.
         "SELECT 'observe', id FROM omg_graphs WHERE due_at <= now() UNION SELECT 'observe', graph FROM omg_drops d"
         " WHERE came_at < now() - interval '20 seconds' AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs j"
         " WHERE j.lock = 'graph:' || d.graph AND j.status IN ('todo', 'doing')) LIMIT %s",
@@ -340,8 +339,8 @@ def tick(store: FleetStore, lease_s: float = LEASE_S) -> dict[str, int]:
     nights = store.ask(
         "SELECT 'reflect', id FROM omg_graphs WHERE night_at <= now() ORDER BY night_at LIMIT %s", AT_ONCE
     )
-    # A process that was stopped during a commit loses it once somebody waits for its lock. (No timeout of Postgres 15 ends a
-    # transaction that is idle after psycopg's executemany.)
+    # If a process was stopped during its commit and another waits for the lock, end that commit. (No timeout of Postgres 15
+    # ends a transaction that is idle after psycopg's executemany.)
     store.ask(
         "SELECT pg_terminate_backend(b.pid) FROM pg_stat_activity w JOIN pg_stat_activity b ON b.pid = ANY"
         "(pg_blocking_pids(w.pid)) WHERE w.wait_event_type = 'Lock' AND w.datname = current_database()"
@@ -352,18 +351,18 @@ def tick(store: FleetStore, lease_s: float = LEASE_S) -> dict[str, int]:
         if kind in WORK:
             store.defer(kind, graph)
     if stalled:
-        log.warning("%d jobs of workers that show no life are made anew", len(stalled))
+        log.warning("%d jobs were made again, because their workers show no life", len(stalled))
     return {"stalled": len(stalled), "due": len(due), "nights": len(nights)}
 
 
 def make_app(url: str) -> App:
-    """Procrastinate's app, without tasks."""
+    """Make Procrastinate's app, without tasks."""
     from procrastinate import App, PsycopgConnector
     from procrastinate.exceptions import ConnectorException
     from psycopg import OperationalError
 
     class PatientConnector(PsycopgConnector):
-        """Reports again that a job is finished if Postgres was away: otherwise the job would never end."""
+        """Repeats a query while Postgres is away. Otherwise a finished job might never be recorded as finished."""
 
         async def execute_query_async(self, *args: Any, **kwargs: Any) -> None:
             for second in range(PATIENCE):
@@ -379,7 +378,7 @@ def make_app(url: str) -> App:
 
 
 def run_worker(url: str, *, parallel: int, cache: Path, lease_s: float, child: Child | None = None) -> None:
-    """Work until SIGTERM or SIGINT. *child* is the process that asks models; None: a new one."""
+    """Work until SIGTERM or SIGINT. *child* is the process that asks models; None starts a new one."""
     with opened_pool(url, parallel + 2) as pool:
         store = FleetStore(pool)
         with Homes(store, cache, kept=max(64, 4 * parallel), child=child) as homes:
@@ -396,7 +395,7 @@ def run_worker(url: str, *, parallel: int, cache: Path, lease_s: float, child: C
 
 
 async def keep_working(app: App, homes: Homes, parallel: int, lease_s: float) -> None:
-    """Take jobs. If Procrastinate's worker gives up because Postgres is away, start it again."""
+    """Take jobs until a signal comes. Restart Procrastinate's worker when the worker gives up because Postgres is away."""
 
     async def work() -> None:
         while True:
@@ -412,7 +411,7 @@ async def keep_working(app: App, homes: Homes, parallel: int, lease_s: float) ->
                         shutdown_graceful_timeout=lease_s,
                     )
             except Exception as e:
-                log.warning("the worker begins anew: %s", type(e).__name__)
+                log.warning("the worker starts again after an error: %s", type(e).__name__)
             await asyncio.sleep(1)
 
     def stop() -> None:

@@ -1,8 +1,7 @@
 """
 The database of a fleet: the connection, tenants and their tokens, drops, jobs, status and metrics.
 
-Each query names its tenant or its graph. So a request of one tenant never reaches the rows of another, whatever path,
-session or folder it names.
+Each query names its tenant or its graph, so a request of one tenant never reaches the rows of another.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
 
 TENANT = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
-WAIT_S = 30.0  # for a connection: Postgres may be restarting
+WAIT_S = 30.0  # how long to wait for a connection: Postgres may be restarting
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
 
@@ -37,8 +36,8 @@ def histogram(name: str, what: str, *labels: str) -> Histogram:
     return Histogram(name, what, labels, buckets=BUCKETS)
 
 
-WORK_S = histogram("omg_work_seconds", "From a job's or a change's start to its end", "kind", "outcome")
-REQUEST_S = histogram("omg_request_seconds", "From a request to its answer", "path", "status")
+WORK_S = histogram("omg_work_seconds", "How long a job or a change took", "kind", "outcome")
+REQUEST_S = histogram("omg_request_seconds", "How long an answer took", "path", "status")
 
 
 def database_url() -> str:
@@ -63,7 +62,7 @@ def opened_pool(url: str, size: int = 4) -> ConnectionPool[Any]:
 
 
 def init_database(url: str) -> None:
-    """Make the missing tables, ours and Procrastinate's."""
+    """Create the missing tables, both OMG's and Procrastinate's."""
     from procrastinate.schema import SchemaManager
 
     with opened_pool(url) as pool, pool.connection() as conn, conn.transaction():
@@ -90,7 +89,7 @@ class FleetStore:
         self.pool = pool
 
     def ask(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Run one statement; returns its rows, [] if it has none."""
+        """Run one SQL statement and return its rows; [] for a statement without rows."""
         with self.pool.connection() as conn:
             found = conn.execute(query, values)
             return found.fetchall() if found.description else []
@@ -98,10 +97,10 @@ class FleetStore:
     # --- tenants
 
     def add_tenant(self, name: str) -> str:
-        """Make the tenant and return its token. Only the token's hash is stored."""
+        """Create the tenant and return a new token. Only a hash of the token is stored."""
         if not TENANT.fullmatch(name):
             raise BadInput(
-                f"{name!r}: a tenant's name has lower-case letters, digits, `.`, `_` and `-`, 63 at the most"
+                f"{name!r}: a tenant's name has at most 63 characters: lower-case letters, digits, `.`, `_` and `-`"
             )
         token = secrets.token_urlsafe(32)
         if not self.ask(
@@ -109,11 +108,13 @@ class FleetStore:
             " RETURNING id) INSERT INTO omg_graphs (tenant, folder) SELECT id, '' FROM made RETURNING id",
             name, hashed(token),
         ):  # fmt: skip
-            raise BadInput(f"{name}: this tenant exists; `omg fleet tenant rotate {name}` gives a new token")
+            raise BadInput(
+                f"{name}: this tenant exists already; `omg fleet tenant rotate {name}` gives a new token"
+            )
         return token
 
     def rotate(self, name: str) -> str:
-        """Give the tenant a new token and return it; the old one is refused from now on."""
+        """Give the tenant a new token and return the token. The old token is refused from now on."""
         token, id = secrets.token_urlsafe(32), self.tenant_id(name)
         self.ask("UPDATE omg_tenants SET token_hash = %s WHERE id = %s", hashed(token), id)
         return token
@@ -132,17 +133,17 @@ class FleetStore:
     def tenant_id(self, name: str) -> int:
         for (id,) in self.ask("SELECT id FROM omg_tenants WHERE name = %s", name):
             return int(id)
-        raise NotFound(f"{name}: no such tenant; `omg fleet tenant add {name}` makes it")
+        raise NotFound(f"{name}: no such tenant; `omg fleet tenant add {name}` creates one")
 
     def tenant_of(self, token: str) -> int | None:
-        """The id of the tenant that has this token; None if none has."""
+        """Return the id of the tenant with this token; None if no tenant has the token."""
         found = self.ask("SELECT id FROM omg_tenants WHERE token_hash = %s", hashed(token))
         return int(found[0][0]) if found else None
 
     # --- graphs
 
     def graph(self, tenant: int, folder: str) -> GraphRow | None:
-        """The row of the graph in *folder*; with '' the row of the home's own files."""
+        """Return the row of the graph in *folder*; for '' the row of the home's own files; None if there is no row."""
         with self.pool.connection() as conn:
             return graph_row(conn, "g.tenant = %s AND g.folder = %s", tenant, folder)
 
@@ -151,7 +152,7 @@ class FleetStore:
             return graph_row(conn, "g.id = %s", graph)
 
     def make_graph(self, tenant: int, who: Identity) -> GraphRow:
-        """The row of the graph of *who*; makes it if it is missing."""
+        """Return the row of the graph of *who*. Create the row if it is missing."""
         if (found := self.graph(tenant, who.folder)) is not None:
             return found
         self.ask(
@@ -170,14 +171,14 @@ class FleetStore:
     # --- drops and jobs
 
     def put_drop(self, graph: int, name: str, data: bytes) -> None:
-        """Keep a drop until a commit takes it in. A drop with a known name is ignored."""
+        """Store a drop until a commit takes it in. If the graph has a drop with this name, do nothing."""
         self.ask(
             "INSERT INTO omg_drops (graph, name, bytes) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
             graph, name, data,
         )  # fmt: skip
 
     def defer(self, kind: str, graph: int) -> bool:
-        """Make a job of *kind* for *graph*. Returns False if such a job waits already."""
+        """Make a job of *kind* for *graph*. Return False if such a job waits already."""
         from psycopg.errors import UniqueViolation
 
         job = "ROW('default', %s, 0, %s, %s, %s::jsonb, NULL)::procrastinate_job_to_defer_v1"
@@ -194,7 +195,7 @@ class FleetStore:
     # --- status
 
     def status(self) -> dict[str, Any]:
-        """The number of tenants, graphs, drops, jobs and workers, the age of the oldest drop, and the size."""
+        """Count tenants, graphs, drops, jobs and workers; also return the oldest drop's age (s) and the database's size (bytes)."""
         from psycopg.rows import dict_row
 
         with self.pool.connection() as conn, conn.cursor(row_factory=dict_row) as cursor:
@@ -211,7 +212,7 @@ class FleetStore:
         return found or {}
 
     def findings(self) -> list[str]:
-        """A line for each thing that is wrong, with its remedy."""
+        """Return a line for each fault of the fleet, with what to do about the fault."""
         now, found = self.status(), []
         if not now["workers"]:
             found.append("no worker shows life: start `omg fleet work` on any machine")
@@ -219,7 +220,7 @@ class FleetStore:
             found.append(f"a turn has waited for {now['oldest_drop_s']:,} s: start more workers")
         if now["overdue"]:
             found.append(
-                f"{now['overdue']} graphs are overdue by five minutes: start more workers, or see their log"
+                f"graphs overdue by five minutes: {now['overdue']}; start more workers, or read the workers' log"
             )
         return found
 

@@ -1,4 +1,4 @@
-"""Workers that are killed, stopped for longer than their lease and woken, on a Postgres that restarts; then what is left."""
+"""Kills workers, stops them for longer than their lease, restarts Postgres, and counts what is left."""
 
 import contextlib
 import json
@@ -91,7 +91,7 @@ def drop_of(n: int, text: str, session: str) -> bytes:
 
 
 def patiently(what):
-    """*what*, again while Postgres restarts or another machine is quicker."""
+    """Call *what*, again while Postgres restarts or another machine commits first."""
     until = time.monotonic() + 90
     while True:
         try:
@@ -188,7 +188,7 @@ def chaos(postgres, store: FleetStore, database: str, folder: Path, *, graphs=20
 
 
 def forget_word(store, folder, database, marked, said) -> None:
-    """Forget the word in a graph, as a server does; what was said of it counts no more."""
+    """Forget the word in a graph, as a server does. Its turns are no longer counted as said."""
     graph = next(iter(marked))
 
     def forget(home):
@@ -221,7 +221,7 @@ def word_in_caches(folder: Path) -> list[str]:
 
 
 def findings(store: FleetStore, said: dict[int, list[int]]) -> dict[str, int]:
-    """Counts of all that must be none."""
+    """Count everything that must be zero."""
     lost = doubled = gaps = 0
     with store.pool.connection() as conn:
         for graph, expected in said.items():

@@ -16,7 +16,7 @@ SECONDS = float(os.environ.get("SCRIPTED_S", "0.05"))
 
 
 def edits_for(user: str) -> str:
-    """A fact of each statement shown, in its own words."""
+    """Make a fact of each statement shown, in the words of the statement."""
     edits = [
         {"op": "create", "type": "fact", "title": text[:60], "description": text, "priority": "medium", "sources": [handle]}
         for handle, text in re.findall(r"^(m\d+) \S+ user: (.*)$", user, re.M)
@@ -37,7 +37,7 @@ def say(question):
 
 
 async def say_at_once(question):
-    """For a process that answers many at once."""
+    """Call `say` in a thread, so that one process answers many questions at once."""
     import asyncio
 
     return await asyncio.to_thread(say, question)

@@ -134,7 +134,9 @@ def test_omg_asks_the_fleet_if_the_home_names_its_address_and_token(
         ask_daemon(home, "/search", {"query": "tea", "k": 5})
 
 
-def test_a_cold_graph_gives_the_standing_slice_in_time(store, homes, observed, tmp_path, monkeypatch):
+def test_a_prompt_gets_its_last_system_slice_in_time_while_its_graph_is_checked_out(
+    store, homes, observed, tmp_path, monkeypatch
+):
     asked = prompt("What do I like in the morning?")
     warm = Serving(store, homes).answer(observed.tenant, "/inject", asked)
     with Homes(store, tmp_path / "cold") as cold:
@@ -272,7 +274,7 @@ def test_the_commands_create_a_tenant_count_its_rows_and_name_faults(database, s
     assert doctor.returncode == 1 and "start `omg fleet work`" in doctor.stdout
 
 
-def test_a_tenant_waiting_for_its_own_graph_holds_up_no_other(database, store, homes, tmp_path):
+def test_a_tenant_that_waits_for_its_own_graph_delays_no_other_tenant(database, store, homes, tmp_path):
     tokens = {name: store.add_tenant(name) for name in ("slow", "quick")}
     made = {name: store.make_graph(store.tenant_id(name), identity_of_session(MAIN)) for name in tokens}
     for row in made.values():

@@ -87,7 +87,7 @@ def test_a_job_without_work_is_not_queued_again(store, homes, observed):
         assert conn.execute("SELECT count(*) FROM omg_graphs WHERE due_at IS NOT NULL").fetchone() == (0,)
 
 
-def test_a_worker_whose_graph_was_changed_elsewhere_changes_nothing(store, homes, row, tmp_path):
+def test_a_worker_writes_nothing_if_another_machine_changed_its_graph(store, homes, row, tmp_path):
     say(store, row, "I prefer green tea in the morning.")
     with Homes(store, tmp_path / "other") as other:
         with pytest.raises(Stale), other.hold(row, drops=True) as home:
@@ -124,7 +124,7 @@ def committing(database, folder, row, number: signal.Signals) -> subprocess.Pope
     return subprocess.Popen([sys.executable, "-c", COMMITTING, *arguments])
 
 
-def test_a_commit_that_is_killed_halfway_changes_nothing(store, homes, row, database, tmp_path):
+def test_a_commit_killed_halfway_changes_nothing(store, homes, row, database, tmp_path):
     """The process dies inside the transaction, after its rows were written."""
     say(store, row, "I prefer green tea in the morning.")
     before = rows(store, row.id)
@@ -139,7 +139,9 @@ def test_a_commit_that_is_killed_halfway_changes_nothing(store, homes, row, data
         assert not any(path.exists() for path in left)
 
 
-def test_served_slices_are_saved_beside_a_worker_and_fence_nobody(store, homes, observed, tmp_path):
+def test_a_served_slice_is_saved_while_a_worker_runs_and_does_not_stop_its_commit(
+    store, homes, observed, tmp_path
+):
     say(store, observed, "I prefer black coffee at noon.", 1_770_000_100_000)
     with Homes(store, tmp_path / "worker") as worker, worker.hold(observed, drops=True) as at_work:
         at_work.memory.take_in()
@@ -199,7 +201,7 @@ def test_a_note_removed_by_another_machine_does_not_count_as_a_persons_deletion(
 def test_a_path_that_leads_out_of_a_graph_is_refused(store, homes, row):
     with store.pool.connection() as conn:
         conn.execute("INSERT INTO omg_files VALUES (%s, '../../../escaped', 0, 0, 0, 'x')", (row.id,))
-    with pytest.raises(BadInput, match="stays below"), homes.hold(row):
+    with pytest.raises(BadInput, match="leads out of the graph"), homes.hold(row):
         pass
     assert not list(homes.folder.rglob("escaped"))
 
@@ -222,7 +224,7 @@ def test_jobs_hold_no_text_and_equal_jobs_are_queued_once(store, row):
         ]
 
 
-def test_a_drop_that_could_not_be_read_is_forgotten_in_the_caches_of_the_tenants_other_graphs_too(
+def test_forgetting_an_unreadable_drop_clears_the_caches_of_all_graphs_of_the_tenant(
     store, homes, row, tmp_path
 ):
     say(store, row, "My locker code is zyxquartz and I prefer green tea.")
@@ -240,7 +242,7 @@ def test_a_drop_that_could_not_be_read_is_forgotten_in_the_caches_of_the_tenants
         assert not [f for f in other.folder.rglob("*") if f.is_file() and b"zyxquartz" in f.read_bytes()]
 
 
-def test_a_process_stopped_during_a_commit_holds_up_no_other(store, homes, row, database, tmp_path):
+def test_a_process_stopped_during_its_commit_delays_no_other(store, homes, row, database, tmp_path):
     """SIGSTOP while the transaction is open: Postgres ends it, and the process that wakes up has committed nothing."""
     say(store, row, "I prefer green tea in the morning.")
     asleep = committing(database, tmp_path / "asleep", row, signal.SIGSTOP)
@@ -263,5 +265,5 @@ def test_a_cache_that_another_account_could_reach_is_refused(store, tmp_path):
     folder = tmp_path / f"omg-fleet-{os.getuid()}"
     folder.mkdir(mode=0o777)
     folder.chmod(0o777)
-    with pytest.raises(ConfigError, match="yours alone"):
+    with pytest.raises(ConfigError, match="other accounts can reach it"):
         Homes(store, tmp_path)

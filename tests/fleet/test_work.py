@@ -45,7 +45,7 @@ def job_kinds(store):
     ]
 
 
-def test_a_night_is_queued_when_due_and_only_if_something_was_said(store, homes, row):
+def test_a_reflection_is_queued_when_due_and_only_if_something_was_said(store, homes, row):
     assert tick(store)["nights"] == 0
     store.ask("UPDATE omg_graphs SET night_at = now() WHERE id = %s", row.id)
     assert tick(store)["nights"] == 1 and job_kinds(store) == ["reflect"]
@@ -60,7 +60,7 @@ def test_a_night_is_queued_when_due_and_only_if_something_was_said(store, homes,
     assert graph_times(store, row.id)[2] is not None
 
 
-def test_nights_are_spread_from_one_to_six_oclock_in_the_users_zone(store, homes):
+def test_reflections_are_spread_from_one_to_six_oclock_in_the_users_zone(store, homes):
     store.add_tenant("tokyo")
     tenant, zone = store.tenant_id("tokyo"), ZoneInfo("Asia/Tokyo")
     settings = b'[time]\nzone = "Asia/Tokyo"\n'
@@ -78,7 +78,7 @@ def test_nights_are_spread_from_one_to_six_oclock_in_the_users_zone(store, homes
     assert len(at) == 6
 
 
-def test_a_worker_does_a_night_and_a_rebuild_and_leaves_no_job(database, store, row, tmp_path):
+def test_a_worker_reflects_and_rebuilds_and_leaves_no_job(database, store, row, tmp_path):
     before, _, _ = graph_times(store, row.id)
     store.defer("reflect", row.id)
     store.defer("rebuild", row.id)
