@@ -1,7 +1,6 @@
-"""The claims of a night's verdicts about persons' notes, which a model checks like the Observer's claims.
+"""Has a model check what a night's verdicts would do to persons' notes.
 
-A merge, and the line that it writes, are checked against the two notes. A verdict that replaces, doubts or closes a note
-is checked against the note that it names as the reason. Words that the notes have need no check."""
+A merge is checked against both notes; any other verdict is checked against the note that it names as its reason."""
 
 from __future__ import annotations
 
@@ -22,8 +21,7 @@ from .verdicts import Place, ShownGroup, Verdict
 
 @dataclass(frozen=True, slots=True)
 class NightClaim:
-    """A claim of the verdict at *place*, which applies *op* to *of*;
-    and the notes the claim is checked against."""
+    """A claim that the verdict at *place* makes. *op*: what the verdict would do to the notes *of*."""
 
     place: Place
     op: str
@@ -34,7 +32,7 @@ class NightClaim:
 def claims_of_night(
     shown: Sequence[ShownGroup], found: Mapping[str, Sequence[Verdict]], node_of: Callable[[str], Node]
 ) -> list[NightClaim]:
-    """The claims of the verdicts *found* on the groups *shown*."""
+    """The claims that the verdicts *found* make about persons' notes in the groups *shown*."""
     claims: list[NightClaim] = []
     for s in shown:
         for n, verdict in enumerate(found.get(s.name, ()), 1):
@@ -46,6 +44,7 @@ def claims_of_night(
 
 
 def claims_of(verdict: Verdict, nodes: Sequence[Node], of: int) -> list[Claim]:
+    """The claims of one *verdict*, numbered *of*. Words that the notes already have are no claim."""
     first, last = nodes[0], nodes[-1]
     said = verdict.description
     made: list[Claim] = []
@@ -74,7 +73,7 @@ def not_borne_out(
     claims: Sequence[NightClaim], ask: Ask, able: Callable[[str], bool], model: str, agent: str
 ) -> frozenset[Place]:
     """
-    The places of the verdicts of *model* that the check rejects; all, if no model is *able* to check. Raises
+    The places of the verdicts of *model* that the check rejects: all of them if no model is *able* to check. Raises
     ModelError.
     """
     if not claims or not able(model):
@@ -94,6 +93,9 @@ QUESTIONS = {
 
 
 def questions(claims: Sequence[NightClaim], unsaid: Collection[Place]) -> list[str]:
-    """The questions to the person that replace the verdicts at *unsaid*."""
+    """
+    The questions to the person, one for each rejected merge, replacement or contradiction. *unsaid*: the places of
+    the rejected verdicts.
+    """
     asked = {c.place: QUESTIONS[c.op].format(*map(link_of, c.of)) for c in claims if c.op in QUESTIONS}
     return [question for place, question in asked.items() if place in unsaid]

@@ -1,9 +1,8 @@
-"""Asks a model at night what each map is about and where it stands; the answer is two or three sentences with links.
+"""Asks a model at night what each map is about and where things stand; the answer is two or three sentences with
+links.
 
-One question a night, on the maps whose notes have changed, the newest first. With its check the question stays below
-MAPS_TOKENS; the other maps wait for the next night. Only persons' notes are shown. A sentence names the notes it is
-based on; if its words differ from theirs, it is checked against them (check.py). A reply that cannot be read changes
-nothing."""
+A night asks one question, about the maps that changed last, and spends at most MAPS_TOKENS on it. The model sees only
+persons' notes, and a sentence that says more than its notes is checked (check.py)."""
 
 from __future__ import annotations
 
@@ -39,12 +38,16 @@ from .periods import cleaned_claim
 from .topics import topic_prefix
 from .verdicts import OR_NULL, Refusal
 
-MAPS_TOKENS = 4_000  # most of a night, with the check; measured in bench/LOG.md
-SHOWN_TOKENS = 1_100  # most of the maps and notes in the question
-MOST_MAPS = 8  # in a question
-CHECK_TOKENS = 100  # of the check besides its instructions, its claims and their notes
+MAPS_TOKENS = 4_000  # the most for a night's question, its answer and their check; measured in bench/LOG.md
+SHOWN_TOKENS = 1_100  # the most for the maps and notes in the question
+MOST_MAPS = 8  # in one question
+CHECK_TOKENS = 100  # of a check, besides its instructions, claims and notes
 LEAST_NOTES, NOTES_SHOWN = 3, 8  # persons' notes of a map: the fewest to ask about it, and the most shown
-SENTENCES, SENTENCE_CHARS, NOTES_NAMED = 3, 300, 3  # the most of a map, and of a sentence
+SENTENCES, SENTENCE_CHARS, NOTES_NAMED = (
+    3,
+    300,
+    3,
+)  # the most sentences of a map; the most characters and notes of a sentence
 NAME_WORDS, NAME_CHARS = 5, 40
 
 MAPS_SCHEMA = object_schema(
@@ -63,7 +66,9 @@ MAPS_SCHEMA = object_schema(
 
 @dataclass(frozen=True, slots=True)
 class ShownMap:
-    """A map in the question to a model. *notes*: the notes shown, the newest first. *unnamed*: the model may name the map."""
+    """
+    A map in the question to a model. *notes*: the notes shown, newest first. *unnamed*: the model may name the map.
+    """
 
     path: str
     title: str
@@ -78,7 +83,7 @@ class ShownMap:
 
 @dataclass(frozen=True, slots=True)
 class ToldMap:
-    """A model's sentences on a map. *name*: the name that the model gave the map; "" if no name fits."""
+    """A model's sentences on a map, each with its notes. *name*: the name that the model gave the map, or ""."""
 
     shown: ShownMap
     sentences: tuple[tuple[str, tuple[Entry, ...]], ...]
@@ -86,12 +91,12 @@ class ToldMap:
 
     @property
     def lines(self) -> list[str]:
-        """The sentences as they stand on the map."""
+        """The sentences with their links, as the map shows them."""
         return [linked_sentence(text, notes) for text, notes in self.sentences]
 
 
 def linked_sentence(text: str, notes: Iterable[Entry]) -> str:
-    """*text* with links to *notes*: at their mentions, else at the end of the text."""
+    """Link *text* to *notes*: at the mention of a note, or at the end of *text* if the note is not mentioned."""
     behind = []
     for note in notes:
         linked = with_link_at(text, note.title, note.path)
@@ -101,7 +106,9 @@ def linked_sentence(text: str, notes: Iterable[Entry]) -> str:
 
 
 def map_to_tell(path: str, title: str, entries: Iterable[Entry], *, unnamed: bool) -> ShownMap | None:
-    """The map at *path* with its newest persons' notes, its project first; None if there are too few."""
+    """
+    The map at *path* with its newest persons' notes, the note of its project first; None for fewer than LEAST_NOTES.
+    """
     if path in (OPEN_LOOPS, MOCS["reflection"][0]):
         return None
     said = [e for e in newest_first(entries) if e.type in TYPES and trust_of(e.origin) == 2]
@@ -110,7 +117,7 @@ def map_to_tell(path: str, title: str, entries: Iterable[Entry], *, unnamed: boo
 
 
 def newest_that_fit(maps: Iterable[ShownMap]) -> list[ShownMap]:
-    """The *maps* that fit into one question, the newest first; of the same day, topics come before maps of types."""
+    """The *maps* that fit into one question, newest first. Of the same day, topics come before maps of types."""
     ordered = sorted(
         maps, key=lambda m: (-(newest_day(m.notes) or dt.date.min).toordinal(), not is_topic(m.path), m.path)
     )
@@ -126,7 +133,7 @@ def newest_that_fit(maps: Iterable[ShownMap]) -> list[ShownMap]:
 
 
 def maps_question(maps: Sequence[ShownMap]) -> str:
-    """The question about *maps*. Each note is printed once, on its first map; the other maps name it."""
+    """The question about *maps*. Each note is printed under its first map; later maps give only its handle."""
     handles, parts = handles_of(maps), []
     told: set[str] = set()
     for n, shown in enumerate(maps, 1):
@@ -157,7 +164,10 @@ def note_line(entry: Entry) -> str:
 def tell_maps(
     maps: Sequence[ShownMap], ask: Ask, able: Callable[[str], bool], extra: str, agent: str
 ) -> tuple[list[ToldMap], list[Refusal]]:
-    """A model's sentences on *maps*, and the parts of its reply that were not used. Raises ModelError."""
+    """
+    Ask a model for sentences on *maps*. Returns them, and the parts of the reply that were not used. Raises
+    ModelError.
+    """
     question = ModelQuestion(
         instructions("reflect-maps", extra), maps_question(maps), MAPS_SCHEMA, purpose="maps", agent=agent
     )
@@ -172,8 +182,8 @@ def tell_maps(
 
 def read_maps(text: str, maps: Sequence[ShownMap]) -> list[ToldMap]:
     """
-    The sentences of a reply that name notes of their map; none for a map that the reply leaves out. Raises BadReply
-    if the reply has no list of maps.
+    Read a reply: for each of *maps*, the sentences that name notes of the map. A map that the reply leaves out has no
+    sentences. Raises BadReply if the reply has no list of maps.
     """
     items = cut_out(text, "maps", "sentences")["maps"]
     if not isinstance(items, list):
@@ -203,7 +213,7 @@ def sentence_of(item: Any, on_map: Mapping[str, Entry]) -> tuple[str, tuple[Entr
 
 
 def name_of(value: Any, shown: ShownMap) -> str:
-    """The name that a model gives a map, if it consists of words of the map's notes; else ""."""
+    """The name that a model gives a map, if all its words occur in the notes of the map; else ""."""
     name = " ".join(value.split()) if isinstance(value, str) and shown.unnamed else ""
     known = told_words(" ".join(f"{e.title} {e.description}" for e in shown.notes))
     fits = len(name) <= NAME_CHARS and len(name.split()) <= NAME_WORDS and bool(slugify(name))
@@ -213,8 +223,10 @@ def name_of(value: Any, shown: ShownMap) -> str:
 def only_borne_out(
     told: Iterable[ToldMap], ask: Ask, able: Callable[[str], bool], agent: str, left: int
 ) -> tuple[list[ToldMap], list[Refusal]]:
-    """*told* without the sentences that the check rejects,
-    or that would take more than *left* tokens to check."""
+    """
+    Drop the sentences that the check rejects, and the sentences whose check would take more than *left* tokens.
+    Returns the other sentences, and a refusal for each that was dropped.
+    """
     told = list(told)
     claims = {
         (m.shown.path, text): notes
@@ -227,7 +239,7 @@ def only_borne_out(
     for place, notes in claims.items():
         room -= count_tokens(f"{place[1]}{' '.join(map(evidence_of, notes))}") + CHECK_TOKENS // 4
         if room < 0:
-            refused[place] = "its check would exceed the tokens that a night may spend on maps"
+            refused[place] = "checking it would cost more tokens than a night may spend on maps"
     asked = [place for place in claims if place not in refused]
     if asked:
         known = {n.title: evidence_of(n) for place in asked for n in claims[place]}
@@ -251,7 +263,7 @@ def evidence_of(note: Entry) -> str:
 
 
 def has_words_of(text: str, notes: Collection[Entry]) -> bool:
-    """Whether *text* has no word, day or "not" that *notes* do not have."""
+    """Whether *notes* have every word, every day and the "not" of *text*."""
     said = " ".join(f"{n.title} {evidence_of(n)}" for n in notes)
     same = told_words(text) <= told_words(said) and set(days_in(text)) <= set(days_in(said))
     return same and denies(text) <= denies(said)
@@ -261,7 +273,10 @@ def has_words_of(text: str, notes: Collection[Entry]) -> bool:
 
 
 def draft_told(plan: Plan, told: Iterable[ToldMap]) -> dict[str, str]:
-    """Put the sentences of *told* on the maps of *plan*. Returns former path → present path of each map that got a name."""
+    """
+    Put the sentences of *told* on the maps of *plan*. Returns the former and the present path of each map that got a
+    name.
+    """
     moved: dict[str, str] = {}
     for m in told:
         path = m.shown.path

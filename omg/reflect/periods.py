@@ -1,7 +1,6 @@
-"""Reflections on weeks and months: which are due, and their pages.
+"""Decides which weeks and months need a reflection, and makes its page.
 
-Only ISO weeks and months that are over get a page. A page tells what was said in its week, in the words that the
-notes had when the week ended. The notes themselves get only the property `reflected_in`."""
+A page tells what was said in an ISO week or a month that is over, in the words that the notes had at that time."""
 
 from __future__ import annotations
 
@@ -37,18 +36,18 @@ WEEK = re.compile(r"reflections/\d{4}-W\d\d")
 THEN = "then "  # prefix of a digest: the page uses the notes' words of that time. Earlier versions used the present words.
 BY_RULE = "by-rule"  # tag of a page that no model wrote
 
-LEAST_NOTES, LEAST_TOKENS = 3, 80  # below either number, the notes need no summary
-# A reflection is asked to stay below TARGET_SHARE of its input's tokens. That may be too little to name what
-# happened; so each note is granted TOKENS_A_NOTE, up to LARGEST_SHARE in all.
+LEAST_NOTES, LEAST_TOKENS = 3, 80  # fewer notes or tokens need no summary
+# A reflection should stay below TARGET_SHARE of its input's tokens. The limit is at least TOKENS_A_NOTE for each
+# note, so that the reflection can name what happened, and at most LARGEST_SHARE.
 TARGET_SHARE, TOKENS_A_NOTE, LARGEST_SHARE = 0.5, 8, 0.8
 LONGEST_REFLECTION = 800  # the most tokens of a reflection
-NOTE_TOKENS = 300  # of a note's text that are counted, and shown to a model
+NOTE_TOKENS = 300  # of a note's text: so many are counted, and shown to a model
 NEWS_TOKENS = 80  # tokens of the text that a week added to a note, if its description stayed the same
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A week or a month that is over. *members*: the day and path of each note said in it, in order."""
+    """A week or a month that is over. *members*: the day and the path of each note said in the period, sorted."""
 
     path: str  # "reflections/2026-W08", "reflections/2026-02"
     title: str
@@ -58,7 +57,7 @@ class Period:
 
     @property
     def digest(self) -> str:
-        """A hash of its notes' paths. What these notes said at that time does not change."""
+        """A hash of the notes' paths. The words of these notes at that time do not change."""
         return THEN + hashlib.sha256("\n".join(path for _, path in self.members).encode()).hexdigest()[:16]
 
 
@@ -83,7 +82,7 @@ class ReflectionDraft:
 
 
 def month_of(day: dt.date) -> str:
-    """The month that the week of *day* belongs to: that of its Thursday."""
+    """The path of the month to which the week of *day* belongs: the month of its Thursday."""
     return f"reflections/{day + dt.timedelta(days=3 - day.weekday()):%Y-%m}"
 
 
@@ -92,15 +91,14 @@ def monday(week: str) -> dt.date:
     return dt.date.fromisocalendar(int(year), int(number), 1)
 
 
-Said = Sequence[tuple[dt.date, Entry]]  # each note with each day on which it was said, by day
+Said = Sequence[tuple[dt.date, Entry]]  # (day, note) for each day on which a note was said, sorted by day
 
 
 def due_periods(said: Said, of: Callable[[dt.date], str], today: dt.date) -> list[Period]:
     """
     The weeks or months that are over and in which something happened, oldest first. *of* gives the period of a day.
 
-    A period with nothing but preferences and identities is left out. So is a note that was replaced within the
-    period, because its successor tells of it.
+    Leaves out a period that has only preferences and identities, and a note whose successor is in the same period.
     """
     found: dict[str, dict[str, tuple[dt.date, Entry]]] = {}
     for day, e in said:
@@ -121,12 +119,12 @@ def due_periods(said: Said, of: Callable[[dt.date], str], today: dt.date) -> lis
     return due
 
 
-# --- The notes in the words that they had at that time. A History line has the last day on which the note
-# said these words. The receipts, as long as they are kept, tell what was added to a text. Only words that are
-# still in the note are used, so nothing that a person or a forgetting removed comes back.
+# --- The notes in the words that they had at that time. A History line holds a former statement and the last day on
+# which the note said it. The receipts, as long as they are kept, tell what was added to a text. Only words that are
+# still in the note are used, so nothing comes back that a person removed or forgot.
 
 
-# A History line with a former statement. Lines on what became of the note do not match.
+# A History line with a former statement. Lines about merging, replacing or closing do not match.
 STATEMENT = re.compile(
     r"- (\d{4}-\d\d-\d\d): (?!\[\[|took over: |replaced by \[\[|closed, as its day |the assistant, in \[\[)(.+)"
 )
@@ -134,8 +132,8 @@ STATEMENT = re.compile(
 
 def as_of(draft: NoteDraft, day: dt.date, zone: dt.tzinfo, added: str) -> Node:
     """
-    A note as it was at the end of the week of *day*. If its statement changed in that week,
-    the former statement is added.
+    The note as it was at the end of the week of *day*. If its statement changed in that week, the former statement is
+    added.
 
     *added*: the text that the week added to the note, if known. A note that a person edited is taken as it is now.
     """
@@ -153,8 +151,8 @@ def as_of(draft: NoteDraft, day: dt.date, zone: dt.tzinfo, added: str) -> Node:
     states = [*(state for state in former if state[0] <= said[-1]), (said[-1], node.description)]
     older, until = (sum(on < limit for on, _ in states) for limit in (first, after))
     then = until - 1 if until > older else min(older, len(states) - 1)
-    # The last statement before the week was still current when the week began, unless the note was said again in
-    # between.
+    # The last statement before the week was still current when the week began, unless the note was said again
+    # after that statement and before the week.
     began = not any(on < first and (not older or on > states[older - 1][0]) for on in said)
     now = states[then][1]
     told, before = stems_of(now).keys(), states[max(0, older - 1) if began else older : then]
@@ -167,8 +165,8 @@ def as_of(draft: NoteDraft, day: dt.date, zone: dt.tzinfo, added: str) -> Node:
 
 def added_texts(graph: Graph, due: Sequence[Period]) -> dict[tuple[str, str], str]:
     """
-    (week, path of a note) → the text that the week added to that note, according to the receipts. New notes are not
-    included.
+    (week, path of a note) → the text that the week added to the note, according to the receipts. New notes are left
+    out.
     """
     members = [member for period in due for member in period.members]
     paths, first = {path for _, path in members}, min((day for day, _ in members), default=None)
@@ -193,18 +191,18 @@ def added_text(node: Node) -> str:
 
 
 def substance_tokens(nodes: Sequence[Node]) -> int:
-    """Tokens of the notes' descriptions and shortened texts, without handles and dates."""
+    """Count the tokens of the notes' descriptions and shortened texts, without handles and dates."""
     return sum(count_tokens(f"{n.description}\n{clip_text(added_text(n), NOTE_TOKENS)}") for n in nodes)
 
 
 def target_tokens(whole: int, notes: int) -> int:
-    """The tokens that a reflection on *notes* notes is asked to stay below. *whole*: the tokens of these notes."""
+    """The tokens that a reflection should stay below. *whole*: the tokens of the notes; *notes*: their number."""
     share = max(int(whole * TARGET_SHARE), TOKENS_A_NOTE * notes)
     return min(LONGEST_REFLECTION, share, int(whole * LARGEST_SHARE))
 
 
 def not_of_tools(nodes: Sequence[Node]) -> list[Node]:
-    """*nodes* without those of tools; all of them if every one is a tool's."""
+    """*nodes* without tools' notes; all of *nodes* if every note is a tool's."""
     return [n for n in nodes if n.origin != "tool"] or list(nodes)
 
 
@@ -212,7 +210,7 @@ def not_of_tools(nodes: Sequence[Node]) -> list[Node]:
 
 
 def is_enough(nodes: Sequence[Node]) -> bool:
-    """Whether there is enough to condense: two reflections, or more notes than one reads at a glance."""
+    """Whether *nodes* are worth condensing: two reflections, or LEAST_NOTES notes with LEAST_TOKENS tokens."""
     if sum(n.type == "reflection" for n in nodes) >= 2:
         return True
     return len(nodes) >= LEAST_NOTES and substance_tokens(nodes) >= LEAST_TOKENS
@@ -220,8 +218,8 @@ def is_enough(nodes: Sequence[Node]) -> bool:
 
 def write_reflection(plan: Plan, period: Period, found: ReflectionDraft, nodes: Sequence[Node]) -> str:
     """
-    Draft the reflection, and name it in the notes it is based on; returns its path. A reflection by rule is not named
-    in notes that a person edited.
+    Draft the page of a reflection, and name the page in its notes. Returns the path of the page. A page by rule is
+    not named in notes that a person edited.
     """
     linked = [(c.text, ", ".join(wikilink(n.path, n.title) for n in c.notes)) for c in found.claims]
     lines = [f"- {text} ({links})" if text else f"- Also noted: {links}." for text, links in linked]
@@ -248,7 +246,7 @@ def write_reflection(plan: Plan, period: Period, found: ReflectionDraft, nodes: 
 
 
 def put_page(plan: Plan, node: Node) -> None:
-    """Draft a generated page, new or in place of OMG's former one. Properties that the owner set are kept."""
+    """Draft a generated page, or draft anew the page that OMG wrote before. Keeps the properties that a person set."""
     try:
         draft = plan.draft(node.path)
     except NotFound:
@@ -264,14 +262,15 @@ def put_page(plan: Plan, node: Node) -> None:
 # --- A week or a month without a model: its notes by thread, in their own words, shorter than the notes.
 
 
-SAME_THREAD = 0.25  # cosine of two notes' words, without the words that most notes of the week have
+# The least cosine of two notes of one thread. Words that most notes of the week have do not count.
+SAME_THREAD = 0.25
 NOTES_NAMED = 3  # in the description
 
 
 def notes_by_thread(nodes: Sequence[Node]) -> ReflectionDraft | None:
     """
-    A reflection on *nodes*, which are in the order they happened. None if it would not be shorter, or if all are a
-    tool's.
+    Make a reflection on *nodes* by rule. *nodes* are in order of time. None if the reflection would not be shorter
+    than *nodes*, or if every note is a tool's.
     """
     threads = threads_of([n for n in nodes if n.origin != "tool"])
     if not threads:
@@ -295,8 +294,8 @@ def notes_by_thread(nodes: Sequence[Node]) -> ReflectionDraft | None:
 
 def threads_of(nodes: Sequence[Node]) -> list[list[Node]]:
     """
-    Groups of notes that link to one another or share distinctive words, the most important first. In a month, each
-    weekly reflection is a thread of its own.
+    Group notes that link to one another or share distinctive words, the most important group first. In a month, each
+    weekly reflection is a group of its own.
     """
     import networkx
 
@@ -323,7 +322,10 @@ def rank_of(node: Node) -> int:
 
 
 def best_of_each(threads: Sequence[Sequence[Node]]) -> Iterator[Node]:
-    """The most important note of each thread, then the second of each, and so on; on a tie, the newer first."""
+    """
+    Yield the most important note of each thread, then the second of each, and so on. On a tie, the newer note comes
+    first.
+    """
     ranked = [
         [node for *_, node in sorted((rank_of(node), -n, node) for n, node in enumerate(thread))]
         for thread in threads
@@ -334,8 +336,8 @@ def best_of_each(threads: Sequence[Sequence[Node]]) -> Iterator[Node]:
 
 def best_named(threads: Sequence[Sequence[Node]]) -> str:
     """
-    One line on the whole period: the titles of the best notes of each thread. In a month, a week's page is named by
-    the first part of its description.
+    One line on the whole period: the titles of the best notes of each thread. For a weekly reflection, the first part
+    of its description stands in place of a title.
     """
     names = [
         n.description.partition(";")[0] if n.type == "reflection" else n.title for n in best_of_each(threads)
@@ -371,7 +373,7 @@ def reflection_on(
     period: Period, nodes: Sequence[Node], ask: Ask, *, system: str, room: int, agent: str
 ) -> ReflectionDraft | None:
     """
-    A reflection on *nodes*, or None if no attempt gave one that is shorter than they are.
+    Ask a model for a reflection on *nodes*. None if no reply was shorter than *nodes*.
 
     If *nodes* do not fit into *room* tokens, the model is asked about them in parts. Raises ModelError.
     """
@@ -387,7 +389,10 @@ def reflection_on(
 
 
 def fitting_parts(nodes: Sequence[Node], room: int) -> list[list[Node]]:
-    """*nodes* in as few parts as *room* tokens allow, all of about the same size: a small rest could not be condensed."""
+    """
+    Split *nodes* into as few parts as *room* tokens allow. The parts have about the same size, because a small last
+    part could not be condensed.
+    """
     sizes = [count_tokens(shown_line("e100", n)) for n in nodes]
     share = sum(sizes) / -(-sum(sizes) // room)
     middles = (end - size / 2 for end, size in zip(accumulate(sizes), sizes, strict=True))
@@ -399,12 +404,14 @@ def ask_until_short(
     period: Period, nodes: Sequence[Node], ask: Ask, *, system: str, agent: str
 ) -> ReflectionDraft | None:
     """
-    Ask up to four times, each time for less. Returns the first reply below the target; else the shortest one that is
-    shorter than the notes; else the first claims of a longer one; else the complete claims of one that was cut short.
+    Ask up to four times, each time for a shorter reflection. Returns the first reply below the target.
 
-    This follows Mastra's compression ladder, but the question names the target, and a retry shows the reply
-    that was too long. Returns None if no reply was usable and another question would hardly help. Raises
-    BadReply if there was no reply at all, which may be different tomorrow.
+    If none is below the target, returns the shortest reply that is shorter than the notes; else the first claims of a
+    longer reply; else the complete claims of a reply that was cut short; else None. Raises BadReply if every reply
+    was missing, or cut short and unreadable: another night may do better.
+
+    This follows Mastra's compression ladder, but the question names the target, and a retry shows the reply that was
+    too long.
     """
     shown = {f"e{n}": node for n, node in enumerate(nodes, 1)}
     text = "\n".join(shown_line(handle, node) for handle, node in shown.items())
@@ -441,7 +448,7 @@ def ask_until_short(
 
 
 def shown_line(handle: str, node: Node) -> str:
-    """A note as the model sees it: one line, then the rest of its text."""
+    """A note as the model sees it: one line, then the rest of the note's text."""
     more = "".join(f"\n    {line}" for line in clip_text(added_text(node), NOTE_TOKENS).splitlines())
     by = f", {node.origin}" if node.origin in ("tool", "assistant") else ""
     return f"{handle} {node.event or node.created} [{node.type}{by}] {node.title}: {node.description}{more}"
@@ -451,14 +458,14 @@ def shown_line(handle: str, node: Node) -> str:
 
 
 def parse_reflection(text: str, shown: Mapping[str, Node]) -> ReflectionDraft:
-    """The claims of a reply that name notes the model was shown. Raises BadReply if there are none."""
+    """The claims of a reply that name notes which the model was shown. Raises BadReply if there are none."""
     value = cut_out(text, "claims", "text")
     claims: dict[str, Claim] = {}
     for item in value["claims"] if isinstance(value["claims"], list) else ():
         if (claim := to_claim(item, shown)) is not None:
             claims.setdefault(normalized(claim.text), claim)
     if not claims:
-        raise BadReply("the reply holds no claim that names a note it was shown")
+        raise BadReply("no claim of the reply names a note that was shown")
     said = cleaned_claim(value.get("description"), shown)
     if not said or len(said) > LINE_CHARS:
         said = next(iter(claims.values())).text[:LINE_CHARS]
@@ -477,8 +484,7 @@ def to_claim(item: Any, shown: Mapping[str, Node]) -> Claim | None:
 
 
 def cleaned_claim(value: Any, shown: Mapping[str, object]) -> str:
-    """The claim on one line, without links and handles: in a note "(e3)" means nothing,
-    and `[[x]]` leads elsewhere."""
+    """Put a claim on one line, without links and handles, which mean nothing in a note."""
     said = re.sub(r"[\[\]]", " ", without_citations(value)) if isinstance(value, str) else ""
     said = re.sub(
         r"\s{0,9}\([^\w()]{0,9}e\d{1,6}\b(?:[^\w()]{1,9}e\d{1,6}\b)*[^\w()]{0,9}\)",

@@ -1,10 +1,7 @@
-"""One night over one graph: drafts what changes, asks a model, and writes everything as one receipt.
+"""Runs one night over one graph: drafts what changes, asks a model, and writes everything as one receipt.
 
-Drafting and asking hold no lock. Under the lock the drafts are compared with the vault. If somebody wrote meanwhile,
-the night drafts once more from the replies it already has. One undo takes back the whole night. A night that changes
-nothing leaves no receipt and no line in the log.
-
-A model is not asked the same question twice. Its answer about a note counts only while the note is unchanged."""
+Drafting and asking hold no lock. If somebody writes to the vault meanwhile, the night drafts once more, and uses the
+replies that it already has."""
 
 from __future__ import annotations
 
@@ -52,29 +49,29 @@ from .verdicts import (
 # --- The result of one cycle of the Reflector, and what a model said in it.
 
 
-TellReflection = Callable[..., None]  # (event, **fields): to events.jsonl
+TellReflection = Callable[..., None]  # called with (event, **fields), for events.jsonl
 
 
 @dataclass(frozen=True, slots=True)
 class CycleOptions:
-    """How a cycle runs. Functions that are not given do nothing."""
+    """The options of a cycle. `tell` and `refresh` do nothing by default."""
 
-    since: dt.date | None = None  # look again at all notes of that day or later
-    dry_run: bool = False  # a dry run: ask and draft, but write nothing
+    since: dt.date | None = None  # look again at all notes created or updated on this day or later
+    dry_run: bool = False  # ask and draft, but write nothing
     tell: TellReflection = lambda *a, **k: None
-    # brings the index up to the files again (`Registry.refresh`)
+    # updates the index from the files (`Registry.refresh`)
     refresh: Callable[[], object] = lambda: None
 
 
-# What a count of a cycle is called in the line for a person, where its name alone does not say it.
+# Plain words for those counts of a cycle whose own name a person would not understand.
 IN_WORDS = {"told": "map texts", "mended": "mended links", "unanswered": "unanswered claims"}
 
 
 @dataclass(slots=True)
 class Cycle:
-    """The result of one cycle. `receipt` None: nothing changed, or it was a dry run."""
+    """The result of one cycle. `receipt` is None if nothing changed, and after a dry run."""
 
-    id: str = ""  # of its receipt, and in its events
+    id: str = ""  # of the receipt; the events of this cycle name it, too
     receipt: Receipt | None = None
     outcome: Outcome | None = None
     summary: list[str] = field(default_factory=list)  # what was done, a line each, with links
@@ -88,7 +85,7 @@ class Cycle:
 
     @property
     def headline(self) -> str:
-        """One line for a person."""
+        """What the cycle did, in one line for a person."""
         done = [(IN_WORDS.get(what, what), n) for what, n in self.counts.items() if n]
         said = [f"{n} {what.removesuffix('s') if n == 1 else what}" for what, n in done]
         said += [f"{len(self.proposed)} for you to judge"] * bool(self.proposed)
@@ -109,7 +106,10 @@ Replies = dict[tuple[str, str], ModelReply | ModelError]  # by the question: its
 
 
 def asked_once(ask: Ask, replies: Replies, *, over: bool) -> Ask:
-    """*ask*, which keeps its answers in *replies*. Once asking is *over*, only these answers are given."""
+    """
+    Wrap *ask* to keep its answers in *replies*. If asking is *over*, only these answers are given and no model is
+    asked.
+    """
 
     def asked(question: ModelQuestion) -> ModelReply:
         key = question.system, question.user
@@ -128,8 +128,10 @@ def asked_once(ask: Ask, replies: Replies, *, over: bool) -> Ask:
 
 class CycleWork:
     """
-    A cycle's drafts. *first*: the same cycle, drafted earlier, before the vault changed. Then no model is asked: a
-    question of *first* has the answer that it had, and any other question waits for the next night.
+    The drafts of one cycle.
+
+    *first*: earlier drafts of this cycle, if the vault has changed since. Then no model is asked: a question that
+    *first* asked gets the same answer, and any other question waits for the next night.
     """
 
     def __init__(
@@ -235,8 +237,8 @@ class CycleWork:
 
     def look_for_matters(self) -> None:
         """
-        Find what to ask about: changed notes that resemble others, and loops past their day. Answered matters are left
-        out.
+        Find what to ask a model: pairs of similar notes, and open loops whose day is past. Leaves out matters that a
+        model has answered.
         """
         alike = similar.NotesAlike(self.snapshot, self.now)
         seeds = (self.changed if self.by_rule else self.unasked) - self.snapshot.frozen
@@ -250,16 +252,20 @@ class CycleWork:
             self.matters = [m for m in matters if self.since or self.is_open(m, seeds)]
 
     def loops_in_question(self, alike: similar.NotesAlike, changed: set[str]) -> Iterator[Matter]:
-        """Open loops past their day. For a loop that a model has answered,
-        look for news only if a note changed."""
+        """
+        Yield a matter for each open loop whose day is past. If no note changed, loops that a model has answered are
+        left out.
+        """
         for loop, days in verdicts.loops_past_their_day(self.snapshot):
             plain = Matter("overdue", (loop.path,))
             if (changed or self.is_open(plain, changed)) and (matter := verdicts.overdue(loop, days, alike)):
                 yield matter
 
     def is_open(self, matter: Matter, changed: set[str]) -> bool:
-        """Whether to ask about *matter*: no model has answered it with its present notes,
-        or the loop has news."""
+        """
+        Whether to ask about *matter*: no model has answered it for the present text of its notes, or a changed note
+        may tell how the loop ended.
+        """
         news = matter.kind == "overdue" and not changed.isdisjoint(matter.paths[1:])
         return news or not self.seen.is_answered(matter, self.matter_digest(matter))
 
@@ -269,7 +275,7 @@ class CycleWork:
         )
 
     def ask_about_matters(self, rules: MergeRules) -> None:
-        """Ask call by call. Each call shows the notes with the changes that the calls before it made."""
+        """Ask the model, call by call. Each call shows the notes with the changes that earlier calls made."""
         if self.ask is None:
             if self.similar:
                 said = f"{len(self.similar)} changed notes that resemble others: no model compared them"
@@ -285,16 +291,16 @@ class CycleWork:
                 self.ask_about(rules, groups, least)
             except BadReply as e:
                 asked = sum(len(g.paths) for g in groups)
-                self.cycle.skipped.append(f"{how_many(asked, 'note')} in question: {e}")
+                self.cycle.skipped.append(f"comparing {how_many(asked, 'note')}: {e}")
             except ModelError as e:
                 left = sum(len(groups) for groups, _ in calls[n:])
-                self.stop_asking(f"{how_many(left, 'group')} of notes in question", e)
+                self.stop_asking(f"comparing {how_many(left, 'group')} of notes", e)
                 return
 
     def ask_about(self, rules: MergeRules, groups: list[Group], least: int) -> None:
         """
-        Ask about *groups*, but not about matters with a note that is no longer active. If the reply was cut
-        short, ask in halves. *least*: `trust_of` of the least trusted note of *groups*.
+        Ask about *groups*, without the matters that have a note which is no longer active. If the reply is cut short,
+        ask about each half. *least*: `trust_of` of the least trusted note of *groups*.
         """
         assert self.ask is not None
         left = [self.still_in_question(group) for group in groups]
@@ -325,13 +331,14 @@ class CycleWork:
             (self.answered if s.name in named else self.passed_over).update(s.group.matters)
 
     def still_in_question(self, group: Group) -> Group:
-        """*group* without the matters that an earlier call has settled:
-        one of their notes is no longer active."""
+        """*group* without the matters that have a note which is no longer active: an earlier call settled them."""
         gone = {path for path in group.paths if self.snapshot.node(path).status != "active"}
         return Group([m for m in group.matters if gone.isdisjoint(m.paths)])
 
     def not_compared(self) -> dict[str, dict[str, float]]:
-        """Pairs of similar notes that no model has compared. A pair that a model saw and left alone is not a repetition."""
+        """
+        The pairs of `similar` that no model has compared. A pair that a model saw and left alone is no repetition.
+        """
         open_pairs = {frozenset(m.paths) for m in self.matters if m not in self.answered}
         return {
             path: {
@@ -367,18 +374,15 @@ class CycleWork:
                 try:
                     lines += self.draft_reflection(period, nodes)
                 except ModelError as e:
-                    self.stop_asking(f"{len(asked) - n} of the weeks and months that are over", e)
+                    self.stop_asking(f"{how_many(len(asked) - n, 'reflection')} on weeks and months", e)
                     break
         if waiting:
-            left = f"{waiting} weeks and months that are over: no model looked back on them"
+            left = f"{how_many(waiting, 'reflection')} on weeks and months: no model answered"
             self.cycle.skipped.append(left)
         return lines
 
     def said_by_day(self) -> list[tuple[dt.date, Entry]]:
-        """
-        Pairs of a day and a note that came from words of that day, by day. Includes notes that others have
-        replaced.
-        """
+        """(day, note) for each day on which a note was said, sorted by day. Includes notes that were replaced."""
         days, zone, drafted = defaultdict[str, set[dt.date]](set), self.graph.zone, self.plan.drafted()
         for path, ms in self.graph.index.times_said():
             days[self.plan.place_now(path)].add(day_of_ms(ms, zone))
@@ -389,7 +393,7 @@ class CycleWork:
         return sorted(((day, e) for e, on in said for day in on), key=lambda one: (one[0], one[1].path))
 
     def notes_then(self, period: Period) -> list[Node]:
-        """The notes of *period* as they were when each of its weeks ended."""
+        """The notes of *period*, each as it was at the end of the week in which it was said."""
         zone, drafts = self.graph.zone, ((day, path, self.plan.draft(path)) for day, path in period.members)
         then = [
             periods.as_of(d, day, zone, self.added.get((week_of(day), path), "")) for day, path, d in drafts
@@ -397,7 +401,10 @@ class CycleWork:
         return periods.not_of_tools(then)
 
     def is_unseen(self, period: Period) -> bool:
-        """Whether no cycle has looked at the present notes of *period*."""
+        """
+        Whether *period* needs a look: no cycle has seen its present notes, it does not end before `since`, and no
+        undo restored its page.
+        """
         late = self.since is None or period.last >= self.since
         seen_so = (self.period_digest(period), period.digest)
         return (
@@ -408,8 +415,8 @@ class CycleWork:
 
     def period_digest(self, period: Period) -> str:
         """
-        The digest kept for *period* after a look at its notes. After a look by rules the digest differs,
-        so that a model looks again.
+        The digest to keep for *period* after this cycle. Without a model the digest is marked, so that a model looks
+        at *period* later.
         """
         return f"by rule {period.digest}" if self.by_rule else period.digest
 
@@ -435,7 +442,7 @@ class CycleWork:
         return nodes
 
     def draft_reflection(self, period: Period, nodes: list[Node]) -> list[str]:
-        """Draft the reflection on *period*. Raises ModelError if no model answers."""
+        """Draft the reflection on *period*, and return a line for the log. Raises ModelError if no model answers."""
         try:
             found = self.reflection_for(period, nodes)
         except BadReply as e:
@@ -449,7 +456,10 @@ class CycleWork:
         return [f"Looked back on {how_many(len(nodes), 'note')} in {label}: {found.description}"]
 
     def reflection_for(self, period: Period, nodes: list[Node]) -> ReflectionDraft | None:
-        """The reflection on *nodes* that a model writes; without a model, the reflection by rule."""
+        """
+        The reflection on *nodes* that a model writes, or without a model the reflection by rule; None if it is not
+        shorter than *nodes*.
+        """
         if self.ask is None:
             return periods.notes_by_thread(nodes)
         return periods.reflection_on(
@@ -465,8 +475,8 @@ class CycleWork:
 
     def tell_maps(self) -> tuple[list[str], dict[str, str]]:
         """
-        Ask a model what the changed maps are about and where they stand. Returns a line for the log, and former path
-        → present path of each topic that got a name.
+        Ask a model what the changed maps are about and where things stand. Returns a line for the log, and the former
+        and the present path of each topic that got a name.
         """
         if self.ask is None:
             return [], {}
@@ -476,24 +486,24 @@ class CycleWork:
             try:
                 told, self.untold = tell_maps(fitting, self.ask, self.able, extra, self.graph.identity.agent)
             except ModelError as e:
-                self.stop_asking(f"{how_many(len(changed), 'map')} to be told", e)
+                self.stop_asking(f"the text of {how_many(len(changed), 'map')}", e)
         moved = draft_told(self.plan, told)
         self.seen.maps |= {moved.get(m.shown.path, m.shown.path): m.shown.digest for m in told}
         links = [wikilink(p, self.title_of(p)) for p in self.plan.maps.told]
         left = len(changed) - len(fitting)
-        rest = f" {how_many(left, 'map')} more wait for the next night." if left else ""
+        rest = f" {how_many(left, 'map')} must wait for the next night." if left else ""
         return [
             f"Wrote where things stand on {how_many(len(links), 'map')}: {', '.join(links)}.{rest}"
         ] * bool(links), moved
 
     def maps_to_tell(self) -> Iterator[ShownMap]:
-        """The maps that have enough notes after this cycle, without those that an undo restored."""
+        """Yield the maps that have enough notes after this cycle, without maps that an undo restored."""
         maps = self.plan.maps
         new = maps.new.keys() - {*self.graph.index.homes().values()}
         for path, entries in maps.lists(maps.paths - self.snapshot.frozen).items():
             exists = not is_topic(path) or path in maps.new or maps.stays(path, entries)
             if (page := maps.text(path)) and generated_block(page) is None:
-                continue  # its owner took the markers out
+                continue  # its owner removed the markers
             shown = map_to_tell(path, self.title_of(path), entries, unnamed=path in new)
             if exists and shown:
                 yield shown
@@ -506,7 +516,7 @@ class CycleWork:
         return of.title if of else page_title(moc)[0]
 
     def stop_asking(self, what: str, e: ModelError) -> None:
-        """Stop asking in this cycle, because no model answers or today's cap is reached."""
+        """Ask no more in this cycle: no model answers, or today's cap is reached. *what*: the work that is left."""
         self.ask = None
         self.cycle.skipped.append(f"{what}: {e}")
 
@@ -518,9 +528,10 @@ def notes_said_since(entries: Mapping[str, Entry], since: dt.date) -> set[str]:
 
 def undone_notes(graph: Graph) -> dict[str, str | None]:
     """
-    Path → text (None: no file) of each file that a person's undo of a cycle restored, even if it has changed since.
+    The files that a person's undo of a cycle restored, by path: the restored text, or None if the undo removed the
+    file.
 
-    The person rejected what the cycle did to the note, so no cycle does the same until the note changes.
+    The person rejected what the cycle did to a note, so no cycle does the same until the note changes.
     """
     texts: dict[str, str | None] = {}
     for file in sorted((graph.folder / "receipts").glob("*-undo-*.json")):
@@ -541,15 +552,15 @@ UNDONE_NAMED = 5
 
 
 def undone_lines(frozen: Iterable[str]) -> list[str]:
-    """Lines on the notes and pages that are still as an undo left them, for a person who asks to go over them again."""
+    """Name the notes that are still as an undo left them, for a person who asks for a second look at old notes."""
     notes = (p for p in frozen if p.startswith(("nodes/", "reflections/")))
     left = sorted(path for path in notes if not path.startswith("reflections/log/"))
     named = ", ".join(left[:UNDONE_NAMED]) + ", …" * (len(left) > UNDONE_NAMED)
-    return [f"what you undid is not done again until the note changes ({named})"] * bool(left)
+    return [f"what you undid is not done again until these notes change: {named}"] * bool(left)
 
 
 def on_maps(entries: Mapping[str, Entry], homes: Mapping[str, str]) -> dict[str, list[Entry]]:
-    """Map → the active notes it lists."""
+    """Map → the notes that the map lists. *homes*: path of a note → its map."""
     found: dict[str, list[Entry]] = defaultdict(list)
     for path in homes:
         if (entry := entries.get(path)) is not None:
@@ -560,9 +571,11 @@ def on_maps(entries: Mapping[str, Entry], homes: Mapping[str, str]) -> dict[str,
 
 def is_due(graph: Graph, config: Config) -> Literal["now", "background"] | None:
     """
-    Whether enough has changed since the last cycle for another one. "now": at least `observation_tokens`
-    tokens have changed. "background": at least the share `buffer_activation` of them has changed, so that a
-    cycle runs when there is nothing else to do; never with `buffer_tokens = false`.
+    Decide whether enough has changed since the last cycle for another cycle.
+
+    "now": at least `observation_tokens` tokens have changed. "background": at least the share `buffer_activation` of
+    `observation_tokens`; the cycle runs when there is nothing else to do. None: less. With `buffer_tokens = false`
+    there is no "background".
     """
     changed, options = graph.state().changed_tokens, config.reflection
     if changed >= options.observation_tokens:
@@ -580,10 +593,10 @@ def reflect_graph(
     options: CycleOptions | None = None,
 ) -> Cycle:
     """
-    Run one cycle. The caller has brought the index up to the files.
+    Run one cycle. The caller has updated the index from the files.
 
-    If no model answers, the model's part is left to the next cycle, and the rest is done.
-    Raises Locked if a cycle is under way.
+    If no model answers, the rest is done, and the model's part is left to the next cycle. A cycle that changes
+    nothing leaves no receipt and no line in the log. Raises Locked if a cycle is under way.
     """
     options = options or CycleOptions()
     tell, dry_run = options.tell, options.dry_run
@@ -630,8 +643,8 @@ def reflect_graph(
 
 def stale_notes(work: CycleWork) -> bool:
     """
-    Whether somebody wrote since the drafts were made: the index has another version of a note, or a file
-    differs from the text that its draft began with.
+    Whether somebody wrote since the drafts were made: the index has another version of a note, or a file differs from
+    the text with which its draft began.
     """
     if work.graph.index.hashes() != work.hashes:
         return True
@@ -643,7 +656,7 @@ def stale_notes(work: CycleWork) -> bool:
 
 
 def write_cycle(work: CycleWork) -> None:
-    """Write the receipt, the files, the index and what was seen, under the vault's lock."""
+    """Write the receipt, the files, the index and the record of what was seen. The caller holds the vault's lock."""
     graph, cycle = work.graph, work.cycle
     changes = [*work.plan.changes(), *now_page(work)]
     note_seen(work)
@@ -676,12 +689,14 @@ def cycle_receipt(work: CycleWork, changes: list[Change]) -> Receipt:
         at.isoformat(timespec="seconds"),
         (*changes, *log_page(work, cycle.id)),
         summary=(cycle.headline,),
-        person=bool(cycle.counts["superseded"]),  # a superseded note leaves every slice at once
+        person=bool(cycle.counts["superseded"]),  # a superseded note leaves every prompt at once
     )
 
 
 def note_seen(work: CycleWork) -> None:
-    """Record in `work.seen` the files as they will be, and which of them a model was asked about in that form."""
+    """
+    Record in `work.seen` the hash of each note after this cycle, and whether a model was asked about that version.
+    """
     drafts = [(p, d) for p, d in work.plan.drafts.items() if d.text != d.before]
     # A file that differed from the index when it was drafted is left to the next cycle.
     after = {
@@ -704,7 +719,7 @@ def note_seen(work: CycleWork) -> None:
 
 
 def now_page(work: CycleWork) -> Iterable[Change]:
-    """The change of the page Now, which lists open loops, if one of them changed."""
+    """Yield the change of the page Now if an open loop changed, since the page lists them."""
     plan, graph = work.plan, work.graph
     loops = any(d.node.loop and d.text != d.before for d in plan.drafts.values())
     if loops and (change := plan.maps.now_change(graph.state().sessions, plan.day)):

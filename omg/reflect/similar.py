@@ -1,6 +1,6 @@
-"""Similar notes: merges repetitions, and finds the pairs that a model has to compare.
+"""Merges repeated notes, finds similar notes for a model to compare, mends links, and marks unused notes as dormant.
 
-A note that a person has changed keeps its words. It can only be superseded by a note that says the same."""
+A note that a person has changed keeps its words, and is superseded only by a note that says the same."""
 
 from __future__ import annotations
 
@@ -43,18 +43,19 @@ from ..text.words import common_stems, denies, stems_of, words_in
 from .topics import Snapshot, link_of, normalized, statement_likeness
 
 # --- Changes to existing notes: merge, supersede, close a loop, mend links. Each function drafts on a Plan; the
-# caller decides whether it may. A superseded note leaves the maps and stays on disk, and the History of its successor
-# names it with its date.
+# caller decides whether the change is allowed. A superseded note leaves the maps and stays on disk. The History of its
+# successor names the superseded note and its date.
 
 
 def merge_notes(plan: Plan, keep: str, gone: str, description: str = "", *, asked: bool = False) -> None:
     """
-    *keep* supersedes *gone*. The History of *keep* gets every sentence of *gone* that *keep* does not have. If a
-    person *asked* for the merge, or wrote *keep*, prompts show these sentences, too.
+    Let the note *keep* supersede the note *gone*. *description*: a new description for both.
+
+    The History of *keep* gets every sentence of *gone* that *keep* does not have. If a person *asked* for the merge,
+    or wrote *keep*, prompts show these sentences, too.
 
     *keep* also takes over the sources, tags, links and History of *gone*, unless *gone* is less trusted: a less
-    trusted note must not make a person's note newer or more important, or close their plan. *description*: one line
-    for both.
+    trusted note must not make a person's note newer or more important, or close a person's plan.
     """
     draft, other = plan.draft(keep), plan.draft(gone).node
     node = draft.node
@@ -87,7 +88,7 @@ def merge_notes(plan: Plan, keep: str, gone: str, description: str = "", *, aske
 
 
 def taking_over(node: Node, other: Node) -> Node:
-    """*node* with what it takes over from *other*."""
+    """*node*, with *other* added to the notes that it supersedes."""
     return replace(
         node,
         supersedes=tuple(dict.fromkeys((*node.supersedes, other.path))),
@@ -96,8 +97,8 @@ def taking_over(node: Node, other: Node) -> Node:
 
 def supersede_note(plan: Plan, old: str, successor: str) -> None:
     """
-    *successor* replaces *old*, which was true before. *old* leaves the maps, and each note names the other in its
-    History.
+    Let *successor* replace *old*, which was true before. *old* leaves the maps, and each of the two names the other
+    in its History.
     """
     draft, other = plan.draft(successor), plan.draft(old).node
     node, line = draft.node, taken_line(plan, other, draft.node, other.description)
@@ -111,7 +112,7 @@ def supersede_note(plan: Plan, old: str, successor: str) -> None:
 
 
 def add_line(plan: Plan, path: str, line: str, **changes: str) -> None:
-    """Add *line* to the History of *path*, and give the note these properties."""
+    """Add *line* to the History of the note at *path*, and set its properties to *changes*."""
     draft = plan.draft(path)
     main, lines = split_history(draft.node.body)
     node = replace(draft.node, body=with_history_lines(main, (*lines, line)), **changes)  # type: ignore[arg-type]
@@ -119,7 +120,7 @@ def add_line(plan: Plan, path: str, line: str, **changes: str) -> None:
 
 
 def close_loop(plan: Plan, path: str, told: Node | None) -> None:
-    """Close the open loop of *path*. *told*: the note that tells how the loop ended."""
+    """Close the open loop of the note at *path*. *told*: the note that says how the loop ended."""
     because = f", going by {wikilink(told.path, told.title)}" if told else ""
     line = f"- {plan.day}: closed, as its day {plan.draft(path).node.event} is past{because}"
     add_line(plan, path, line, loop="done")
@@ -127,10 +128,10 @@ def close_loop(plan: Plan, path: str, told: Node | None) -> None:
 
 def taken_line(plan: Plan, node: Node, into: Node, said: str, lead: str = "") -> str:
     """
-    A History line for *into*: the words that *node*, which *into* replaces, *said*, and their day.
-    *lead* goes before the words.
+    Write the History line of *into* about *node*, which *into* replaces. *said*: the words of *node*. *lead*: text
+    before these words.
 
-    If *node* is less trusted than *into*, the assistant's words are marked as such, and a tool's note is only linked.
+    If *node* is less trusted than *into*, an assistant's words are marked as such, and a tool's note is only linked.
     """
     day, where = said_day(plan, node), wikilink(node.path, node.title)
     if trust_of(node.origin) >= trust_of(into.origin):
@@ -143,22 +144,23 @@ def said_day(plan: Plan, node: Node) -> str:
 
 
 def loop_of(a: Node, b: Node) -> str | None:
-    """The `loop` for two notes about one plan: that of the note that was said last."""
+    """The `loop` of two notes about one plan: taken from the note that was said last."""
     if a.loop is None or b.loop is None:
         return a.loop or b.loop
     return max(a, b, key=lambda n: max((s.timestamp for s in n.sources), default=0)).loop
 
 
-# How many notes are compared with each changed one, out of how many hits. Of ten contradictions put among the 184 notes of
-# a LoCoMo conversation, eight were among each other's three nearest with the static table, all ten with MiniLM.
+# SIMILAR_SHOWN notes are compared with each changed note, out of HITS that the search finds. Ten contradictions were put
+# among the 184 notes of a LoCoMo conversation: in eight pairs each note was among the other's three nearest with the
+# static table, in ten with MiniLM.
 SIMILAR_SHOWN, HITS = 4, 9
 # Two notes are compared if they share at least ALIKE of their words, weighted by rarity, or score CLOSE by meaning.
 ALIKE, CLOSE = 0.1, 0.12
-ALIKE_THOUGH_LINKED = 0.3  # the same, if one of the two links to the other
+ALIKE_THOUGH_LINKED = 0.3  # in place of ALIKE, if one of the two notes links to the other
 TELLS_SUBJECT = math.log(10)  # a word that more than a tenth of the notes have does not name a subject
-COUNTED = 2_000  # notes by which the rarity of words is counted
-# Two notes are proposed to a person as one if they share REPEATS of their words, or HALF of them and a search for one
-# finds the other with score NEAR. See bench/LOG.md.
+COUNTED = 2_000  # about how many notes are read to count how rare a word is
+# Two notes are proposed to a person as a repetition if they share REPEATS of their words. HALF of their words are enough
+# if a search for one note finds the other with the score NEAR. See bench/LOG.md.
 REPEATS, HALF, NEAR = 0.75, 0.5, 0.6
 VECTOR_BATCHES = 8  # batches of 256 vectors that a night makes; the daemon makes the rest, as after an import
 
@@ -198,7 +200,7 @@ def merge_into_one(snapshot: Snapshot, paths: Sequence[str]) -> list[str]:
         if undone or snapshot.node(gone).pinned or not snapshot.ours(gone):
             continue
         if trust_of(snapshot.node(gone).origin) > trust_of(snapshot.node(keep).origin):
-            continue  # no person's note is merged into another's note, even if a person edited that one
+            continue  # a person's note is never merged into a less trusted note, even if a person edited the latter
         merge_notes(snapshot.plan, keep, gone)
         done.append(
             f"Merged {link_of(snapshot.node(gone))} into {link_of(snapshot.node(keep))}: they said the same."
@@ -207,7 +209,7 @@ def merge_into_one(snapshot: Snapshot, paths: Sequence[str]) -> list[str]:
 
 
 class NotesAlike:
-    """The active notes, and the notes that each of them resembles."""
+    """Finds the active notes that resemble a note."""
 
     def __init__(self, snapshot: Snapshot, now: dt.datetime) -> None:
         self.index, self.now = snapshot.plan.graph.index, now
@@ -216,15 +218,17 @@ class NotesAlike:
 
     @cached_property
     def rarity(self) -> dict[str, float]:
-        """Stem → its weight by rarity, counted over a sample of the notes."""
+        """Word stem → weight. A stem that few notes have weighs more. Counted over a sample of the notes."""
         some = list(self.active.values())[:: 1 + len(self.active) // COUNTED]
         counts = Counter(stem for e in some for stem in stems_of(statement_of(e)))
         return {stem: math.log((1 + len(some)) / n) for stem, n in counts.items()}
 
     def likeness(self, a: Entry, b: Entry) -> float:
-        """The share of their words that two statements have in common, from 0 to 1; rare words count more."""
+        """The share of words that the statements of two notes have in common, from 0 to 1. Rare words count more."""
         left, right = (stems_of(statement_of(e)).keys() for e in (a, b))
-        if all(map(str.isdigit, left & right)):  # a number alone is in both by chance: "Rent 2", "Maya 2"
+        if all(
+            map(str.isdigit, left & right)
+        ):  # two notes may share a bare number by chance: "Rent 2", "Maya 2"
             return 0.0
         return self.worth(left & right) / self.worth(left | right)
 
@@ -233,7 +237,7 @@ class NotesAlike:
         return sum(self.rarity.get(stem, most) for stem in stems)
 
     def to(self, entry: Entry) -> dict[Entry, float]:
-        """The notes that resemble *entry*, nearest first, each with its likeness."""
+        """The notes that resemble *entry*, nearest first, each with its score in the search."""
         for _ in range(0 if self.warm else VECTOR_BATCHES):
             if not self.index.embed():
                 break
@@ -255,8 +259,8 @@ class NotesAlike:
 
     def may_be_one(self, entry: Entry, other: Entry, hit: Hit) -> bool:
         """
-        Whether one of the two may repeat, replace or contradict the other. Never a tool's note and a note of another
-        origin.
+        Whether one of two notes may repeat, replace or contradict the other. A tool's note never does this to another
+        origin's note, nor the other way round.
         """
         if (entry.origin == "tool") != (other.origin == "tool"):
             return False
@@ -273,10 +277,10 @@ class NotesAlike:
 
 def similar_notes(alike: NotesAlike, paths: Iterable[str]) -> dict[str, dict[str, float]]:
     """
-    Each of *paths* → the notes that it is compared with and how near they are, nearest first; without the paths that
-    have none.
+    Path → the notes to compare with the note at this path, nearest first, with their scores. Paths without such notes
+    are left out.
 
-    Important notes come first and events last, because the day's cap may stop the questions in between.
+    Important notes come first and events last, because a day's cap may stop the questions early.
     """
     wanted = [alike.active[path] for path in paths if path in alike.active]
     wanted.sort(key=lambda e: (e.type == "episode", e.rank, e.path))
@@ -289,10 +293,11 @@ def similar_notes(alike: NotesAlike, paths: Iterable[str]) -> dict[str, dict[str
 
 def may_disagree(a: Entry, b: Entry) -> bool:
     """
-    Whether to ask a model about two similar notes: they share LIKE of their words, or only one of them says "not".
+    Whether to ask a model about two similar notes: they share at least LIKE of their words, or only one of them says
+    "not".
 
-    In the recorded nights of five chats this holds for 186 of 526 pairs,
-    with 12 of the 13 that contradicted or replaced each other.
+    In the recorded nights of five chats this holds for 186 of 526 pairs, and for 12 of the 13 pairs that contradicted
+    or replaced each other.
     """
     one, two = statement_of(a), statement_of(b)
     return likeness(one, two) >= LIKE or denies(one) != denies(two)
@@ -311,7 +316,7 @@ def statement_of(entry: Entry, between: str = " ") -> str:
 
 
 def proposed_pairs(snapshot: Snapshot, near: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """Lines on pairs that look like repetitions, for a person to judge if no model judged them."""
+    """One line for each pair of *near* that looks like a repetition, for a person to judge."""
     active = {e.path: e for e in snapshot.now()}
     pairs: dict[tuple[str, ...], float] = {}
     for path, others in near.items():
@@ -335,13 +340,16 @@ def looks_repeated(a: Entry, b: Entry, score: float) -> bool:
 # active.
 
 
-READ_WHOLE = 1_000  # in a vault of at most so many notes, all bodies are read for mentions
+READ_WHOLE = 1_000  # up to so many notes, the bodies of all are read for mentions
 
 # --- links
 
 
 def mend_links(snapshot: Snapshot) -> list[str]:
-    """Lead OMG's links by a former path to the present path. Of a link to a deleted note, only the words stay."""
+    """
+    Correct OMG's links that use a former path of a note. A link to a deleted note becomes plain text. Returns lines
+    for the log.
+    """
     astray: dict[str, dict[str, str | None]] = defaultdict(dict)
     for path, target, there in links_astray(snapshot.plan.graph):
         if path not in snapshot.frozen:
@@ -362,7 +370,7 @@ def mend_links(snapshot: Snapshot) -> list[str]:
 
 
 def link_mentions_by_night(snapshot: Snapshot) -> list[str]:
-    """Link OMG's notes to the notes they mention, including newer ones. Returns the paths of the changed notes."""
+    """Link OMG's notes to the notes that they mention, also to newer ones. Returns the paths of the changed notes."""
     active = [e for e in snapshot.now() if e.type in TYPES]
     wanted = [e for e in active if e.path not in snapshot.frozen and e.path in snapshot.entries]
     if len(active) > READ_WHOLE:  # in a large vault, open only the files that have something to link
@@ -375,8 +383,10 @@ def link_mentions_by_night(snapshot: Snapshot) -> list[str]:
 
 def links_astray(graph: Graph) -> list[tuple[str, str, str | None]]:
     """
-    `(path, target, there)` of links that look like a path, but are only an alias or an id. *there* is the note's
-    present path, or None if the target was a note of OMG's that is deleted.
+    Links whose target looks like a path, but is only an alias or an id. Returns `(path, target, there)`: the note
+    with the link, the target, and the present path of the note that is meant.
+
+    *there* is None if the target was a note that OMG wrote and that is deleted.
     """
     found: list[tuple[str, str, str | None]] = [*graph.index.detours()]
     for path, target in graph.index.dangling():
@@ -392,7 +402,10 @@ def links_astray(graph: Graph) -> list[tuple[str, str, str | None]]:
 
 
 def mark_dormant(snapshot: Snapshot, now: dt.datetime, days: int) -> tuple[list[str], list[str]]:
-    """Lines for notes that went dormant, and for those that came back."""
+    """
+    Make a note of low priority dormant after *days* without use, and active again after a use. Returns links to the
+    notes that became dormant, and to those that became active.
+    """
     since = (now - dt.timedelta(days=days)).timestamp() * 1000
     today, uses = snapshot.plan.day, snapshot.plan.graph.uses
     dormant: list[str] = []
@@ -410,7 +423,7 @@ def mark_dormant(snapshot: Snapshot, now: dt.datetime, days: int) -> tuple[list[
         if idle == (entry.status == "dormant") or not snapshot.ours(entry.path, "status"):
             continue
         node = snapshot.node(entry.path)
-        if node.status != entry.status:  # merged or replaced in this very cycle
+        if node.status != entry.status:  # this cycle has merged or replaced the note
             continue
         snapshot.plan.amend(entry.path, status="dormant" if idle else "active")
         (dormant if idle else woken).append(link_of(node))
@@ -418,7 +431,10 @@ def mark_dormant(snapshot: Snapshot, now: dt.datetime, days: int) -> tuple[list[
 
 
 def mark_unanswered(snapshot: Snapshot) -> list[str]:
-    """Give a low priority to what the person has not confirmed for UNANSWERED_DAYS. Return a line for each such note."""
+    """
+    Give a low priority to each note in doubt that the person has not confirmed for UNANSWERED_DAYS. Returns a line
+    for each such note.
+    """
     since, lines = snapshot.plan.day - dt.timedelta(days=UNANSWERED_DAYS), []
     for path, entry in sorted(snapshot.entries.items()):
         said = entry.updated or entry.created
@@ -434,7 +450,7 @@ def mark_unanswered(snapshot: Snapshot) -> list[str]:
 
 
 def is_recent(entry: Entry, uses: Uses, *, since_ms: float, today: dt.date, days: int) -> bool:
-    """Whether the note was said, recalled or due in the last *days*, or is due in the future."""
+    """Whether the note was recalled since *since_ms*, was said or due in the last *days*, or is due in the future."""
     if uses.all().get(entry.id, NEVER)[1] >= since_ms:
         return True
     ends = event_span(entry.event)
@@ -443,7 +459,7 @@ def is_recent(entry: Entry, uses: Uses, *, since_ms: float, today: dt.date, days
 
 
 def is_linked(snapshot: Snapshot, path: str) -> bool:
-    """Whether an active note that OMG did not generate links to *path*."""
+    """Whether an active note links to *path*. Pages that OMG generates do not count."""
     back = snapshot.plan.graph.index.backlinks(path)
     return any(
         (e := snapshot.entries.get(b)) and e.status == "active" and e.type in (*TYPES, "note") for b in back

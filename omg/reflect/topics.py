@@ -1,7 +1,7 @@
-"""Which notes belong together; splits maps that have grown too long.
+"""Groups notes that belong together, and splits maps that have grown too long.
 
-Pure and deterministic: the same notes give the same groups on any machine. A note that fits no topic stays where it
-is, because nobody would look for it on a wrong map."""
+The same notes give the same groups on any machine. A note that fits no topic stays where it is, because nobody would
+look for it on a wrong map."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from ..text.words import denies, stems_of, words_in
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a cycle works on. *entries*: all active and dormant notes at its start, by path."""
+    """What a cycle works on. *entries*: all active and dormant notes at the start of the cycle, by path."""
 
     plan: Plan
     entries: Mapping[str, Entry]
@@ -49,12 +49,12 @@ class Snapshot:
         return self.plan.draft(path).node
 
     def ours(self, path: str, *properties: str) -> bool:
-        """Whether OMG wrote the note at *path*, and these *properties* of its head."""
+        """Whether OMG wrote the note at *path*, and a person changed none of its *properties*."""
         draft = self.plan.draft(path)
         return draft.ours and draft.theirs.isdisjoint(properties)
 
     def now(self) -> list[Entry]:
-        """The active notes, with the drafts applied, by path."""
+        """The active notes as drafted so far, sorted by path."""
         found = {**self.entries, **self.plan.drafted()}
         return [found[p] for p in sorted(found) if found[p].status == "active"]
 
@@ -64,9 +64,10 @@ def link_of(node: Node) -> str:
 
 
 TOPIC_NOTES = 4  # fewest notes of a topic: a page for fewer costs a reader more time than it saves
-NEIGHBOURS = 6  # edges kept for each note: enough to hold a topic together, and Louvain stays quick
-LARGEST_TOPIC = 0.75  # largest share of the notes: a larger topic would hardly shorten the map
-PAIRS = 200  # a feature that more notes have is ignored
+NEIGHBOURS = 6  # edges kept for each note: enough to hold a topic together; more would make Louvain slow
+# Largest share of a map's notes in one topic: a larger topic would hardly shorten the map.
+LARGEST_TOPIC = 0.75
+PAIRS = 200  # a feature of more notes than this is ignored
 # A note joins a topic if its mean cosine to the topic's three nearest notes is at least CLEAR, and its mean
 # cosine to those of the next topic is at most MARGIN times as large. With a fifth of the notes of five LoCoMo
 # conversations held out, 74 % join a topic, and 97 % of these join the right one.
@@ -108,7 +109,10 @@ NAME = re.compile(r"(?<=[a-z,;] )[A-Z][^\W\d_]+")  # a capitalised word within a
 
 @dataclass(frozen=True)
 class TopicItem:
-    """The features of a note that decide its topic. *marks*: tags, links and source messages, each with a letter in front."""
+    """
+    The features of a note that decide its topic. *marks*: "#" and a tag, ">" and a linked path, or "@" and the id of
+    a source message.
+    """
 
     path: str
     title: str
@@ -122,8 +126,8 @@ class TopicItem:
     @cached_property
     def names(self) -> dict[str, tuple[str, float]]:
         """
-        Stem → word and weight, to name a topic. Words of tags and titles, mostly nouns, and names within the text
-        count twice as much as other words.
+        Stem → (word, weight), for naming a topic. Words of tags and titles, and names within the text, weigh twice as
+        much as other words.
         """
         tags = " ".join(m[1:] for m in sorted(self.marks) if m.startswith("#"))
         texts = ((self.text, 0.5), (f"{tags} {self.title} {' '.join(NAME.findall(self.text))}", 1.0))
@@ -145,9 +149,10 @@ def split_topics(
     items: Sequence[TopicItem], taken: Collection[str] = (), known: Collection[str] = ()
 ) -> list[Topic]:
     """
-    Split *items* into groups of notes that belong together. A note that shares nothing with others is in no
-    group; a group may be long enough to be split again. Empty if nothing tells the notes apart. *taken*:
-    names in use. *known*: words that cannot name a group, because they name the map.
+    Split *items* into groups of notes that belong together; empty if they form no groups. A note that shares nothing
+    with others is in no group. A group may be long enough to be split again.
+
+    *taken*: names in use. *known*: words of the map's own name, which cannot name a group.
     """
     items = sorted(items, key=lambda i: i.path)
     topics, names = [], set(taken)
@@ -159,7 +164,10 @@ def split_topics(
 
 
 def communities(items: Sequence[TopicItem]) -> list[set[int]]:
-    """Groups by the Louvain method on the nearest neighbours; none if one group has most of the notes."""
+    """
+    Group the positions of *items* by the Louvain method on their nearest neighbours. Empty if one group has most of
+    the notes.
+    """
     from networkx import Graph
     from networkx.algorithms.community import louvain_communities
 
@@ -171,7 +179,10 @@ def communities(items: Sequence[TopicItem]) -> list[set[int]]:
 
 
 def neighbour_edges(items: Sequence[TopicItem]) -> list[tuple[int, int, float]]:
-    """Each note's nearest others by the cosine of their features, as `(low, high, weight)`, sorted."""
+    """
+    The edges from each note to its nearest others, by the cosine of their features. An edge is `(low, high, weight)`,
+    with the positions of both notes in *items*.
+    """
     vectors = feature_weights(items)
     holders: dict[str, list[int]] = defaultdict(list)
     for n, vector in enumerate(vectors):
@@ -191,10 +202,10 @@ def neighbour_edges(items: Sequence[TopicItem]) -> list[tuple[int, int, float]]:
 
 def feature_weights(items: Sequence[TopicItem], most: int = PAIRS) -> list[dict[str, float]]:
     """
-    The features of each note, weighted by how rare they are here; the weights of a note have length 1.
+    Feature → weight, for each note. A rare feature weighs more; the weights of a note form a vector of length 1.
 
-    Left out are features of one note, which connect nothing, and features of most notes, or of more than *most*,
-    which distinguish nothing.
+    Left out are features of one note, and features of most notes or of more than *most* notes: they connect or
+    distinguish nothing.
     """
     counts = Counter(f for item in items for f in item.features)
     many = max(TOPIC_NOTES * 2, min(most, int(0.6 * len(items))))
@@ -209,7 +220,7 @@ def feature_weights(items: Sequence[TopicItem], most: int = PAIRS) -> list[dict[
 
 def nearest_topic(items: Sequence[TopicItem], topics: Mapping[str, Sequence[TopicItem]]) -> dict[str, str]:
     """
-    Path of an item → key of the topic it clearly belongs to, judged by each topic's three nearest notes.
+    Path of an item → key of the topic to which the item clearly belongs, judged by each topic's three nearest notes.
 
     Items without such a topic are left out.
     """
@@ -236,9 +247,11 @@ def topic_name(
     group: Sequence[TopicItem], everyone: Sequence[TopicItem], taken: Collection[str], known: Collection[str]
 ) -> str:
     """
-    A slug: the tag that half of *group* and few others have, or the note that half of *group* and few others
-    link to; else one or two words in the names of many of *group* and few others, in their most frequent
-    order.
+    Choose a slug for *group*: a tag of most of its notes, or the name of a note that most of them link to, unless
+    many others have it, too. Else one or two words that are frequent in *group* and rare elsewhere, in their most
+    frequent order.
+
+    *taken*: slugs in use. *known*: words that may not be the name.
     """
     inside, outside = weight_sum(group), weight_sum(everyone)
     spelled: dict[str, Counter[str]] = defaultdict(Counter)
@@ -261,13 +274,15 @@ def topic_name(
 
 
 NAME_WORDS = 4  # most words of a note's title that names a topic
-# At least this share of a group has the mark that names the group,
-# and this share of all notes with the mark is in it.
+# A mark names a group if at least this share of the group has the mark,
+# and at least this share of all notes with the mark is in the group.
 SHARED = 0.5
 
 
 def shared_names(group: Sequence[TopicItem], everyone: Sequence[TopicItem]) -> list[str]:
-    """The tags that most of *group* and few others have, and the names of notes they link to, the most frequent first."""
+    """
+    The tags, and the names of linked notes, that most of *group* and few others have. The most frequent comes first.
+    """
     inside, outside = (Counter(m for i in of for m in i.marks if m[0] in "#>") for of in (group, everyone))
     fitting = [m for m, n in inside.items() if n >= SHARED * len(group) and n >= SHARED * outside[m]]
     fitting.sort(key=lambda m: (-inside[m], m))
@@ -293,16 +308,16 @@ def dot_product(a: Mapping[str, float], b: Mapping[str, float]) -> float:
     return sum(w * b[f] for f, w in a.items() if f in b)
 
 
-# --- Splits maps that have grown too long into topics, and puts notes that no map lists on a map. A note whose links
-# a person has edited stays where it is.
+# --- Splits maps that have grown too long into topics, and puts notes on a map that no map lists yet. A note stays
+# where it is if a person has edited its links.
 
 
 def assign_maps(snapshot: Snapshot, most: int) -> tuple[list[str], Counter[str]]:
     """
     Put each of OMG's notes on its map, and split a map of more than *most* lines into topics. Returns a line for each
-    split map, and map → number of notes that were put under it.
+    split map, and how many notes were put on each map.
 
-    A topic keeps its name and its notes for good. Later notes join the topic that they clearly belong to.
+    A topic keeps its name and its notes for good. Later notes join the topic to which they clearly belong.
     """
     splitter = MapSplitter(snapshot, most)
     for path in sorted(snapshot.changed):
@@ -321,7 +336,7 @@ def assign_maps(snapshot: Snapshot, most: int) -> tuple[list[str], Counter[str]]
 
 
 def filed_lines(filed: Mapping[str, int]) -> list[str]:
-    """The lines for notes that were put under maps: map → how many."""
+    """One line for each map in *filed*: how many notes were put on the map."""
     return [
         f"Filed {how_many(n, 'note')} under {wikilink(moc, page_title(moc)[0])}."
         for moc, n in sorted(filed.items())
@@ -329,7 +344,7 @@ def filed_lines(filed: Mapping[str, int]) -> list[str]:
 
 
 class MapSplitter:
-    """Tracks which map lists which notes while notes are moved between maps."""
+    """Moves notes between maps, and tracks which map lists which notes."""
 
     def __init__(self, snapshot: Snapshot, most: int) -> None:
         self.snapshot, self.most = snapshot, most
@@ -344,7 +359,7 @@ class MapSplitter:
                 self.draft_page(moc, topic_prefix(moc))
 
     def put_on_map(self, path: str) -> None:
-        """Add its map to a changed note that names no map."""
+        """Put the note at *path* on the map of its type, if the note names no map."""
         entry = self.snapshot.entries.get(path)
         if entry and entry.type in TYPES and self.snapshot.ours(path, "links"):
             node = self.snapshot.node(path)
@@ -353,7 +368,7 @@ class MapSplitter:
                 self.filed[map_of_type(entry.type)] += 1
 
     def split_if_long(self, moc: str) -> list[str]:
-        """Split *moc* if it is too long; returns the new topics."""
+        """Split the map *moc* if it is too long. Returns the new topics."""
         children = [c for c in self.topics(moc) if self.members[c]]
         long = len(self.members[moc]) + len(children) > self.most
         if moc == MOCS["reflection"][0]:
@@ -362,9 +377,9 @@ class MapSplitter:
             new = [e for e in self.members[moc] if long or e.path in self.snapshot.changed]
             self.file_under(moc, [e for e in new if self.movable(e)], children)
         if len(self.members[moc]) + len(children) <= self.most or not self.may_split_anew(moc):
-            return []  # early, before any note is read
+            return []  # decided before any note is read
         movable = [e for e in self.members[moc] if self.movable(e)]
-        # Notes of a person on the map count as at most half of the limit; the other half is for OMG's notes.
+        # A person's notes on the map use at most half of the limit; the other half is for OMG's notes.
         theirs = min(len(self.members[moc]) - len(movable), self.most // 2)
         room = self.most - len(children) - theirs
         if len(movable) <= room:
@@ -382,7 +397,7 @@ class MapSplitter:
         return moc in self.snapshot.plan.maps.new or any(e.path in changed for e in self.members[moc])
 
     def file_under(self, moc: str, new: Sequence[Entry], children: Sequence[str]) -> None:
-        """Move each of *new* that clearly belongs to a topic to that topic, if its page can list the note."""
+        """Move each of *new* to the topic to which it clearly belongs, if the page of the topic can list the note."""
         if new:
             children = [c for c in children if self.has_block(c)]
             there = {topic: [self.topic_item(e) for e in self.members[topic]] for topic in children}
@@ -391,14 +406,16 @@ class MapSplitter:
             self.filed.update(homes.values())
 
     def has_block(self, topic: str) -> bool:
-        """Whether the page has a generated block. A page without one is its owner's and stays as it is."""
+        """
+        Whether the page *topic* has a generated block. A page without such a block is a person's, and stays as it is.
+        """
         text = self.snapshot.plan.graph.vault.bytes(topic)
         return topic in self.snapshot.plan.maps.new or bool(
             text and generated_block(text.decode("utf-8", "replace")) is not None
         )
 
     def by_year(self, moc: str) -> list[str]:
-        """Make a map of its own for each year of reflections except the last."""
+        """Make a map for each year of reflections except the last year."""
         years: dict[str, list[str]] = defaultdict(list)
         for entry in filter(self.movable, self.members[moc]):
             years[entry.path.rpartition("/")[2][:4]].append(entry.path)
@@ -406,7 +423,10 @@ class MapSplitter:
         return [self.make_topic(moc, year, paths) for year, paths in sorted(years.items()) if year != last]
 
     def make_topic(self, moc: str, name: str, paths: Iterable[str]) -> str:
-        """The topic *name* of *moc*, with these notes on it."""
+        """
+        Move the notes at *paths* to the topic *name* of *moc*, which is made if it is new. Returns the path of the
+        topic.
+        """
         topic = f"{topic_prefix(moc)}-{name}"
         if topic not in self.parents:
             self.draft_page(topic, moc)
@@ -419,7 +439,7 @@ class MapSplitter:
         self.parents[topic] = moc
 
     def move_notes(self, moc: str, homes: Mapping[str, str]) -> None:
-        """Move notes of *moc* to the maps in *homes*: path → map."""
+        """Move notes of the map *moc* to other maps. *homes*: path of a note → its new map."""
         for entry in self.members[moc]:
             if (topic := homes.get(entry.path)) is not None:
                 links = [t for t in self.snapshot.node(entry.path).links if t != moc]
@@ -429,8 +449,8 @@ class MapSplitter:
 
     def topics(self, moc: str) -> list[str]:
         """
-        The topics of *moc* that list notes in its place. A project's map is not one of them, because both maps list
-        its notes.
+        The topics that list notes in place of the map *moc*. A project's map is left out, because *moc* lists the
+        same notes.
         """
         of = (topic for topic, parent in self.parents.items() if parent == moc)
         return sorted(topic for topic in of if project_of_map(topic) not in self.snapshot.entries)
@@ -439,7 +459,7 @@ class MapSplitter:
         return entry.path not in self.snapshot.frozen and self.snapshot.ours(entry.path, "links")
 
     def taken_names(self) -> set[str]:
-        """Names that a topic cannot have because a map has them: no two maps have the same title."""
+        """The names of all maps. No topic can have one of these, because no two maps have the same title."""
         paths = {p for p in (*self.parents, *self.snapshot.entries, *STANDARD) if p.startswith("mocs/")}
         return {slugify(page_title(p)[0]) for p in paths}
 
@@ -451,5 +471,8 @@ class MapSplitter:
 
 
 def topic_prefix(moc: str) -> str:
-    """The standard map that *moc* is a topic of, at any depth. The names of all its topics begin with its name."""
+    """
+    The standard map that *moc* is a topic of, at any depth; *moc* itself if there is none. The name of a topic begins
+    with the name of its standard map.
+    """
     return next((s for s in STANDARD if moc.startswith(f"{s}-")), moc)

@@ -1,11 +1,8 @@
-"""Asks a model about groups of notes, reads its verdict on each group, and decides which verdicts are carried out.
+"""Asks a model about groups of notes, reads a verdict on each group, and decides which verdicts are carried out.
 
-A reply is untrusted: an item that cannot be parsed is dropped alone, and a group without a verdict stays as it is.
-
-The model only proposes. Code decides by the origin of the notes, by the notes that the call showed, by who spoke
-later, by days, and by the check (checking.py). A call never shows a web page's note together with a person's. A
-person's note gets a new text, or is replaced, only after a call that showed persons' notes alone. A note that a
-person edited or pinned is not changed; the person is asked."""
+The model only proposes; rules decide by the origin and the days of the notes, and by the check (checking.py). A
+person's note gets new words, or is replaced, only after a call that showed persons' notes alone. A person is asked
+before a note that they edited or pinned is changed."""
 
 from __future__ import annotations
 
@@ -48,24 +45,30 @@ from .topics import Snapshot, link_of, normalized
 # not asked again until one of its notes changes. similar.py finds which notes are alike.
 
 
-GROUP_NOTES = 6  # most notes of a group, which is about one subject
-NOTES_PER_CALL = 24  # each group is judged by itself, since a small model mixes groups up
-# A model is asked about an open loop once its day is past and a later note may tell its outcome; without such
-# a note, after LATE_DAYS, since people report what they did, and the Observer is shown the loops of the last
-# ten days.
+GROUP_NOTES = 6  # most notes of a group; a group is about one subject
+NOTES_PER_CALL = 24  # the model judges each group by itself, since a small model mixes groups up
+# A model is asked about an open loop once its day is past and a later note may tell how it ended. Without such a note,
+# it is asked LATE_DAYS after that day: before, people may still report what they did, and the Observer is shown the loop.
+# NEWS_SHOWN: the most later notes shown with a loop.
 LATE_DAYS, NEWS_SHOWN = 10, 3
 
 
 @dataclass(frozen=True, slots=True)
 class Matter:
-    """A question about notes. *paths*: both notes of a pair; or an overdue loop and the notes said since."""
+    """
+    A question about notes. *paths*: both notes of a pair; or an overdue loop, then later notes that may tell how it
+    ended.
+    """
 
     kind: Literal["same", "overdue"]
     paths: tuple[str, ...]
 
     @property
     def known_by(self) -> tuple[str, ...]:
-        """The notes that identify the matter, without news about a loop, which may be found one night and not another."""
+        """
+        The notes that identify the matter. The later notes about a loop are left out, because they may differ from
+        night to night.
+        """
         return tuple(sorted(self.paths)) if self.kind == "same" else self.paths[:1]
 
     @property
@@ -85,7 +88,7 @@ class Group:
 
 
 def digest_of(texts: Iterable[str]) -> str:
-    """What is kept of an answered matter: a hash of each note's text as it was shown."""
+    """Hash each note's text as the model was shown it, to be kept with the answered matter."""
     return " ".join(hashlib.sha256(text.encode()).hexdigest()[:10] for text in texts)
 
 
@@ -102,7 +105,7 @@ def pairs_alike(similar: Mapping[str, Iterable[str]]) -> list[Matter]:
 
 
 def loops_past_their_day(snapshot: Snapshot) -> list[tuple[Entry, int]]:
-    """Open loops whose day is over, and for how many days; the longest overdue first."""
+    """Open loops whose day is past, with the number of days since; the longest overdue first."""
     late = []
     for entry in snapshot.now():
         span = event_span(entry.event) if entry.loop == "open" and entry.type in TYPES else None
@@ -113,15 +116,15 @@ def loops_past_their_day(snapshot: Snapshot) -> list[tuple[Entry, int]]:
 
 def overdue(loop: Entry, days: int, alike: NotesAlike) -> Matter | None:
     """
-    The matter of *loop*, whose day was *days* ago, with the notes that may tell its outcome; None if it is too early
-    to ask.
+    The matter of *loop*, whose day was *days* ago, with the notes that may tell how the loop ended. None if it is too
+    early to ask.
     """
     news = [n.path for n in alike.to(loop) if is_news(n, loop)][:NEWS_SHOWN]
     return Matter("overdue", (loop.path, *news)) if news or days >= LATE_DAYS else None
 
 
 def is_news(note: Entry, of: Entry) -> bool:
-    """Whether *note* may tell the outcome of the loop *of*: it was said later, from a source that is trusted as much."""
+    """Whether *note* may tell how the loop *of* ended: it was said later, and its origin is at least as trusted."""
     later = (note.updated or dt.date.min) > (of.updated or dt.date.max)
     return later and trust_of(note.origin) >= trust_of(of.origin)
 
@@ -130,7 +133,10 @@ def is_news(note: Entry, of: Entry) -> bool:
 
 
 def by_trust(matters: Iterable[Matter], entries: Mapping[str, Entry]) -> dict[int, list[Matter]]:
-    """*matters* by `trust_of` of their least trusted note, the most trusted first. A call shows matters of one trust only."""
+    """
+    Sort *matters* by `trust_of` of their least trusted note, the most trusted first. A call shows matters of one
+    trust only.
+    """
     found: dict[int, list[Matter]] = {2: [], 1: [], 0: []}
     for matter in matters:
         found[min(trust_of(entries[path].origin) for path in matter.paths)].append(matter)
@@ -138,7 +144,7 @@ def by_trust(matters: Iterable[Matter], entries: Mapping[str, Entry]) -> dict[in
 
 
 def groups_of(matters: Sequence[Matter]) -> list[Group]:
-    """*matters* in groups. Matters that share notes go together, as long as the group has room."""
+    """Put *matters* into groups. Matters that share notes go into one group, up to GROUP_NOTES notes."""
     found: list[Group] = []
     places: dict[str, list[Group]] = {}  # path → the groups that show it
     for matter in matters:
@@ -155,7 +161,7 @@ def groups_of(matters: Sequence[Matter]) -> list[Group]:
 
 
 def calls_of(groups: Sequence[Group]) -> list[list[Group]]:
-    """*groups* in their order, in as few calls as have room for them."""
+    """Divide *groups* among as few calls as NOTES_PER_CALL allows, in their order."""
     calls: list[list[Group]] = []
     room = 0
     for group in groups:
@@ -186,13 +192,13 @@ VERDICTS_SCHEMA = object_schema(
         "items": object_schema("group edits", group=TEXT, edits={"type": "array", "items": VERDICT_SCHEMA}),
     },
 )
-BODY_TOKENS = 120  # of a note's text that a model is shown
+BODY_TOKENS = 120  # of a note's text: so many are shown to a model
 
 
 class Verdict(BaseModel):
     """
     One item of a reply. `node`: the note that stays, or the note in question. `other`: the note that goes, or the
-    second one.
+    second note.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -221,7 +227,10 @@ class Verdict(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A verdict that was not followed. *why*: a fixed phrase, for logs and events. *notes*: links, for the person."""
+    """
+    A verdict that was not followed. *why*: a fixed phrase, for logs and events. *notes*: links to the notes, for the
+    person.
+    """
 
     why: str
     op: str = ""  # "" if none could be read
@@ -230,13 +239,13 @@ class Refusal:
 
     @property
     def line(self) -> str:
-        """For the log page."""
+        """The refusal as a line of the log page."""
         return f"{' '.join(filter(None, (self.op, self.notes))) or 'a reply'}: {self.why}."
 
 
 @dataclass(frozen=True, slots=True)
 class ShownGroup:
-    """A group as a model sees it: `g1`, and its notes by handle."""
+    """A group as a model sees it: its name ("g1"), and its notes by handle ("n1")."""
 
     name: str
     group: Group
@@ -257,7 +266,7 @@ def shown_groups(groups: Sequence[Group], least: int) -> list[ShownGroup]:
 
 
 def halves(groups: Sequence[Group]) -> list[list[Group]]:
-    """*groups* split for two calls; a single group is split by its matters; empty for a single matter."""
+    """Split *groups* for two calls. A single group is split by its matters. Empty for a single matter."""
     if len(groups) == 1:
         matters = groups[0].matters
         groups = [Group(matters[: len(matters) // 2]), Group(matters[len(matters) // 2 :])]
@@ -304,10 +313,10 @@ def said_on(node: Node) -> str:
 
 def read_verdicts(text: str, shown: Sequence[ShownGroup], refused: list[Refusal]) -> dict[str, list[Verdict]]:
     """
-    Group name → the reply's verdicts on it. Items that cannot be read are added to *refused*. Raises BadReply if the
-    reply has no list at all.
+    Name of a group → the reply's verdicts on the group. Items that cannot be read are added to *refused*. Raises
+    BadReply if the reply has no list at all.
 
-    Weak models give a bare list of edits without groups. Each edit then goes to the group that its handle belongs to.
+    Weak models give a bare list of edits without groups. Each edit then goes to the group that has its note.
     """
     if '"group' not in text:
         value = cut_out(text)["edits"]
@@ -344,10 +353,11 @@ def names_note(edit: Any, shown: ShownGroup) -> bool:
 
 # --- `reflected.json` of a graph: what the Reflector has seen, so that a night costs only what changed since.
 #
-#     notes     path → [hash of its bytes, whether a model has answered everything to ask about it as it is]
+#     notes     path → [hash of its bytes, whether a model has answered every question about these bytes]
 #     matters   kind and paths of a matter that a model was asked → hashes of its notes as they were shown; a "?"
 #               stands before the hashes if the model did not answer
-#     periods   reflection → hash of the notes that it is made of, or that last gave no reflection
+#     periods   path of a reflection → hash of its notes, also if they gave no reflection
+#     maps      path → hash of the map's text as a model was shown it
 #
 # A cycle writes the new file beside its receipt, and puts the file in place once the receipt is done. So a
 # crash in between neither forgets answers that were paid for nor claims changes that were not written. Losing
@@ -359,16 +369,16 @@ class Seen:
     notes: dict[str, tuple[str, bool]] = field(default_factory=dict)
     periods: dict[str, str] = field(default_factory=dict)
     matters: dict[str, str] = field(default_factory=dict)
-    maps: dict[str, str] = field(default_factory=dict)  # path → its text as a model was shown it
+    maps: dict[str, str] = field(default_factory=dict)
 
     def is_answered(self, matter: Matter, digest: str) -> bool:
-        """Whether a model has answered *matter*, or left it out twice, while its notes read as they do now."""
+        """Whether a model has answered *matter*, or left it out twice, for the texts with this *digest*."""
         return self.matters.get(matter.key) == digest
 
     def note_answer(self, matter: Matter, digest: str, *, answered: bool) -> None:
         """
-        Record that a model was asked about *matter*. A second reply without an answer counts as an answer, because
-        some models leave out what stays as it is.
+        Record that a model was asked about *matter*. If a second reply leaves *matter* out, too, that counts as an
+        answer, because some models leave out what stays as it is.
         """
         before = self.matters.get(matter.key, "")
         silent = f"?{digest}"
@@ -380,16 +390,19 @@ class Seen:
         self.matters = {key: kept for key, kept in self.matters.items() if there >= {*key.split("\n")[1:]}}
 
     def changed(self, hashes: Mapping[str, str]) -> set[str]:
-        """Paths of files that differ from those seen."""
+        """The paths whose hash differs from the last one seen."""
         return {p for p, hash in hashes.items() if p not in self.notes or self.notes[p][0] != hash}
 
     def unasked(self, hashes: Mapping[str, str]) -> set[str]:
-        """Paths of notes that a model may still have to be asked about."""
+        """The paths of notes that a model may still have to be asked about."""
         return {p for p, hash in hashes.items() if self.notes.get(p, ("", False)) != (hash, True)}
 
 
 def load_seen(graph: Graph) -> Seen:
-    """The record of the last finished cycle. A file that a crash left beside it is put in place or removed."""
+    """
+    Load the record of the last finished cycle. If a crash left a staged file, it is first put in place, or removed if
+    its receipt was not written.
+    """
     file, open_file = seen_files(graph)
     if open_file.exists():
         cycle = read_seen(open_file).get("cycle")
@@ -412,7 +425,7 @@ def stage_seen(graph: Graph, seen: Seen, cycle: str) -> None:
 
 
 def commit_seen(graph: Graph) -> None:
-    """Put the file of `stage_seen` in place: the receipt is done, or there was none to write."""
+    """Put the file of `stage_seen` in place. Called once the receipt is done, or if there is none."""
     file, open_file = seen_files(graph)
     open_file.replace(file)
 
@@ -431,7 +444,7 @@ def read_seen(file: Path) -> dict[str, Any]:
 
 VERDICT_LINE_CHARS, WHY_CHARS = 300, 160
 # Some models obey a note that says "mark all as superseded", so a reply may replace at most half of a call's notes.
-FEW_REPLACED = 3  # notes that a reply may always replace: one subject that changed four times
+FEW_REPLACED = 3  # a reply may always replace so many notes, such as the former states of one subject
 
 Place = tuple[str, int]  # of a verdict: the name of its group, and its number
 
@@ -442,7 +455,7 @@ class RefusedVerdict(Exception):
 
 @dataclass(slots=True)
 class MergeRules:
-    """The rules that decide whether a verdict of this cycle is carried out, and a record of what was done with each."""
+    """The rules that decide whether a verdict is carried out, and a record of what this cycle did with each verdict."""
 
     plan: Plan
     frozen: Collection[str]  # paths that a person's undo restored: no two of them are merged again
@@ -480,8 +493,8 @@ def follow_verdicts(
     unsaid: Collection[Place] = (),
 ) -> set[str]:
     """
-    Draft the verdicts of the reply *text* that are allowed, except those at *unsaid* (checking.py). Returns the names
-    of the groups it answers.
+    Draft the allowed verdicts of the reply *text*, except the verdicts at *unsaid*, which the check rejected. Returns
+    the names of the groups that the reply answers.
     """
     unread = len(rules.refused)
     found = read_verdicts(text, shown, rules.refused)
@@ -515,13 +528,13 @@ def follow_verdict(rules: MergeRules, shown: ShownGroup, verdict: Verdict) -> No
     if verdict.node not in notes or (verdict.op in OF_TWO and verdict.other not in notes):
         raise RefusedVerdict("it names a note of another group")
     if verdict.op in OF_TWO and verdict.node == verdict.other:
-        raise RefusedVerdict("names one note twice")
+        raise RefusedVerdict("it names one note twice")
     case = Case(verdict, notes[verdict.node], notes.get(verdict.other, ""), shown.least)
     FOLLOW[verdict.op](rules, case)
 
 
 def gone_after(shown: Sequence[ShownGroup], found: Mapping[str, Sequence[Verdict]]) -> int:
-    """How many notes *found* would remove. Of all notes that pairs connect, in any order, one stays."""
+    """How many notes *found* would remove. Of notes that verdicts connect, directly or in a chain, one stays."""
     heads: dict[str, str] = {}
     for s in shown:
         for verdict in found.get(s.name, ()):
@@ -564,7 +577,9 @@ def merge_pair(rules: MergeRules, case: Case) -> None:
 
 
 def keep_and_gone(rules: MergeRules, a: Node, b: Node) -> tuple[Node, Node]:
-    """The note that stays and the note that goes. *a*, which the model would keep, stays on a tie."""
+    """
+    The note that stays and the note that goes. On a tie *a* stays, which the model would keep. Raises RefusedVerdict.
+    """
     if rank_of(rules, b) > rank_of(rules, a):
         a, b = b, a
     if rank_of(rules, b)[0]:
@@ -578,7 +593,7 @@ def keep_and_gone(rules: MergeRules, a: Node, b: Node) -> tuple[Node, Node]:
 
 
 def rank_of(rules: MergeRules, found: Node) -> tuple[int, int, bool, bool]:
-    """A key: of two notes, the one with the larger key stays."""
+    """A sort key: of two merged notes, the note with the larger key stays."""
     touched = rules.plan.draft(found.path).touched
     return 2 * found.pinned + touched, trust_of(found.origin), found.standing, found.type != "fact"
 
@@ -592,7 +607,7 @@ def supersede_pair(rules: MergeRules, case: Case) -> None:
     check_goes(b, case.least)
     if b.pinned:
         rules.proposed.append(f"{link_of(b)} is pinned, but {link_of(a)} is newer and says otherwise.")
-        raise RefusedVerdict("the older one is pinned; only a person may replace it")
+        raise RefusedVerdict("the older note is pinned; only a person may replace it")
     days = said_day(rules.plan, a), said_day(rules.plan, b)
     supersede_note(rules.plan, b.path, a.path)
     line = f"{link_of(a)} ({days[0]}) replaced {link_of(b)} ({days[1]}){reason_of(case)}"
@@ -602,9 +617,9 @@ def supersede_pair(rules: MergeRules, case: Case) -> None:
 def contradict_pair(rules: MergeRules, case: Case) -> None:
     a, b = active_pair(rules, case)
     if b.path in a.contradicts or a.path in b.contradicts:
-        return  # it is marked already
+        return  # the contradiction is marked already
     rules.plan.contradict(a.path, b.path)
-    rules.proposed.append(f"{link_of(a)} and {link_of(b)} contradict each other; which of them holds?")
+    rules.proposed.append(f"{link_of(a)} and {link_of(b)} contradict each other. Which one is true?")
     line = f"Marked {link_of(a)} and {link_of(b)} as contradicting each other."
     rules.do("contradictions", line)
 
@@ -656,7 +671,7 @@ def active_pair(rules: MergeRules, case: Case) -> tuple[Node, Node]:
 
 
 def check_pair(rules: MergeRules, case: Case) -> tuple[Node, Node]:
-    """Both notes of a verdict that removes one of them. Raises RefusedVerdict."""
+    """The two notes of a verdict that would remove one of them. Raises RefusedVerdict if that is not allowed."""
     a, b = active_pair(rules, case)
     marked = b.path in a.contradicts or a.path in b.contradicts
     if marked and frozenset((case.path, case.other)) not in rules.asked:

@@ -611,7 +611,7 @@ def test_a_night_with_many_changes_describes_the_newest_maps_within_its_token_li
 
         done = night_of(graph, ask)
         assert 0 < sum(spent) <= MAPS_TOKENS
-        assert done.counts["told"] >= 2 and "maps more wait for the next night" in done.summary[-1]
+        assert done.counts["told"] >= 2 and "maps must wait for the next night" in done.summary[-1]
         told = [p for p in graph.vault.paths() if p.startswith("mocs/") and "%% told" in graph.vault.text(p)]
         assert "mocs/moc-p39" in told and "mocs/moc-p0" not in told
         before = len(told)

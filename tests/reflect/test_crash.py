@@ -74,7 +74,9 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return before, after
 
 
-def test_a_night_killed_at_any_write_is_finished_next(undisturbed: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_night_killed_at_any_write_is_finished_by_the_next_night(
+    undisturbed: tuple[Path, Path], tmp_path: Path
+) -> None:
     before, after = undisturbed
     expected = outcome(after)
     assert any(name.startswith("reflections/2026-W") for name in expected[0])

@@ -104,7 +104,9 @@ def without_head(graph: Graph, path: str) -> str:
     return graph.vault.read(path).body
 
 
-def test_the_page_of_a_week_tells_its_last_state_and_former_ones(home: Memory, graph: Graph) -> None:
+def test_the_page_of_a_week_tells_the_last_and_the_former_states_of_a_note(
+    home: Memory, graph: Graph
+) -> None:
     moved(graph)
     night(home)
     first, second, third = (without_head(graph, path) for path in (FIRST, SECOND, THIRD))

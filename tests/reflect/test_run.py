@@ -205,7 +205,7 @@ def test_no_line_of_a_person_is_lost(planted_night: Night) -> None:
                 assert line in lines, (path, line)
 
 
-def test_links_to_renamed_notes_lead_there_by_their_path(planted_night: Night) -> None:
+def test_links_to_renamed_notes_get_the_new_path(planted_night: Night) -> None:
     graph, planted = planted_night.graph, planted_night.planted
     for target, linker in zip(planted.targets, planted.linkers, strict=True):
         there = graph.index.resolve(target)
@@ -556,7 +556,7 @@ def test_notes_of_different_types_are_not_merged_unless_one_is_a_plain_fact(grap
     assert graph.vault.read("nodes/fact/tea").superseded_by == "nodes/preference/tea"
 
 
-def test_a_merged_note_takes_a_new_line_only_if_both_notes_support_it(graph: Graph) -> None:
+def test_a_merged_note_gets_a_new_description_only_if_both_notes_support_it(graph: Graph) -> None:
     sea_and_air(graph)
     both = "Ines swims in the sea and in the air of Faro."
     night(graph, saying({"op": "merge", "node": "the sea", "other": "the air", "description": both}))
@@ -595,7 +595,7 @@ def test_a_merge_that_would_rewrite_a_persons_words_is_refused(
     assert "a person edited the note" in graph.vault.text("reflections/log/2026-04")
 
 
-def test_a_merge_without_a_new_line_only_adds_to_a_persons_note(graph: Graph) -> None:
+def test_a_merge_without_a_new_description_only_adds_to_a_persons_note(graph: Graph) -> None:
     sea_and_air(graph)
     saved = edit(graph, SEA, "I swim every day.", MONDAY)
     night(graph, saying({"op": "merge", "node": "the air", "other": "the sea"}))
@@ -605,7 +605,7 @@ def test_a_merge_without_a_new_line_only_adds_to_a_persons_note(graph: Graph) ->
 
 
 @pytest.mark.parametrize("reply", ["I would rather not.", '{"edits": "all"}', '{"edits": [{"op": 7}]}'])
-def test_a_malformed_reply_spoils_no_other(graph: Graph, reply: str) -> None:
+def test_a_malformed_reply_does_not_spoil_the_others(graph: Graph, reply: str) -> None:
     sea_and_air(graph)
     cycle = night(graph, lambda question: ModelReply(reply, "scripted", 1, 1))
     assert active(graph, SEA) and active(graph, AIR) and cycle.receipt is not None
@@ -725,7 +725,7 @@ def asked_in_turn(graph: Graph, sizes: tuple[int, ...], cut: int = 0) -> list[st
     return asked
 
 
-def test_each_retry_of_a_reflection_asks_for_less_and_shows_the_long_one(graph: Graph) -> None:
+def test_each_retry_of_a_reflection_asks_for_less_and_shows_the_overlong_reply(graph: Graph) -> None:
     week(graph)
     asked = asked_in_turn(graph, (70, 60, 5))
     target = re.search(r"Stay below (\d+) tokens in all", asked[0])
@@ -840,7 +840,7 @@ def test_a_week_without_an_episode_gets_a_reflection_if_something_happened(graph
     assert graph.vault.bytes("reflections/2026-W03") is None
 
 
-def test_an_event_of_a_year_is_not_told_in_its_first_week(graph: Graph) -> None:
+def test_an_event_dated_by_its_year_is_not_told_in_the_first_week_of_the_year(graph: Graph) -> None:
     put(
         graph,
         *[
@@ -872,7 +872,7 @@ def test_episodes_that_come_late_are_taken_into_the_reflection_of_their_week(gra
     assert node.created == NOW.date()
 
 
-def test_a_reflection_that_a_person_touched_or_deleted_is_left_so(graph: Graph) -> None:
+def test_a_reflection_that_a_person_edited_or_deleted_is_left_alone(graph: Graph) -> None:
     week(graph)
     week(graph, MONDAY + 7 * DAY)
     night(graph, LookingBack(("Ines moved.", ["e1"])))
@@ -1012,7 +1012,7 @@ def test_the_log_page_proposes_what_only_a_person_may_decide(graph: Graph) -> No
     assert night(graph, saying(), NOW + DAY).receipt is None
 
 
-def test_a_night_with_only_proposals_writes_them_once(graph: Graph) -> None:
+def test_a_proposal_is_written_once_if_a_night_has_nothing_else(graph: Graph) -> None:
     night(graph)
     put(graph, *KEYS[:1])
     night(graph, now=NOW + DAY)

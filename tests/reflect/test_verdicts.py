@@ -87,7 +87,7 @@ def test_two_happenings_on_different_days_are_not_asked_about(graph: Graph) -> N
     assert not [user for user in model.asked if "the same, changed, or two things" in user]
 
 
-def test_two_notes_that_the_observer_linked_and_so_told_apart_are_not_asked_about(graph: Graph) -> None:
+def test_two_notes_that_the_observer_linked_are_not_asked_about(graph: Graph) -> None:
     flat, lease = "nodes/project/flat", "nodes/fact/lease"
     put(
         graph,
@@ -97,7 +97,7 @@ def test_two_notes_that_the_observer_linked_and_so_told_apart_are_not_asked_abou
     assert night(graph, Listening()).calls == 0
 
 
-def test_a_group_missing_from_a_reply_is_asked_once_more(graph: Graph) -> None:
+def test_a_model_is_asked_once_more_about_a_group_that_its_reply_left_out(graph: Graph) -> None:
     put(
         graph,
         *KEYS,
@@ -215,7 +215,7 @@ def test_two_contradicting_statements_are_linked_and_proposed_to_the_person(grap
         assert f"[[{other}|" in history(graph, path) and "says otherwise" in history(graph, path)
     page = graph.vault.text("reflections/log/2026-04")
     assert (
-        f"- [[{WIFE}|Maya lisbon]] and [[{SISTER}|Maya porto]] contradict each other; which of them holds?"
+        f"- [[{WIFE}|Maya lisbon]] and [[{SISTER}|Maya porto]] contradict each other. Which one is true?"
         in page
     )
 
