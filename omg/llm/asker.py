@@ -51,11 +51,11 @@ RETRY_PAUSE_S = 60.0  # give up if a server asks for a longer wait
 
 class Asker:
     """
-    An Ask that tries each of *models* in turn, each up to `[llm] attempts` times.
+    A function (`Ask`) that asks *models* in turn, each up to `[llm] attempts` times.
 
-    *gateway* answers for the model `gateway`, and is not asked again after it raises. *child* is the process
-    that asks all other models; askers may share a child, and whoever made the child closes it. Raises
-    ConfigError for `offline`, which is never asked.
+    *gateway* answers for the model `gateway`, and is not asked again after it raises. *child* is the process that asks all
+    other models. Several askers may share a child; its maker closes it. Raises ConfigError if *models* has `offline`,
+    which means that no model is asked.
 
     A call raises OverBudget if today's cap forbids asking, CutShort if every reply reached its limit before
     its first word, BadReply if all replies were empty or looping, else ModelUnavailable. Any number of
@@ -86,7 +86,7 @@ class Asker:
         self._closed = threading.Event()
 
     def __call__(self, question: ModelQuestion, paid: Paid = lambda reply: None) -> ModelReply:
-        """*paid* is called with every reply that was paid for, useful or not."""
+        """Ask the models. Calls *paid* with every reply that was paid for, useful or not."""
         failed: list[ModelError] = []
         for model in self.models:
             if failed:
@@ -102,11 +102,11 @@ class Asker:
         raise kind("; ".join(map(str, failed))) from failed[-1]
 
     def close(self) -> None:
-        """End the waiting of all calls; the child is not closed."""
+        """End all waiting calls with an error. Does not close the child."""
         self._closed.set()
 
     def _persist(self, model: str, question: ModelQuestion, paid: Paid) -> ModelReply:
-        """*model*'s reply, with retries where they may help. A useless reply is retried only once."""
+        """Ask *model*, with retries where they may help. After a useless reply, ask only once more."""
         useless = 0
         for tries in itertools.count(1):
             if self._closed.is_set():
@@ -131,7 +131,7 @@ class Asker:
         raise ModelUnavailable(f"{model}: not asked any more, OMG is stopping")
 
     def _try(self, model: str, question: ModelQuestion, paid: Paid) -> ModelReply | Failure:
-        """One reply, entered in the ledger, or why there is none."""
+        """Ask *model* once. Return the reply, entered in the ledger, or why there is no reply."""
         asked = count_tokens(question.system + question.user)
         room = reply_room(model, asked, self._config)
         with self._ledger.reserved(most_spent(model, asked, room), self._now()):
@@ -146,8 +146,7 @@ class Asker:
         return came
 
     def _ask_in_place(self, model: str, question: ModelQuestion, room: int) -> ModelReply | Failure:
-        """Ask the child, with at most `[observation] parallel` calls at once, and fewer after the model refused
-        some."""
+        """Ask through the child. At most `[observation] parallel` calls run at once, fewer after the model refused a call."""
         places = self._child.places.setdefault(model, Places(self._config.observation.parallel))
         with places:
             began, plain = time.monotonic(), model in self._plain
@@ -175,7 +174,7 @@ class Asker:
     def _ask_child(self, model: str, question: ModelQuestion, room: int, plain: bool) -> ModelReply | Failure:
         llm = self._llm
         own = llm.temperature.get(model, question.usual_temperature)
-        # Without an api_base the key is the first model's: another provider must not be shown it.
+        # Without an api_base the key belongs to the first model, and no other provider may see the key.
         key = llm.api_key if llm.api_base or model == self.models[0] else ""
         answer = self._child.call(
             {
@@ -199,14 +198,13 @@ class Asker:
 
 
 def most_spent(model: str, asked: int, room: int) -> Spent:
-    """The most that a call of *asked* tokens with *room* for the reply can cost; 0 usd for a model without a price."""
+    """The most that a call can cost with *asked* tokens in and at most *room* tokens out; 0 usd for a model without a price."""
     limits = limits_in_table(model)
     return Spent(asked + room, asked * (limits.usd_in or 0.0) + room * (limits.usd_out or 0.0))
 
 
 def reply_to_failure(ask: Ask, question: ModelQuestion) -> ModelReply:
-    """The reply of *ask*; an empty reply if it was cut short before its first word:
-    the caller then asks about less."""
+    """Return the reply of *ask*. For CutShort return an empty reply: the caller then asks about fewer messages."""
     try:
         return ask(question)
     except CutShort:
@@ -223,7 +221,7 @@ def pause_before_retry(failure: Failure, tries: int, llm: Llm) -> float | None:
 
 
 def failure_text(failure: Failure, tries: int, llm: Llm) -> str:
-    """What happened and what to do, for a person."""
+    """Say to a person what happened and what to do."""
     if not failure.status and not failure.again:
         return failure.why  # no model failed
     happened, remedy = {
@@ -238,7 +236,7 @@ def failure_text(failure: Failure, tries: int, llm: Llm) -> str:
         429: ("has reached its rate limit or quota", "wait, or name a fallback model"),
     }.get(failure.status, ("gave no usable answer", "see that the server is up; check [llm] api_base"))
     if failure.wait_s and failure.wait_s > RETRY_PAUSE_S:
-        remedy = f"it asks to be left alone for {failure.wait_s:.0f} s"
+        remedy = f"it asks us to wait {failure.wait_s:.0f} s"
     code = f"{failure.status}: " if failure.status else ""
     after = f" after {tries} tries" if tries > 1 else ""
     return f"{happened}{after} ({code}{failure.why}); {remedy}"
@@ -246,20 +244,20 @@ def failure_text(failure: Failure, tries: int, llm: Llm) -> str:
 
 # --- The agent's own model, lent by the gateway: questions wait here until the plugin fetches them.
 #
-# The plugin asks `next` without pause, has the gateway answer the question it gets, and hands the reply to `done`. A
-# gateway's message about a failure may quote the conversation, so only the kind of failure is passed on.
+# The plugin polls `next` without pause, lets the gateway answer each question, and hands the reply to `done`. The gateway's
+# error message may quote the conversation, so only the kind of failure is passed on.
 
 
-LONG_POLL_S = 8.0  # the plugin notices a daemon that hangs when a poll is not answered (hooks/daemon.js)
-GONE_S = 20.0  # after so long without a poll the plugin has ended: a live plugin polls again at once
-LATE_REMEMBERED = 64  # questions that were given up; the plugin itself gives up after three minutes
+LONG_POLL_S = 8.0  # an unanswered poll tells the plugin that the daemon hangs (hooks/daemon.js)
+GONE_S = 20.0  # without a poll for this long, the plugin has ended: a live plugin polls again at once
+# Questions that were given up and may still be answered; the plugin itself gives up after three minutes.
+LATE_REMEMBERED = 64
 STOPPING = "gateway: not asked any more, OMG is stopping"
-AT_ONCE = 2  # calls under way; the same model also answers the person
+AT_ONCE = 2  # calls that run at once; the same model also answers the person
 TOO_MANY = "it is at its rate limit or quota; wait, or name another model"
 
 FAILURE_KINDS = (
-    # The plugin asks outside of every operation that can end (hooks/index.js);
-    # other versions of OpenClaw may refuse.
+    # The plugin asks outside of every scope that OpenClaw closes (hooks/index.js); other versions may refuse.
     (
         "inventory has retired|async work scope is closed",
         "OpenClaw has reloaded its plugins, and lends no model to the old ones; start the gateway again",
@@ -274,10 +272,10 @@ FAILURE_KINDS = (
 
 class GatewayModel:
     """
-    An Ask that the plugin answers, each reply in at most *max_tokens*. It makes AT_ONCE calls at once,
-    fewer after TOO_MANY.
+    A function (`Ask`) that asks the gateway's model through the plugin, for replies of at most *max_tokens*. AT_ONCE calls
+    run at once, fewer after a refusal for the rate limit.
 
-    *late* is called with a reply that came after its question was given up: it was paid for.
+    Calls *late* with each reply that came after its question was given up: such a reply was paid for, too.
     """
 
     def __init__(
@@ -291,15 +289,15 @@ class GatewayModel:
         self.timeout_s, self.max_tokens, self.poll_s, self.late = timeout_s, max_tokens, poll_s, late
         self.polled: float | None = None  # monotonic time at which the plugin last asked for questions
         self.answered = ""  # the model that last answered, as the gateway names it
-        self.trouble = ""  # why the last question was not answered; "" if it was
+        self.trouble = ""  # why the last question was not answered; "": it was
         self.places = Places(AT_ONCE)
         self._asked: queue.Queue[str | None] = queue.Queue()
         self._waiting: dict[str, tuple[ModelQuestion, queue.Queue[Mapping[str, Any]]]] = {}
-        self._given_up: dict[str, ModelQuestion] = {}  # the latest: the plugin may still bring their replies
+        self._given_up: dict[str, ModelQuestion] = {}  # the plugin may still bring replies
         self._closed = threading.Event()
 
     def __call__(self, question: ModelQuestion) -> ModelReply:
-        """Raises ModelUnavailable if no answer comes in time, or when the daemon stops."""
+        """Ask the model. Raises ModelUnavailable if no answer comes in time, or when the daemon stops."""
         with self.places:
             began = time.monotonic()
             try:
@@ -336,7 +334,7 @@ class GatewayModel:
         return lent_reply(reply)
 
     def next(self, _: Mapping[str, Any]) -> dict[str, Any]:
-        """A question for the plugin; {} after LONG_POLL_S without one, which shows that the daemon is alive."""
+        """Return a question for the plugin; after *poll_s* without a question {}, to show that the daemon is alive."""
         until = time.monotonic() + self.poll_s
         self.polled = time.monotonic()
         while not self._closed.is_set() and (left := until - time.monotonic()) > 0:
@@ -353,7 +351,7 @@ class GatewayModel:
         return self.polled is not None and time.monotonic() - self.polled > GONE_S
 
     def again(self, reply: Mapping[str, Any]) -> None:
-        """Put back the question in a *reply* of `next` that did not reach its poll: the next poll gets it."""
+        """Put back the question in *reply*, which `next` returned and the plugin did not receive. The next poll gets it."""
         if id := reply.get("id"):
             self._asked.put(str(id))
 
@@ -366,7 +364,7 @@ class GatewayModel:
         return {}
 
     def close(self) -> None:
-        """End every wait for an answer or a question."""
+        """End every wait, of callers for an answer and of the plugin for a question."""
         self._closed.set()
         for _, answer in list(self._waiting.values()):
             with suppress(queue.Full):
@@ -376,7 +374,7 @@ class GatewayModel:
 
 
 def llm_request(question: ModelQuestion, max_tokens: int) -> dict[str, Any]:
-    """*question* in the form of the gateway's `llm.complete`; the plugin adds only a deadline."""
+    """Put *question* into the form of the gateway's `llm.complete`. The plugin adds only a deadline."""
     return {
         "systemPrompt": question.system,
         "messages": [{"role": "user", "content": question.user}],
@@ -400,7 +398,7 @@ def lent_reply(body: Mapping[str, Any]) -> ModelReply:
 
 
 def failure_kind(reply: Mapping[str, Any]) -> str:
-    """What went wrong with the gateway's model, in our own words."""
+    """Say in our own words what went wrong with the gateway's model; its words may quote the conversation."""
     said, code = str(reply.get("error") or ""), str(reply.get("code") or "")
     happened = next(
         (words for form, words in FAILURE_KINDS if re.search(form, f"{code} {said}", re.IGNORECASE)),

@@ -1,12 +1,11 @@
 """
-The child process that imports LiteLLM, seen from both ends of its pipe. It answers many questions at once.
+The child process that imports LiteLLM, seen from both ends of its pipe. The child answers many questions at once.
 
     Child.call(question) ── a JSON line ──▶ listen → complete → litellm ── a JSON line ──▶ an answer
 
-An answer is `{text, tokens_in, tokens_out, usd, cut}` or `{why, status, again, wait_s}`, and has the number
-of its question. Importing LiteLLM costs some 4 s of CPU and 200 MB, so only the child does so, once there is
-a question. The caller decides whether to ask again. The child holds no state and imports nothing of ours, so
-it may be killed at any moment. (worker/intake.py reads long drops in such a process, too.)
+An answer is `{text, tokens_in, tokens_out, usd, cut}` or `{why, status, again, wait_s}`, with the number of its question.
+Importing LiteLLM costs some 4 s of CPU and 200 MB, so only the child imports it, at the first question. The child holds no
+state and imports nothing of ours, so it may be killed at any moment. (worker/intake.py reads long drops in such a process.)
 """
 
 from __future__ import annotations
@@ -29,15 +28,14 @@ if TYPE_CHECKING:
     from .replies import Places
 
 IDLE_S = 60.0
-# LiteLLM's own timeout comes first, then ours in the child; last, a stuck child is killed.
+# LiteLLM's timeout ends a call first. GRACE_S later the child ends the call; KILL_S later the child itself is killed.
 GRACE_S, KILL_S = 1.0, 5.0
-REPEATED_CHARS = 24  # so many characters of the question in a row are no coincidence
-START_S = 120.0  # for `import litellm` from a cold disk on a busy machine
-# Started by path and with -P, so that the child imports nothing of the working folder or of another package
-# omg.
+REPEATED_CHARS = 24  # a message that shares this many characters in a row with the question quotes it
+START_S = 120.0  # time for `import litellm` from a cold disk on a busy machine
+# Started by path and with -P, so that the child imports nothing from the working folder or from another package `omg`.
 MODEL_CHILD = (sys.executable, "-P", __file__)
 
-# Servers that people run themselves: `[llm] api_base` is for these. Every other provider has its own address.
+# Servers that people run themselves. `[llm] api_base` is their address; every other provider has its own address.
 SELF_HOSTED = {
     "openai", "custom_openai", "openai_like", "hosted_vllm", "lm_studio", "llamafile", "litellm_proxy",
     "xinference", "docker_model_runner", "lemonade", "ollama", "ollama_chat",
@@ -49,11 +47,10 @@ SELF_HOSTED = {
 
 class Child:
     """
-    The process *command*. It is started when needed, ends after *idle_s* without a question,
-    and is killed if it hangs.
+    Runs *command* as a process that answers questions. The process starts with a question, ends after *idle_s* without
+    one, and is killed if it hangs.
 
-    Any number of threads may call at once. The process ends with its parent, even during a call,
-    because its stdin closes.
+    Any number of threads may call at once. The process ends with its parent, even during a call, because its stdin closes.
     """
 
     def __init__(self, idle_s: float = IDLE_S, command: Sequence[str] = MODEL_CHILD) -> None:
@@ -65,9 +62,9 @@ class Child:
 
     def call(self, question: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         """
-        The answer to *question*; a failure if the child dies, or is killed after *timeout_s* and KILL_S.
+        Return the answer to *question*, or a failure if the process dies. After *timeout_s* + KILL_S the process is killed.
 
-        When a child is killed, its other questions fail as well; they may be asked again.
+        When the process is killed, its other open questions fail as well; they may be asked again.
         """
         answer: dict[str, Any] | None = None
         for _ in range(2):
@@ -87,7 +84,7 @@ class Child:
         return answer or child_gone("its process left twice")
 
     def close(self) -> None:
-        """End the process. A call that is under way in another thread returns at once."""
+        """End the process. Running calls in other threads return at once."""
         self._closed = True
         with self._starting:
             if self.running is not None:
@@ -95,7 +92,7 @@ class Child:
 
 
 class Running:
-    """One process, from its start to its end. An answer has the number of its question."""
+    """One process, from its start to its end. Each answer carries the number of its question."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self.process = subprocess.Popen(
@@ -113,13 +110,13 @@ class Running:
         self.over = False
         self._numbers = itertools.count(1)
         self._greeting: Future[dict[str, Any] | None] = Future()
-        self._asked = {0: self._greeting}  # what has no answer yet
+        self._asked = {0: self._greeting}  # number → the answer to come
         self._guard, self._speaking = threading.Lock(), threading.Lock()
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
     def hello(self) -> dict[str, Any]:
-        """The first line of the process: `{"ready": true}`, or why it could not start."""
+        """Wait for the first line of the process: `{"ready": true}`, or why the process could not start."""
         try:
             hello = self._greeting.result(START_S)
         except TimeoutError:
@@ -129,7 +126,7 @@ class Running:
         return child_gone(why) | {"started": False} if hello is None else hello
 
     def ask(self, question: dict[str, Any], timeout_s: float) -> dict[str, Any] | None:
-        """The answer to *question*; None if the idle process ended before it read the question."""
+        """Return the answer to *question*; None if the process, being idle, ended before reading the question."""
         number, answer = next(self._numbers), Future[dict[str, Any] | None]()
         with self._guard:
             if self.over:
@@ -142,7 +139,10 @@ class Running:
         try:
             assert self.process.stdin is not None
             line = json.dumps({**question, "number": number}).encode() + b"\n"
-            with self._speaking, contextlib.suppress(OSError, ValueError):  # the listener notices its end
+            with (
+                self._speaking,
+                contextlib.suppress(OSError, ValueError),
+            ):  # the listener sees when the process has ended
                 self.process.stdin.write(line)
                 self.process.stdin.flush()
             said = answer.result()
@@ -159,7 +159,7 @@ class Running:
         self._listener.join()
 
     def _listen(self) -> None:
-        """Pass on every answer; when the process ends, answer None to all waiting calls."""
+        """Give each answer to the call that waits for it. When the process ends, give None to all waiting calls."""
         assert self.process.stdin is not None and self.process.stdout is not None
         for line in self.process.stdout:
             if line.endswith(b"\n"):
@@ -204,9 +204,9 @@ def serve_parent(
     idle_s: float, answer: Callable[[dict[str, Any]], Any], load: Callable[[], None] = lambda: None
 ) -> None:
     """
-    Report ready after *load*; then *answer* each question until no question comes for *idle_s*.
+    Call *load* and report ready; then *answer* each question until no question has come for *idle_s*.
 
-    If *answer* is a coroutine function, many questions are answered at once; otherwise one after the other.
+    If *answer* is a coroutine function, questions are answered at the same time, otherwise one after the other.
     """
     import asyncio
 
@@ -254,14 +254,14 @@ def serve_parent(
 
 
 def listen_to_parent(heard: Callable[[bytes], None]) -> None:
-    """Pass on the parent's lines. When they end, the parent is gone, and this process exits at once."""
+    """Pass each line of the parent to *heard*. When stdin ends, the parent is gone, and this process exits at once."""
     for line in sys.stdin.buffer:
         heard(line)
     os._exit(0)
 
 
 async def complete_once(question: dict[str, Any]) -> dict[str, Any]:
-    """Ask once, through LiteLLM. Give up a server that is still sending its answer after the timeout."""
+    """Ask once through LiteLLM. Give up if the server is still sending its answer after the timeout."""
     import asyncio
 
     import litellm
@@ -290,7 +290,7 @@ async def complete_once(question: dict[str, Any]) -> dict[str, Any]:
 
 
 def completion_arguments(question: dict[str, Any]) -> dict[str, Any]:
-    """What `litellm.acompletion` is called with."""
+    """Return the arguments with which to call `litellm.acompletion` for *question*."""
     import litellm
 
     model, schema = question["model"], question["schema"]
@@ -308,7 +308,7 @@ def completion_arguments(question: dict[str, Any]) -> dict[str, Any]:
         ours["temperature"] = question["temperature"]
     if question["api_base"] and provider in SELF_HOSTED:
         ours["api_base"] = question["api_base"]
-        # The client requires some key, but a server of one's own may have none.
+        # The client requires a key, but a self-hosted server may have none.
         unset = "none" if provider == "openai" and "OPENAI_API_KEY" not in os.environ else None
         ours["api_key"] = question["api_key"] or unset
     elif question["api_key"] and not question["api_base"]:
@@ -326,7 +326,7 @@ def completion_arguments(question: dict[str, Any]) -> dict[str, Any]:
 
 
 def schema_in_words(system: str, schema: dict[str, Any] | None) -> str:
-    """*system* with *schema* put into words, for a model that takes no schema."""
+    """Append *schema* as text to *system*, for a model that takes no schema."""
     if not schema:
         return system
     words = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
@@ -334,12 +334,12 @@ def schema_in_words(system: str, schema: dict[str, Any] | None) -> str:
 
 
 def failure_value(error: Exception, question: dict[str, Any]) -> dict[str, Any]:
-    """What a person and the retry loop need to know about *error*, without text of the question."""
+    """Return *error* as a failure for a person and the retry loop, without any text of *question*."""
     status = getattr(error, "status_code", None)
     if not isinstance(status, int):
         return child_gone(f"its reply could not be read: {type(error).__name__}")
     message = " ".join(str(getattr(error, "message", error)).split())
-    # "litellm.RateLimitError: RateLimitError: OpenAIException - slow down" → "slow down"; and no reply's text
+    # "litellm.RateLimitError: RateLimitError: OpenAIException - slow down" → "slow down"; also drop a reply's text
     why = message.rpartition("Exception - ")[2].partition(", Received response")[0]
     why = re.sub(r"^(litellm\.)?(\w+Error: )+", "", why)
     if "api_key" in why and "credentials" in why.lower():
@@ -353,19 +353,19 @@ def failure_value(error: Exception, question: dict[str, Any]) -> dict[str, Any]:
 
 
 def known_keys_of(question: dict[str, Any]) -> list[str]:
-    """All API keys of this process, so that they can be removed from a server's error messages."""
+    """Return all API keys that this process knows, to remove them from a server's error messages."""
     found = [value for name, value in os.environ.items() if name.endswith(("_KEY", "_TOKEN", "_SECRET"))]
     return [secret for secret in [question["api_key"], *found] if len(secret) >= 4]
 
 
 def quotes_message(message: str, asked: str) -> bool:
-    """Whether *asked* contains REPEATED_CHARS of *message* in a row."""
+    """Whether *message* has REPEATED_CHARS characters in a row that are also in *asked*."""
     asked = " ".join(asked.split())
     return any(message[i : i + REPEATED_CHARS] in asked for i in range(len(message) - REPEATED_CHARS + 1))
 
 
 def retry_after_s(error: Exception) -> float | None:
-    """Seconds that the server asks us to wait: its Retry-After, if that is a number."""
+    """Return how many seconds the server asks us to wait (its header Retry-After); None if it gives no number."""
     headers = getattr(error, "litellm_response_headers", None) or {}
     with contextlib.suppress(ValueError):
         return max(0.0, float(headers.get("retry-after") or ""))

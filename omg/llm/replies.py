@@ -1,9 +1,9 @@
 """
 A question to a model and its reply: its size, what it cost, what is wrong with it, and the JSON in it.
 
-The ledger has one JSON line for each reply, useful or not, because each was paid for. A line holds numbers,
-never text, and several processes may append lines. A call first reserves what it may cost (`reserved`), so of
-many calls at once at most one exceeds the day's cap.
+The ledger has one JSON line for each reply, useful or not, because each was paid for. A line holds numbers, never text,
+and several processes may append lines. A call first reserves the most that it may cost, so only one call can exceed the
+day's cap.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from ..text.tokens import count_tokens
 # Default cap for `gateway`, because somebody else's key pays for it. At the default step of 7,500 tokens this is about thirty
 # observations, a long day of talk.
 GATEWAY_TOKENS_PER_DAY = 500_000
-LAST_BYTES = 4_000_000  # of the ledger that `lately` reads: years of one person's calls
+LAST_BYTES = 4_000_000  # how much of the ledger `lately` reads: years of one person's calls
 
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """A model's reply. Token counts are the provider's, else our own; 0.0 usd: no known price."""
+    """A model's reply. Token counts are the provider's, else our own. *usd* is 0.0 if the price is unknown."""
 
     text: str
     model: str
@@ -59,9 +59,9 @@ class Spent:
 
 class Ledger:
     """
-    The file, and the sums of one day of it.
+    The file that records what each reply cost, and today's sums.
 
-    A day is one of the configured time zone. `cap_tokens` and `cap_usd` are None where there is no cap.
+    Days are those of the configured time zone. `cap_tokens` and `cap_usd` limit a day; None means no limit.
     """
 
     def __init__(self, file: Path, config: Config) -> None:
@@ -76,7 +76,7 @@ class Ledger:
         self._settled = threading.Condition()
 
     def spend(self, reply: ModelReply, purpose: str, now: datetime) -> None:
-        """Enter *reply*. The line is one `write`, so that lines of two processes are not mixed."""
+        """Add a line for *reply*. It is written in one `write`, so that lines of two processes do not mix."""
         line = {
             "at": now.astimezone(UTC).isoformat(timespec="milliseconds"),
             "day": self._today(now),
@@ -94,7 +94,7 @@ class Ledger:
             file.write(b"\n" * bool(torn) + json.dumps(line).encode() + b"\n")
 
     def today(self, now: datetime) -> Spent:
-        """What all processes spent on the day of *now*. Reads only what was appended since the last call."""
+        """Return what all processes spent on the day of *now*. Reads only the lines added since the last call."""
         day = self._today(now)
         with self._settled:
             size = self.file.stat().st_size if self.file.exists() else 0
@@ -105,8 +105,7 @@ class Ledger:
             return self._spent
 
     def lately(self, now: datetime, days: int) -> dict[str, dict[str, Spent]]:
-        """Day → purpose → what was spent, for the last *days* days, oldest first,
-        as far as LAST_BYTES reach."""
+        """Day → purpose → cost, for the last *days* days, oldest first. Reads only the last LAST_BYTES of the file."""
         today = now.astimezone(self._zone).date()
         found: dict[str, dict[str, Spent]] = {
             str(today - timedelta(days=n)): {} for n in reversed(range(days))
@@ -123,10 +122,10 @@ class Ledger:
     @contextmanager
     def reserved(self, most: Spent, now: datetime) -> Iterator[None]:
         """
-        Reserve *most* for a call in this block. Raises OverBudget if today's cap is reached.
+        Reserve *most* for the call in this block. Raises OverBudget if today's cap is reached.
 
-        While the calls under way may reach the cap, this waits for their real cost,
-        so only the last call of a day may exceed the cap.
+        If the running calls may reach the cap, wait until their real cost is known. So only the last call of a day can
+        exceed the cap.
         """
         with self._settled:
             while self._may_be_reached(now):
@@ -140,7 +139,7 @@ class Ledger:
                 self._settled.notify_all()
 
     def _may_be_reached(self, now: datetime) -> bool:
-        """Whether the calls under way may reach today's cap. Raises OverBudget if it is reached already."""
+        """Whether the running calls may reach today's cap. Raises OverBudget if the cap is reached already."""
         self.check(now)
         spent = [self.today(now), *self._reserved]
         tokens = self.cap_tokens is not None and sum(s.tokens for s in spent) >= self.cap_tokens
@@ -148,7 +147,7 @@ class Ledger:
         return bool(self._reserved) and (tokens or usd)
 
     def check(self, now: datetime, share: float = 1.0) -> None:
-        """Raise OverBudget if *share* of today's cap is used: 1, or the share that turns older than a day may use."""
+        """Raise OverBudget if *share* of today's cap is used. *share* is below 1 for turns older than a day."""
         spent = self.today(now)
         what = "turns wait" if share == 1 else f"above {share:.0%} of the cap, turns older than a day wait"
         remedy = f"{what} until tomorrow; raise the cap in omg.toml to go on today"
@@ -160,7 +159,7 @@ class Ledger:
             raise OverBudget(f"observation.daily_budget_usd: {used} used today; {remedy}")
 
     def _entries(self, last_bytes: int | None = None) -> Iterator[tuple[str, str, Spent]]:
-        """The entries of the file, or of its *last_bytes*."""
+        """Yield the entries of the file, or only those in its *last_bytes*."""
         if self.file.exists():
             with self.file.open("rb") as file:
                 if last_bytes:
@@ -171,7 +170,7 @@ class Ledger:
         return now.astimezone(self._zone).date().isoformat()
 
     def _take_in(self) -> None:
-        """Add up what was appended since the last call."""
+        """Add today's lines since the last call to the sum."""
         mark = self._day.encode()
         with self.file.open("rb") as file:
             file.seek(self._read)
@@ -185,7 +184,7 @@ class Ledger:
 
 
 def entry_of(line: bytes) -> tuple[str, str, Spent] | None:
-    """The day, the purpose and the cost that *line* says; None for a line torn by a crash."""
+    """Return the day, the purpose and the cost in *line*; None for a line torn by a crash."""
     try:
         entry = json.loads(line)
         tokens = int(entry["tokens_in"]) + int(entry["tokens_out"])
@@ -195,22 +194,20 @@ def entry_of(line: bytes) -> tuple[str, str, Spent] | None:
 
 
 def asks_gateway(config: Config) -> bool:
-    """Whether any configured model is the gateway's. With the plugin,
-    an Observer without a model asks that one."""
+    """Whether any configured model is the gateway's. An Observer without a model counts: it may ask the gateway's."""
     asked = [config.observation.model or "gateway", config.reflection.model]
     asked += [agent.model or "" for agent in config.observation.agents.values()]
     return any("gateway" in ([models] if isinstance(models, str) else models) for models in asked)
 
 
-# --- Limits how many calls to one model are under way at once,
-# and lowers the limit for a while after a refusal.
+# --- Limits how many calls to one model run at once, and lowers the limit for a while after a refusal.
 
 
-FEWER_S = 60.0  # after so long without a refusal, the limit doubles again
+FEWER_S = 60.0  # after this long without a refusal, the limit doubles again
 
 
 class Places:
-    """`with places:` waits until fewer than *most* calls are under way. Put it around each call."""
+    """Lets at most *most* calls to one model run at once: `with places:` around a call waits until it may start."""
 
     def __init__(self, most: int) -> None:
         self.most, self.taken = most, 0
@@ -219,13 +216,13 @@ class Places:
 
     @property
     def room(self) -> int:
-        """How many calls may be under way now."""
+        """How many calls may run at once now."""
         later = int((time.monotonic() - self._halved) / FEWER_S)
         return min(self.most, self._room << min(later, 10))
 
     def halve(self, began: float) -> None:
-        """Halve the limit: the model refused a call that *began* at this monotonic time. Refusals of calls
-        that were under way together count once."""
+        """Halve the limit, because the model refused a call that *began* at this monotonic time. Refused calls that ran
+        at the same time count once."""
         with self._changed:
             if began >= self._halved:
                 self._room, self._halved = max(1, self.room // 2), time.monotonic()
@@ -262,7 +259,7 @@ class ModelQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why there is no reply, as reported by the child."""
+    """Why the model gave no reply, as the child process reports it."""
 
     why: str
     status: int = 0  # HTTP; 0: no answer at all
@@ -274,7 +271,7 @@ Ask = Callable[[ModelQuestion], ModelReply]
 
 
 def instructions(name: str, also: str) -> str:
-    """The system part of a question: prompts/<name>.md, and the configuration's own words, *also*."""
+    """Return the system part of a question: prompts/<name>.md, then *also*, the instructions in the configuration."""
     return prompt_text(name) + (f"\n\n# Also\n\n{also}\n" if also else "")
 
 
@@ -286,23 +283,22 @@ def prompt_text(name: str) -> str:
 # --- A model's limits and prices, from the configuration or LiteLLM's table.
 
 
-SHORT_REPLY = 4_000  # tokens that every model allows
+SHORT_REPLY = 4_000  # tokens of a reply that every model allows
 
 
 def model_window(model: str, config: Config) -> int:
     """
-    Tokens *model* can take in.
+    Return how many tokens *model* can take in.
 
-    From the configuration, else from LiteLLM's table, which is read as a file without importing LiteLLM. If
-    neither has the model: 8,192 for a server of one's own, a common default there; 32,000 for any other, less
-    than most have.
+    The configuration says so, else LiteLLM's table, which is read as a file without importing LiteLLM. For an unknown model
+    the answer is 8,192 on a self-hosted server, a common default there, else 32,000, less than most models take.
     """
     known = config.llm.context_window or limits_in_table(model).takes
     return known or (8_192 if config.llm.api_base else 32_000)
 
 
 def reply_room(model: str, asked: int, config: Config) -> int:
-    """The tokens that a reply of *model* may have, limited by the model and by what *asked* leaves of its window."""
+    """Return how many tokens a reply of *model* may have, to a question of *asked* tokens."""
     wanted = config.llm.max_output_tokens
     left = model_window(model, config) - asked
     # An unknown window is guessed low, so a guess never limits the reply below SHORT_REPLY;
@@ -311,8 +307,7 @@ def reply_room(model: str, asked: int, config: Config) -> int:
 
 
 class Limits(NamedTuple):
-    """Tokens that a model takes in and gives, and the price of a token in usd;
-    None if the table does not say."""
+    """How many tokens a model takes in and gives at most, and the price of a token in usd. None: unknown."""
 
     takes: int | None = None
     gives: int | None = None
@@ -348,15 +343,15 @@ TEXT, TEXTS = {"type": "string"}, {"type": "array", "items": {"type": "string"}}
 
 
 def object_schema(required: str, **properties: Any) -> dict[str, Any]:
-    """The JSON schema of an object; *required* are names of properties, with spaces between."""
+    """Return the JSON schema of an object. *required*: names of properties, separated by spaces."""
     return {"type": "object", "properties": properties, "required": required.split()}
 
 
 def cut_out(text: str, key: str = "edits", mark: str = "op") -> dict[str, Any]:
     """
-    The JSON object with *key* in *text*, whatever surrounds it; from a truncated one, the complete items.
+    Find the JSON object that has *key* in *text*, whatever surrounds the object. A truncated object gives its complete items.
 
-    *mark*: a key that every item of the list under *key* has. Raises BadReply.
+    *mark*: a key that every item of the list under *key* has. Raises BadReply if there is neither object nor item.
     """
     try:
         return found_in(text, key, mark)
@@ -368,7 +363,7 @@ BARE_LIST = re.compile(r"\s*(?:```\w*\s*)?\[")  # some models answer with the li
 
 
 def one_of(value: Any, *words: str) -> str:
-    """*value* as one of *words*, whatever its case. Raises ValueError."""
+    """Return *value* in lower case. Raises ValueError if *value* is not one of *words*."""
     if (word := str(value).strip().lower()) not in words:
         raise ValueError(f"op is none of {', '.join(words)}")
     return word
@@ -385,7 +380,7 @@ WORDS = {"None": "null", "True": "true", "False": "false"}
 
 
 def nearly_json(text: str) -> str:
-    """*text* from its first brace on, with the usual slips of models mended."""
+    """Return *text* from its first brace on, with the usual JSON mistakes of models corrected."""
 
     def mended(found: re.Match[str]) -> str:
         part = found[0]
@@ -397,8 +392,8 @@ def nearly_json(text: str) -> str:
 
 
 def found_in(text: str, key: str, mark: str) -> dict[str, Any]:
-    """The object with *key*; else the complete items under *key*,
-    and under "broken" how many could not be read."""
+    """Find the object that has *key*. From a truncated object, take the complete items under *key*, and count the
+    unreadable items under "broken"."""
     decoder, best, lost = json.JSONDecoder(strict=False), list[Any](), 0
     for form in (text, nearly_json(text)):
         named, bare, at = form.find(f'"{key}"'), BARE_LIST.match(form), 0
@@ -436,7 +431,7 @@ def why_useless(reply: ModelReply) -> str | None:
 
 
 def with_token_counts(reply: ModelReply, question: ModelQuestion) -> ModelReply:
-    """*reply* with our own token counts if the server gave none, so that a cap holds there too."""
+    """Return *reply*, with our own token counts if the server gave none: the daily cap needs them."""
     if reply.tokens_in or reply.tokens_out:
         return reply
     return replace(
@@ -445,17 +440,20 @@ def with_token_counts(reply: ModelReply, question: ModelQuestion) -> ModelReply:
 
 
 def without_thinking(text: str) -> str:
-    """*text* without the thinking that some local models write before it."""
+    """Return *text* without the thinking that some local models write first."""
     return re.sub(r"\A\s*<think(ing)?>.*?(</think(ing)?>|\Z)", "", text, flags=re.DOTALL).strip()
 
 
-ENDS_CHARS = (4_000, 20_000)  # characters at a reply's end: they show loops of short pieces, and of long ones
-# Such an end is so many times its compressed size: loops 37 and more, the most uniform honest lists 22,
-# real replies 5.
+ENDS_CHARS = (
+    4_000,
+    20_000,
+)  # lengths of a reply's end: one shows loops of short pieces, one loops of long pieces
+# An end that is more than this many times its compressed size is a loop. Loops reach 37 and more, the most uniform honest
+# lists 22, real replies 5.
 LOOPING = 25
 
 
 def is_degenerate(text: str) -> bool:
-    """Whether *text* ends in one piece that is repeated without end. Such an end compresses to next to nothing."""
+    """Whether *text* ends in one piece repeated again and again. Such an end compresses to almost nothing."""
     ends = (text[-chars:].encode("utf-8", "replace") for chars in ENDS_CHARS)
     return len(text) >= 2_000 and any(len(end) > LOOPING * len(zlib.compress(end)) for end in ends)
