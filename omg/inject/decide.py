@@ -158,18 +158,24 @@ DETAILS = re.compile(
 )
 HOW = re.compile(r"\s*(?:how|why|wie|warum)\b", re.I)
 NAMED = re.compile(r"\b(?:the|an?|my|your|our|his|her|their)\s+(\w+)", re.I)
+# The beginning of a request: "Tell me what …", "Please list everything …". Its verb names no subject.
+REQUEST = re.compile(
+    r"\A\W*(?:please\W+)?\w+\W+(?:(?:me|us|mir|uns)\W+)?(?=(?:what|which|everything|alle?s?|(?<=,\s)(?:was|woran|welche\w*))\b)",
+    re.I,
+)
 
 
 def of_days_alone(query: ParsedQuery) -> ParsedQuery:
     """
-    *query* without its terms, if it asks for days and names no subject: "What happened yesterday?", "Plans for today".
-    Then everything said on those days answers it.
+    *query* without its terms, if it asks for days and names no subject: "What happened yesterday?", "Plans for today",
+    "Tell me what I did in spring". Then everything said on those days answers it.
     """
-    if not query.days or not (len(query.terms) <= 1 or asks(query.text)):
+    if not query.days or not (len(query.terms) <= 1 or asks(query.text) or REQUEST.match(query.text)):
         return query  # "Plan my Sunday run."
     words = query.text
     for start, end in sorted({(when.at, when.after) for when in query.days}, reverse=True):
         words = f"{words[:start]},{words[end:]}"
+    words = REQUEST.sub("", words)
     # Common verbs name no subject, except in "the coach" and "How do plants grow in winter?"
     verbs = () if HOW.match(words) else common_stems() - told_words(" ".join(NAMED.findall(words)))
     subjects = told_words(words) - ASKING_OF_DAYS - frozenset(verbs)

@@ -282,7 +282,8 @@ def test_two_commands_lead_from_a_zip_to_what_the_user_worked_on_in_spring(omg, 
     )
     assert len(summary) <= 14
     given = omg("inject", "--prompt", "Tell me what I worked on in spring 2025").stdout
-    assert "harbour map" in given
+    assert "harbour map" in given and "Porto" in given
+    assert "Berlin now" not in given[given.rindex("What was said") :]
 
 
 def test_an_import_is_undone_at_the_command_line_by_its_id(omg, tmp_path):
