@@ -23,7 +23,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
       client      Finds the home, and asks its daemon over a socket, or a fleet over HTTP.
       config      Reads and edits omg.toml; `OMG_*` variables take precedence over it.
       identity    Whose memory a session writes to and reads from.
-      dates/      Days in text: finds them ("next Friday") and writes them ("3 weeks ago").
+      dates/      Finds days in text ("next Friday") and writes days as text ("3 weeks ago").
                     days · rules
     Values, without I/O
       node/       A note as a value: its properties and its text, parsed and rendered.

@@ -1,8 +1,8 @@
 """
-Days in text: finds them ("next Friday") and writes them ("3 weeks ago"). Pure: today is always an argument, and a
-span is its first and its last day.
+Finds days in text ("next Friday") and writes days as text ("3 weeks ago"). Today is always an argument, and a span is
+its first and its last day.
 
-    rules    The forms of dates in English: a pattern for each, and the days that a match means.
-    days     A day in words, seen from today ("3 weeks ago", "was due 2 days ago"); the days that a question asks for;
+    rules    Finds dates in English text: each rule is a pattern, and the days that its match means.
+    days     Writes days as words, seen from today ("3 weeks ago"); finds the days that a question asks for; reads
              time zones.
 """

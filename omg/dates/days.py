@@ -1,8 +1,4 @@
-"""
-A day in words, seen from today ("3 weeks ago", "was due 2 days ago"); the days that a question asks for; time zones.
-
-A day is not past until it is over.
-"""
+"""Writes days as words, seen from today ("3 weeks ago"); finds the days that a question asks for; reads time zones."""
 
 from __future__ import annotations
 
@@ -22,7 +18,7 @@ ISO_DAY = re.compile(r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)")
 
 
 def relative_day(day: date, today: date) -> str:
-    """How far *day* is from *today*: "yesterday", "3 weeks ago", "in 2 months"."""
+    """Say how far *day* is from *today*: "yesterday", "3 weeks ago", "in 2 months"."""
     n = (day - today).days
     if n in (-1, 0, 1):
         return ("yesterday", "today", "tomorrow")[n + 1]
@@ -30,7 +26,7 @@ def relative_day(day: date, today: date) -> str:
 
 
 def pause_text(seconds: float) -> str | None:
-    """The length of a pause in its two largest units: "2 weeks 3 days"; None below ten minutes."""
+    """Say how long a pause is, in its two largest units: "2 weeks 3 days". None below ten minutes."""
     minutes = int(seconds // 60)
     if minutes < 10:
         return None
@@ -49,10 +45,10 @@ _PAUSES = (
 
 def due_text(event: str | None, today: date, loop: str | None = None, said: date | None = None) -> str:
     """
-    When a node's *event* is, seen from *today*: "due in 2 days", "3 weeks ago"; "" without an event.
+    Say when a note's *event* is, seen from *today*: "due in 2 days", "3 weeks ago"; "" without an event.
 
-    With *loop* "open" the last day is a deadline, which counts as met two weeks later. *said* is the day of the latest
-    news of the event: an event that lay ahead then was a plan, an event reported on its own day was not.
+    If *loop* is "open", the last day of the event is a deadline, and counts as met two weeks later. *said*: the day
+    on which the note was last said. If the event came later than that day, the note told a plan.
     """
     days = event_span(event)
     if days is None:
@@ -76,7 +72,7 @@ def due_text(event: str | None, today: date, loop: str | None = None, said: date
 
 
 def event_span(event: str | None) -> tuple[date, date] | None:
-    """First and last day of "2026-03-05" or "2026-03-05..2026-03-08"; None for anything else."""
+    """The first and the last day of "2026-03-05" or "2026-03-05..2026-03-08"; None for any other text."""
     first, _, last = (event or "").partition("..")
     try:
         start = date.fromisoformat(first.strip())
@@ -96,7 +92,7 @@ def days_in(text: str) -> frozenset[date]:
 
 
 def says_day(text: str, day: date) -> bool:
-    """Whether *text* names *day*, with its year or without."""
+    """Whether *text* names *day*, with or without its year."""
     month = f"(?:{MONTHS[day.month - 1][:3]})\\w{{0,7}}"
     number = f"0?{day.day}(?:st|nd|rd|th|\\.)?"
     plain = rf"\b{number}\s(?:of\s)?{month}\b|\b{month}\s{number}\b|\b0?{day.day}\.0?{day.month}\.(?!\d\d?\b)"
@@ -104,15 +100,15 @@ def says_day(text: str, day: date) -> bool:
 
 
 def span_text(first: date, last: date) -> str:
-    """A day, or the first and the last with ".." between."""
+    """A day in ISO form, or the first and the last day with ".." between them."""
     return "..".join(dict.fromkeys((first.isoformat(), last.isoformat())))
 
 
-@lru_cache(maxsize=2048)  # 0.1 ms each, and a slice counts each line several times
+@lru_cache(maxsize=2048)  # 0.1 ms a call, and the tokens of a line are counted several times for one prompt
 def mark_past_plans(text: str, today: date, said: date | None = None) -> str:
     """
-    Add "(2 weeks ago, has probably happened)" after each past date in *text* that its sentence looks forward to. The day
-    on which *text* was *said* gets no such mark.
+    Add "(2 weeks ago, has probably happened)" after each past date in *text* that its sentence speaks of as a plan.
+    The day on which *text* was *said* gets no mark.
 
     Dates without a year, and dates in links and names, stay as they are. Marking a text again changes nothing.
     """
@@ -135,7 +131,7 @@ _SAID = re.compile(r" \(|, (?:today|yesterday|tomorrow|in \d|\d+ \w+ ago)")
 
 
 def days_text(days: tuple[date, date]) -> str:
-    """A day, or the first and the last as people write them."""
+    """A day, or a span as people write it: "2026-03-05 to 2026-03-08"."""
     return str(days[0]) if days[0] == days[1] else f"{days[0]} to {days[1]}"
 
 
@@ -158,12 +154,12 @@ def day_words(day: date) -> str:
     return f"{day} {day.day} {MONTHS[day.month - 1]} {day.year} {WEEKDAYS[day.weekday()]}"
 
 
-# Later times, and times as far before 1970, are ignored: Python's calendar ends in 9999.
+# The last time that is read, since Python's calendar ends in 9999. Times as far before 1970 are not read either.
 LAST_MS = 250_000_000_000_000
 
 
 def day_of_ms(ms: int, zone: tzinfo) -> date:
-    """The day in *zone* of a time in milliseconds since the epoch; a time after LAST_MS counts as LAST_MS."""
+    """The day in *zone* of a time in ms since the epoch; of LAST_MS for a later time."""
     return datetime.fromtimestamp(min(ms, LAST_MS) / 1000, zone).date()
 
 
@@ -173,7 +169,7 @@ def iso_time(ms: int) -> str:
 
 
 def time_text(iso: str, zone: tzinfo, timespec: str = "minutes") -> str:
-    """An ISO time as a person in *zone* reads it: `2026-03-05 14:30`; any other text is returned unchanged."""
+    """An ISO time as a person in *zone* reads it: `2026-03-05 14:30`. Any other text is returned unchanged."""
     try:
         moment = datetime.fromisoformat(iso)
     except ValueError:
@@ -183,7 +179,7 @@ def time_text(iso: str, zone: tzinfo, timespec: str = "minutes") -> str:
 
 @cache
 def time_zone(name: str) -> tzinfo:
-    """The time zone called *name*; "" is the system's, with its changes to summer time."""
+    """The time zone called *name*; for "" the zone of the system. UTC if there is no such zone."""
     if name := name or os.environ.get("TZ", "").lstrip(":"):
         try:
             return ZoneInfo(name)
@@ -196,11 +192,11 @@ def time_zone(name: str) -> tzinfo:
         return UTC
 
 
-# --- The days that a question asks for, in English and German. "Since Monday" lasts until today;
-# "on 27 February", asked before that day, may also be the coming one.
+# --- The days that a question asks for, in English and German. "Since Monday" lasts until today.
+# "On 27 February" means the last such day, and also the next one.
 #
-# German is read by writing its words for days in English, since the forms of dates (rules.py) are few and the same. Only
-# questions are read so: a note is dated by what English says surely.
+# German words for days are replaced by English ones, because both languages have the same few forms of dates (rules.py).
+# Only questions are read in German. Notes get their days from English text alone, which is more certain.
 
 
 GERMAN_WEEKDAYS = ("Montag", "Dienstag", "Mittwoch", "Donnerstag", "Freitag", "Samstag", "Sonntag")
@@ -210,7 +206,7 @@ GERMAN_MONTHS = (
 )
 COUNTED = ("ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn")
 _UNITS = {"tag": "days", "woche": "weeks", "monat": "months", "jahr": "years"}
-_STEMS = {  # with an ending: "letzten", "diese"
+_STEMS = {  # stems: the text has an ending, too, as in "letzten" or "diese"
     **dict.fromkeys(("letzt", "vergangen", "vorig"), "last"),
     **{"dies": "this", "nächst": "next", "kommend": "next"},
 }
@@ -243,7 +239,7 @@ _GERMAN = re.compile(
     re.I,
 )
 _MONTH = re.compile("|".join(rf"\b{month[:3]}" for month in (*MONTHS, *GERMAN_MONTHS)), re.I)
-# The phrase says which year is meant: "last May", "Monday, 2 March".
+# A phrase with one of these words means one certain year: "last May", "Monday, 2 March".
 _ONE_YEAR = re.compile(
     rf"\d{{4}}|\b(?:last|letzt|vergangen|vorig|{'|'.join((*WEEKDAYS, *GERMAN_WEEKDAYS))})", re.I
 )
@@ -251,7 +247,7 @@ _SINCE = re.compile(r"\b(?:since|seit)\s+(?:the\s+|de[mr]\s+)?$", re.I)
 
 
 def days_asked(text: str, today: date) -> list[When]:
-    """The days that *text*, a question of *today*, asks for, in reading order."""
+    """The days that the question *text*, asked *today*, is about, in reading order."""
     found = german_days(text, today) if GERMAN_DAY.search(text) else resolve_dates(text, today)
     asked = []
     for when in found:
@@ -267,7 +263,7 @@ def days_asked(text: str, today: date) -> list[When]:
 
 
 def in_later_year(when: When, years: int) -> When:
-    """*when*, moved by *years*; 29 February becomes the first of March."""
+    """*when*, moved by *years*. 29 February becomes 1 March."""
     start, end = (
         date(day.year + years, day.month, 1) + timedelta(day.day - 1) for day in (when.start, when.end)
     )
@@ -275,8 +271,9 @@ def in_later_year(when: When, years: int) -> When:
 
 
 def german_days(text: str, today: date) -> list[When]:
-    """The days of a German *text*; each phrase as it stands in *text*."""
-    parts, places, at = list[str](), list[int](), 0  # in English; where in *text* each character comes from
+    """The days in a German *text*, each with its words as they stand in *text*."""
+    # The text in English; the position in *text* of each of its characters.
+    parts, places, at = list[str](), list[int](), 0
     words = list(_GERMAN.finditer(text))
     for m in words:
         english = _english_of(m)

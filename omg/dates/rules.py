@@ -1,9 +1,7 @@
-"""
-The forms of dates in English: a pattern for each, and the days that a match means.
+"""Finds dates in English text: each rule is a pattern, and the days that its match means.
 
-A phrase that could be two different days, such as 5/7/2023, is left alone: no date is better than a wrong one.
-A range is as wide as what was said; "two weeks ago" is a week, "in 2022" a year.
-"""
+A phrase that could mean two different days, such as 5/7/2023, is left alone. A span is as wide as the words: "two
+weeks ago" is a week, "in 2022" a year."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from typing import NamedTuple
 
 from ..text.words import bases, is_past
 
-# --- Days in spans: the week around a day, the day two months on, which of several years is meant; words for them.
+# --- Spans: the week around a day, a day two months later, a choice between years; number words.
 #
 # A span is its first and its last day, both included.
 
@@ -25,13 +23,16 @@ MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
-SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}  # first month; northern
-NEAR_DAYS = 60  # a day so near needs no verb
+# The first month, in the northern hemisphere.
+SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+NEAR_DAYS = 60  # in doubt, a date at most so many days away is chosen, whatever the tense
 Days = tuple[date, date]  # the first and the last
 
 
 def span_around(day: date, unit: str) -> Days:
-    """The *unit* that *day* lies in: "week", "weekend", "month", "quarter", "year"; else the day."""
+    """
+    The *unit* that *day* lies in: "week", "weekend", "month", "quarter" or "year". For any other unit, *day* alone.
+    """
     monday = day - day.weekday() * ONE_DAY
     if unit in ("week", "fortnight"):
         return monday, monday + 6 * ONE_DAY
@@ -47,13 +48,13 @@ def span_around(day: date, unit: str) -> Days:
 
 
 def month_span(year: int, month: int, n: int) -> Days:
-    """*n* months from *month* of *year* on."""
+    """The span of *n* months that begins with *month* of *year*."""
     after = year * 12 + month - 1 + n
     return date(year, month, 1), date(after // 12, after % 12 + 1, 1) - ONE_DAY
 
 
 def shift_day(day: date, unit: str, n: int) -> date:
-    """*day* moved by *n* units; for months and longer, to the first of the month."""
+    """Move *day* by *n* units. A move by months, quarters or years ends on the first day of a month."""
     if size := {"month": 1, "quarter": 3, "year": 12}.get(unit):
         at = day.year * 12 + day.month - 1 + n * size
         return date(at // 12, at % 12 + 1, 1)
@@ -62,10 +63,10 @@ def shift_day(day: date, unit: str, n: int) -> date:
 
 def pick_days(candidates: Sequence[Days], today: date, tense: str, doubt: bool = False) -> Days | None:
     """
-    Choose which of *candidates*, the same days in several years, is meant.
+    Choose which of *candidates* is meant. They are the same days in several years.
 
-    "behind" chooses the latest that has begun, "ahead" the first that has not ended, "" the nearest. *doubt*: one
-    within two months is chosen first, whatever the tense.
+    *tense*: "behind" chooses the latest candidate that has begun, "ahead" the first that has not ended, "" the
+    nearest. *doubt*: if the nearest is within two months, it is chosen whatever the tense.
     """
     if len(candidates) == 1:  # the year was said
         return candidates[0]
@@ -83,7 +84,7 @@ def pick_days(candidates: Sequence[Days], today: date, tense: str, doubt: bool =
 
 
 def choose_days(which: str, candidates: Sequence[Days], today: date, tense: str) -> Days | None:
-    """Like `pick_days`, but *which* decides where it is not "": "last", "this" or "next"."""
+    """Choose one of *candidates* by *which*: "last", "this" or "next". If *which* is "", choose as `pick_days` does."""
     if not which:
         return pick_days(candidates, today, tense)
     if direction(which) < 0:
@@ -94,7 +95,7 @@ def choose_days(which: str, candidates: Sequence[Days], today: date, tense: str)
 
 
 def direction(which: str) -> int:
-    """-1 for "last" and "this past", 1 for "next" and "this coming", 0 for "this"."""
+    """-1 for words such as "last" and "this past", 1 for words such as "next" and "this coming", 0 for "this"."""
     last = which.lower().rpartition(" ")[2]
     return {"last": -1, "past": -1, "previous": -1, "next": 1, "coming": 1, "upcoming": 1}.get(last, 0)
 
@@ -107,19 +108,19 @@ _VAGUE = {"few": (2, 5), "several": (3, 7)}
 
 
 def number_range(text: str) -> tuple[int, int]:
-    """The least and the most that *text* may mean: "a few" is 2 to 5."""
+    """The least and the most that a number word may mean: "a few" is 2 to 5."""
     word = " ".join(text.lower().split()).removeprefix("a ").removesuffix(" of")
     n = int(word) if word.isdigit() else _NUMBERS.get(word, 0)
     return _VAGUE.get(word, (n, n))
 
 
 def place_in_list(names: Iterable[str], text: str) -> int:
-    """The index of the first name that has the same three first letters as *text*."""
+    """The index of the first name that begins with the same three letters as *text*."""
     return next(i for i, name in enumerate(names) if name[:3].lower() == text[:3].lower())
 
 
 def day_number(text: str) -> int:
-    """The number in "7th"; 1 for "first"."""
+    """The number in "7th"; 1 for a word without a number, as "first"."""
     return int(re.sub(r"\D", "", text) or 1)
 
 
@@ -139,7 +140,7 @@ AHEAD = re.compile(
     r"|excited|wait|(?:can|could) (?:we|you|i)|(?:i['’]m|we['’]re|is|are|am) \w+ing)\b",
     re.I,
 )
-# What was arranged lies ahead, where its day comes after it: "bought tickets for the concert on 12 January".
+# What somebody arranged lies ahead if the day comes after the verb: "bought tickets for the concert on 12 January".
 _BOOKED = "booked|reserved|arranged|registered|enrolled|signed up"
 ARRANGED = re.compile(
     rf"\b(?:{_BOOKED}|invit(?:ed|es?|ations?)|tickets?)\b[^,;:]{{0,80}}?(?:\b(?:for|to|from|between)\b|[,:])",
@@ -155,15 +156,15 @@ BEHIND = re.compile(
     r"|(?!hundred)[a-z]{2,}[^\We]ed)\b",
     re.I,
 )
-# The participle in "is closed" tells of no past.
+# The participle in "is closed" is no past tense.
 STATE = re.compile(r"(?:\b(?:is|are|am)|['’](?:re|m))\s+(?:\w+\s+)?$", re.I)
-# "is on 3 July", but a letter that "is from 3 July" was written then
+# "is on 3 July" lies ahead; a letter that "is from 3 July" lies behind
 PRESENT = re.compile(r"(?:\b(?:is|are)|['’](?:s|re))\s+(?P<from>from\s+)?(?:(?:on|between|the)\s+)*$", re.I)
-# "since joining the firm on September 20": what began then is past, whatever the sentence asks for
+# A day after "since" is past in any sentence: "since joining the firm on September 20".
 SINCE = re.compile(r"\bsince\b(?! then\b)[^,;:.?!]*$", re.I)
 FINITE = re.compile(r"was|were|did|didn['’]t|went|came|saw|took|gave|ate|wrote|knew|drove|flew", re.I)
 BORDER = re.compile(r"[,;:—–(]|\b(?:and|but|so|because|which|after|when|as)\b", re.I)
-# A verb that tells how things stand: what another clause tells says nothing of the day.
+# A verb in the present: then the tense of a later clause says nothing about the day.
 NOW = re.compile(r"\b(?:i|we|you|they|he|she|it|there)(?:['’](?:m|re|ve got)| am| are| have got)\b", re.I)
 LATER_CLAUSE = re.compile(BORDER.pattern + r"|\b(?:that|where|since)\b", re.I)
 CLAUSE = re.compile(
@@ -172,14 +173,14 @@ CLAUSE = re.compile(
 )
 # A subject and its verb, unless that is a noun: "the plumber comes", not "all the plays"
 PRESENT_VERB = re.compile(r"(?<!\bthe )(?<!\ba )(?<!\bof )(?<!\bfor )(?<=\w )[a-z]{2,}s\b")
-# What looks ahead and can mean no day that is past: a deadline can, and so can what somebody waits for.
+# Words that never go with a past day. A deadline may be past, and so may a day that somebody waits for.
 FUTURE = re.compile(r"\b(?:(?-i:will)|shall|going to|gonna|remind|plan(?:s|ning)? to)\b|['’]ll\b", re.I)
 _NEAR = 200  # chars
 _STOPS = (". ", "! ", "? ", "\n")
 
 
 def sentence_around(text: str, start: int, end: int) -> tuple[str, str]:
-    """The parts of its sentence before *start* and after *end*, at most 200 characters each."""
+    """The text before *start* and the text after *end* within the same sentence, at most 200 characters each."""
     low, high = max(0, start - _NEAR), min(len(text), end + _NEAR)
     first = max((at + len(stop) for stop in _STOPS if (at := text.rfind(stop, low, start)) >= 0), default=low)
     last = min((at for stop in _STOPS if (at := text.find(stop, end, high)) >= 0), default=high)
@@ -187,7 +188,10 @@ def sentence_around(text: str, start: int, end: int) -> tuple[str, str]:
 
 
 def tense_of(text: str, start: int, end: int) -> str:
-    """Whether the sentence looks "ahead", "behind", or neither: "". Where it does both, the nearest verb decides."""
+    """
+    Whether the sentence looks "ahead" or "behind" at the date from *start* to *end*; "" for neither. If it does both,
+    the nearest verb decides.
+    """
     before, after = sentence_around(text, start, end)
     if (since := SINCE.search(before)) and not AHEAD.search(since[0]):
         return "behind"
@@ -199,7 +203,7 @@ def tense_of(text: str, start: int, end: int) -> str:
 
 
 def tense_between(before: str, after: str) -> str:
-    """The tense of what stands before and after a date."""
+    """The tense of a date ("ahead", "behind" or ""), from the text before and after the date."""
     sentence, at = f"{before} {after}", len(before)
     ahead = [m.span() for m in (*AHEAD.finditer(sentence), *ARRANGED.finditer(before))]
     # "Booked the van: 19 December" names the day of what was booked, not the day of the booking.
@@ -218,7 +222,10 @@ def tense_between(before: str, after: str) -> str:
 
 
 def is_past_tense(sentence: str, m: re.Match[str], ahead: list[tuple[int, int]]) -> bool:
-    """Whether *m* is a past tense, not a participle: "will be submitted", "want it finished", "is closed"."""
+    """
+    Whether the verb *m* is a past tense, and not a participle as in "will be submitted", "want it finished" or "is
+    closed".
+    """
     since = max((b for _, b in ahead if b <= m.start()), default=-1)
     state = STATE.search(sentence, max(0, m.start() - 12), m.start())
     return not state and (
@@ -226,7 +233,7 @@ def is_past_tense(sentence: str, m: re.Match[str], ahead: list[tuple[int, int]])
     )
 
 
-# Match, the day of its text, tense → the days meant; None: another rule may say; (): no day at all, for any rule.
+# (match, today, tense) → the days meant. None: a later rule may match the text. (): no rule may.
 Meaning = Callable[[re.Match[str], date, str], Days | tuple[()] | None]
 
 
@@ -237,17 +244,19 @@ def _led(m: re.Match[str], article: bool = False) -> bool:
     """
     Whether a word before the match marks it as a time: "in May", "since 2019".
 
-    *article*: "the" may stand between, as in "over the summer". Elsewhere it begins a name: "in the 2025 budget".
+    *article*: allow "the" in between, as in "over the summer". Without it, "the" may begin a name: "in the 2025
+    budget".
     """
     led = _LED.search(m.string, max(0, m.start() - 20), m.start())
     return bool(led and (article or not led[1]))
 
 
 _END = re.compile(r"\b(?:by|until|till|through|for)\s+(?:the\s+)?$", re.I)
-# What is given lasts from then on: "they gave me until the end of May".
+# What somebody was given lasts into the future: "they gave me until the end of May".
 GRANTED = re.compile(r"\b(?:gave|got|granted|lent|rented|hired|leased|paid|postponed|renewed)\b", re.I)
 _PREPOSITIONS = ("on", "by", "until", "since", "before", "after", "from", "to", "between")
-_TO_COME = ("by", "until", "till", "for")  # whatever the verb: "booked the cabin for 27 February"
+# After these words a day lies ahead, whatever the verb: "booked the cabin for 27 February"
+_TO_COME = ("by", "until", "till", "for")
 
 
 def _word_before(m: re.Match[str]) -> str:
@@ -259,7 +268,7 @@ def _word_before(m: re.Match[str]) -> str:
 
 
 def _years(m: re.Match[str], today: date) -> Iterable[int]:
-    """The year that *m* gives, else those that may be meant (a leap day is at most 8 years off)."""
+    """The year that *m* names; without a year, all years that may be meant. Two leap days are at most 8 years apart."""
     if text := m["year"]:
         return [int(text) if len(text) == 4 else 2000 + int(text[-2:])]
     return range(max(today.year - 8, 1), today.year + 9)
@@ -276,7 +285,7 @@ def _iso(m: re.Match[str], _today: date, _tense: str) -> Days:
 
 
 def _numeric(m: re.Match[str], _today: date, _tense: str) -> Days | None:
-    """7.5.2023 is 7 May. 5/7/2023 is left alone: either number may be the month."""
+    """7.5.2023 is 7 May. 5/7/2023 has no meaning, because either number may be the month."""
     a, b, year = int(m["a"]), int(m["b"]), int(m["year"])
     if m["sep"] == "/" and a != b and a <= 12 and b <= 12:
         return None
@@ -287,10 +296,10 @@ def _numeric(m: re.Match[str], _today: date, _tense: str) -> Days | None:
 
 def _dated(m: re.Match[str], today: date, tense: str) -> Days | tuple[()] | None:
     """
-    A day of a month, or two ("3 to 7 January"); the year may be missing.
+    A day of a month, or two days ("3 to 7 January"). The year may be missing.
 
-    A named weekday must fit. Without a year it chooses last year, this year or the next; but if all fitting days are past and
-    the verb looks ahead, the weekday is taken for the mistake.
+    A named weekday must fit. If the year is missing, the weekday chooses between last year, this year and the next.
+    If the verb looks ahead and all fitting days are past, the weekday is taken for a mistake.
     """
     years, weekday = _years(m, today), m["wd"] or m["wd2"]
     if weekday and not m["year"]:
@@ -320,16 +329,19 @@ def _dated(m: re.Match[str], today: date, tense: str) -> Days | tuple[()] | None
 
 
 def _in_doubt(m: re.Match[str], tense: str) -> bool:
-    """Whether the tense may belong to another verb than the date: "the deadline was May 28 and they still wait"."""
+    """
+    Whether the tense may belong to another verb than the verb of the date: "the deadline was May 28 and they still
+    wait".
+    """
     before, after = sentence_around(m.string, *m.span())
-    if tense == "behind":  # of "I booked a session on May 20", said in May, the session's day
+    if tense == "behind":  # in "I booked a session on May 20", May 20 may be the day of the session
         return bool(ARRANGING.search(before))
     sentence = f"{before} {after}"
     return bool(BEHIND.search(sentence)) or not FUTURE.search(sentence)
 
 
 def _month(m: re.Match[str], today: date, tense: str) -> Days | None:
-    """A month, or the months from one to another."""
+    """A month, or a span of months: "May", "June to August 2023"."""
     which, group = m["which"] or "", m.groupdict()
     planned = tense == "ahead" and _word_before(m) == "for"  # "booked for October", not "a gift for April"
     if not (which or m["year"] or "part" in group or group.get("month2") or planned or _led(m)):
@@ -346,8 +358,8 @@ def _month(m: re.Match[str], today: date, tense: str) -> Days | None:
 
 def _tense_of_end(m: re.Match[str], tense: str) -> str:
     """
-    The tense of a date that ends something, as in "runs until October": ahead, unless a verb is in the past ("lived
-    there until").
+    The tense of a date. The end of a span, as in "runs until October", lies ahead unless a verb is in the past
+    ("lived there until October").
     """
     if not _END.search(m.string, max(0, m.start() - 30), m.start()):
         return tense
@@ -357,7 +369,7 @@ def _tense_of_end(m: re.Match[str], tense: str) -> str:
 
 
 def _season(m: re.Match[str], today: date, tense: str) -> Days | None:
-    """A season or a quarter."""
+    """A season or a quarter: "last summer", "Q3 2023"."""
     which, name = m["which"] or "", (m["season"] or m["quarter"]).lower()
     if not (which or _led(m, article=bool(m["season"])) or (m["year"] and m["season"])):
         return None
@@ -369,7 +381,7 @@ def _season(m: re.Match[str], today: date, tense: str) -> Days | None:
 
 
 def _part(m: re.Match[str], today: date, tense: str) -> Days | None:
-    """The first, middle or last third: early May, mid-2023, the end of next month."""
+    """The first, middle or last third of a span: "early May", "mid-2023", "the end of next month"."""
     if m["month"]:
         whole = _month(m, today, tense)
     elif m["unit"]:
@@ -400,7 +412,10 @@ def _in(m: re.Match[str], today: date, tense: str) -> Days | None:
 
 
 def _lasting(m: re.Match[str], today: date, _tense: str) -> Days | None:
-    """ "For three months", counted from the day it is said; None if the sentence looks back or names a first day."""
+    """
+    A span that begins on the day it is said: "for three months". None if the sentence looks back or names a first
+    day.
+    """
     before, after = sentence_around(m.string, *m.span())
     sentence = f"{before} {after}"
     if not _LASTS.search(before) or _LASTED.search(before) or _BEGINS.search(sentence):
@@ -422,7 +437,7 @@ _BEGINS = re.compile(
 
 
 def shift_end(day: date, unit: str, n: int) -> date:
-    """The same day of the month *n* units on, or its month's last."""
+    """The same day of the month, *n* units later, or the last day of that month if it is shorter."""
     if unit not in ("month", "quarter", "year"):
         return shift_day(day, unit, n)
     first, last = span_around(shift_day(day, unit, n), "month")
@@ -430,7 +445,7 @@ def shift_end(day: date, unit: str, n: int) -> date:
 
 
 def _rolling(m: re.Match[str], today: date, tense: str) -> Days | None:
-    """The last three weeks, the next few days, within a month: up to, or from, the day it is said."""
+    """A span up to the day it is said, or from that day on: "the last three weeks", "within a month"."""
     if m["within"] and tense == "behind":
         return None
     days = {"day": 1, "fortnight": 14, "month": 30, "quarter": 91, "year": 365}.get(_unit(m), 7)
@@ -440,18 +455,18 @@ def _rolling(m: re.Match[str], today: date, tense: str) -> Days | None:
 
 def _this_unit(m: re.Match[str], today: date, _tense: str) -> Days:
     if _unit(m) == "week" and today.isoweekday() == 7 and direction(m["which"]) < 0:
-        # to many a week begins today; to all it is the days just gone
+        # even for people whose week begins on Sunday, "last week" is the seven days before
         return (today - 7 * ONE_DAY, today - ONE_DAY)
     return span_around(shift_day(today, _unit(m), direction(m["which"])), _unit(m))
 
 
 def _second_unit(m: re.Match[str], today: date, _tense: str) -> Days:
-    """The week before last, the weekend after next."""
+    """The unit after the next or before the last: "the week before last", "the weekend after next"."""
     return span_around(shift_day(today, _unit(m), -2 if m["which"].lower() == "before last" else 2), _unit(m))
 
 
 def _the_weekend(_m: re.Match[str], today: date, tense: str) -> Days | None:
-    nearest = "behind" if today.weekday() < 3 else "ahead"  # asked on a Monday, it is the one that was
+    nearest = "behind" if today.weekday() < 3 else "ahead"  # said on a Monday, "the weekend" is the last one
     weekends = [span_around(today + 7 * n * ONE_DAY, "weekend") for n in (-1, 0, 1)]
     return pick_days(weekends, today, tense or nearest)
 
@@ -463,7 +478,7 @@ def _weekday_of_week(m: re.Match[str], today: date, _tense: str) -> Days:
 
 
 def _of_month(m: re.Match[str], today: date, tense: str) -> Days | tuple[()] | None:
-    """The third Thursday of December, the last weekend of next month."""
+    """A day, a week or a weekend by its number: "the third Thursday of December", "the last weekend of next month"."""
     nth, name, which = m["nth"].lower(), m["name"].title(), m["which"] or ""
     n = -1 if nth == "last" else int(nth[0]) - 1 if nth[0].isdigit() else ORDINALS.index(nth)
     if m["month"]:
@@ -475,7 +490,10 @@ def _of_month(m: re.Match[str], today: date, tense: str) -> Days | tuple[()] | N
 
 
 def _nth_days(n: int, name: str, months: Iterable[Days]) -> list[Days]:
-    """Number *n*, from 0, of the days, weeks (the first is days 1 to 7), weekends or weekdays of each month."""
+    """
+    Number *n*, counted from 0, of the days, weeks, weekends or weekdays *name* of each month. The first week is days
+    1 to 7.
+    """
     found: list[Days] = []
     for first, last in months:
         days = [first + i * ONE_DAY for i in range((last - first).days + 1)]
@@ -510,7 +528,7 @@ def _weekday(m: re.Match[str], today: date, tense: str) -> Days | None:
 
 
 def _nth(m: re.Match[str], today: date, tense: str) -> Days | tuple[()] | None:
-    """On the 5th, on the 5th of next month, Friday the 5th."""
+    """A day of a month without the month's name: "on the 5th", "on the 5th of next month", "Friday the 5th"."""
     if not (m["of"] or m["wd"] or _word_before(m) in _PREPOSITIONS or AROUND.search(m.string, 0, m.start())):
         return None
     shifts = (direction(m["which"]),) if m["which"] else range(-2, 3)
@@ -532,7 +550,7 @@ def _month_number(m: re.Match[str], _today: date, _tense: str) -> Days:
 
 
 def _from(m: re.Match[str], today: date, _tense: str) -> Days | tuple[()]:
-    """A week from tomorrow, two weeks on Saturday."""
+    """A day counted from another day: "a week from tomorrow", "two weeks on Saturday"."""
     if _unit(m) in ("month", "quarter", "year"):
         return ()
     base = m["base"].lower()
@@ -548,7 +566,7 @@ def _fixed(days: int) -> Meaning:
 # --- the table
 
 PARTS = {
-    # What can follow a day that is not the first word of a name.
+    # What may follow a number that is a day, and not part of a name.
     "alone": r"(?=\s*(?:$|[.,;:!?)]|(?:and|or|but|because|if|when|at|for|with|we|i|to|until|till)\b))",
     "wd": "(?:mon|tues|wednes|thurs|fri|satur|sun)day",
     "short": "(?:mon|tues?|wed|thurs?|thu|fri|sat|sun)",
@@ -579,7 +597,7 @@ _DAY_MONTH = r"(?:\s+of\s+|\s+(?!(?-i:may|march)\b(?!,?\s+@year)))"  # "only 5 m
 _COUNT = r"(?P<n>@n)(?:\s*(?:[-–]|\bor\b|\bto\b)\s*(?P<n2>@n))?\s+@unit(?P<more>\s+or\s+two)?"
 
 _FIRST = r"\b(?:(?:@which\s+)?(?P<wd>@wd),?\s+(?:the\s+)?)?"
-# The second of two days of one month.
+# The second of two days in one month.
 _SECOND = r"(?:(?:@to|\s+(?:and|or)\s+(?:the\s+)?)(?:(?P<wd2>@wd),?\s+)?(?:the\s+)?(?P<day2>@day))?"
 _MONTH_DAY = r"(?P<month>@month)\s+(?:the\s+)?(?P<day>@day)"
 DATED_RULES = [
@@ -652,7 +670,7 @@ RULES = [
 
 
 class When(NamedTuple):
-    """The first and the last day meant, the words of the text that name them, and where these begin."""
+    """The first and the last day meant, the words that name them, and the position of these words in the text."""
 
     start: date
     end: date
@@ -661,7 +679,7 @@ class When(NamedTuple):
 
     @property
     def after(self) -> int:
-        """Where the text goes on behind the words."""
+        """The position where the words end."""
         return self.at + len(self.phrase)
 
 
@@ -669,13 +687,13 @@ def resolve_dates(text: str, today: date, ahead: bool = False) -> list[When]:
     """
     The days that *text*, said *today*, names; in reading order, never overlapping. *ahead*: all of them lie ahead.
 
-    - Weeks begin on Monday, but on a Sunday "last week" is the seven days before it. "next Friday" is in next week,
-      "last Friday" is the latest before *today*.
-    - A weekday, or a date without a year, lies ahead in a plan and behind in a report; the nearest verb decides, and
-      "for", "by" and "until". Where nothing decides, the weekday lies ahead, and the date is the nearest one.
-    - A date less than two months past is chosen where the verb allows it: "the deadline is May 28", said in June.
-    - A weekday beside a date has to fit: "Sunday 13 November 2026", a Friday, is no day.
-    - "A to B" is one span. What is done next in a sentence has the later day: "leave on Monday and return on
+    - Weeks begin on Monday, but on a Sunday "last week" is the seven days before that Sunday. "next Friday" is in next week,
+      "last Friday" is the latest Friday before *today*.
+    - A weekday, or a date without a year, lies ahead in a plan and behind in a report. The nearest verb decides, or the
+      word "for", "by" or "until". If nothing decides, the weekday lies ahead, and the date is the nearest one.
+    - A date less than two months past is chosen if the verb allows it: "the deadline is May 28", said in June.
+    - A weekday beside a date must fit: "Sunday 13 November 2026", a Friday, is no day.
+    - "A to B" is one span. If a sentence tells two steps, the second is the later one: "leave on Monday and return on
       Wednesday", "fly on 12 December and return on the 19th".
     - Recurring days ("every Friday", "on Mondays", "I work Monday to Friday") are left out.
     """
@@ -689,15 +707,17 @@ def full_dates(text: str) -> list[tuple[int, int, Days]]:
 
 
 def looks_ahead(text: str, start: int, end: int) -> bool:
-    """Whether the sentence speaks of a plan before *start*: "is going to", "plans to"."""
+    """Whether the sentence speaks of a plan before *start*, with words such as "is going to" or "plans to"."""
     return bool(INTENT.search(sentence_around(text, start, end)[0]))
 
 
-LOOKED_AT = 8_000  # days are sought in so many characters, at 25 µs each; no question and no note is longer
+LOOKED_AT = 8_000  # only so many characters are searched, at 25 µs each; no question and no note is longer
 
 
 class _Hit(NamedTuple):
-    """A match of a rule: where it is, the days that it means, and what is needed to read it from another day."""
+    """
+    A match of a rule: its position, the days that it means, and what is needed to read the match from another day.
+    """
 
     start: int
     end: int
@@ -707,11 +727,11 @@ class _Hit(NamedTuple):
     match: re.Match[str]
 
     def days_from(self, today: date, tense: str) -> Days:
-        """The days that the match means if said *today*; its own days if it means none then."""
+        """The days that the match means if said *today*; `days` if it means none on that day."""
         return _meant(self.meaning, self.match, today, tense) or self.days
 
     def floats(self) -> bool:
-        """Whether it names its day without a year or a word such as "next"."""
+        """Whether the match names its day without a year and without a word such as "next"."""
         group = self.match.groupdict()
         return self.meaning in (_dated, _weekday, _nth) and not (group.get("year") or group.get("which"))
 
@@ -727,7 +747,7 @@ def _meant(meaning: Meaning, m: re.Match[str], today: date, tense: str) -> Days 
 def _found(
     text: str, today: date, rules: Iterable[Rule], with_year: bool = False, ahead: bool = False
 ) -> list[_Hit]:
-    """All matches that mean days. What a rule has matched is not matched by a later one."""
+    """All matches that mean days. A later rule does not match text that an earlier rule has matched."""
     found: list[_Hit] = []
     text = text[:LOOKED_AT]
     taken = bytearray(len(text))
@@ -745,19 +765,22 @@ def _found(
     return _joined(text, sorted(found, key=lambda hit: hit.start), today)
 
 
-# --- Days that depend on another of their sentence: "from Monday to Wednesday", "leave on Monday and return on Wednesday".
+# --- Days that depend on another day of the sentence: "from Monday to Wednesday", "leave on Monday and return on Wednesday".
 
 
 TO = re.compile(PARTS["to"] + r"|\.\.", re.I)
 AROUND = re.compile(r"\b(week|weekend)\s+of\s+(?:the\s+)?$", re.I)
-# "and return on", ", then we come back on": what the same people do next
+# The next step of the same people: "and return on", ", then we come back on".
 NEXT = re.compile(
     r"(?:,|\b(?:and|then))\s+(?:(?:then|i|we|he|she|they|will|am|is|are)\s+)*(\w+)[^,;:]*$", re.I
 )
 
 
 def _joined(text: str, hits: Iterable[_Hit], today: date) -> list[_Hit]:
-    """*hits* with "A to B" as one, "the weekend of A" as that weekend, and the days of one clause in order of time."""
+    """
+    Join *hits* that depend on each other: "A to B" becomes one span, "the weekend of A" becomes that weekend, and the
+    second step of a sentence gets the later day.
+    """
     out: list[_Hit] = []
     for hit in hits:
         opening = sentence_around(text, hit.start, hit.end)[0]
@@ -786,13 +809,13 @@ def _joined(text: str, hits: Iterable[_Hit], today: date) -> list[_Hit]:
 
 
 def _is_next(link: str) -> bool:
-    """Whether *link* begins the next thing that the same people do: "and return on"."""
+    """Whether *link* leads to the next step of the same people: "and return on"."""
     word = m[1].lower() if (m := NEXT.search(link)) else ""
     return word == "back" or word.endswith("ing") or is_past(word) or word.removesuffix("s") in bases()
 
 
 def _in_order(first: _Hit, last: _Hit, today: date) -> tuple[Days, Days]:
-    """The days of both, *last* after *first*; in a report neither is after *today*."""
+    """The days of both hits, with *last* after *first*. In a report, neither is after *today*."""
     later = last.days_from(first.days[0], "ahead") if last.floats() else last.days
     if first.floats() and (not last.floats() or (first.tense == "behind" and later[0] > today)):
         return first.days_from(last.days[0], "behind"), last.days

@@ -43,11 +43,8 @@ SHOWN_TOKENS = 1_100  # the most for the maps and notes in the question
 MOST_MAPS = 8  # in one question
 CHECK_TOKENS = 100  # of a check, besides its instructions, claims and notes
 LEAST_NOTES, NOTES_SHOWN = 3, 8  # persons' notes of a map: the fewest to ask about it, and the most shown
-SENTENCES, SENTENCE_CHARS, NOTES_NAMED = (
-    3,
-    300,
-    3,
-)  # the most sentences of a map; the most characters and notes of a sentence
+# The most sentences of a map, and the most characters and notes of a sentence.
+SENTENCES, SENTENCE_CHARS, NOTES_NAMED = 3, 300, 3
 NAME_WORDS, NAME_CHARS = 5, 40
 
 MAPS_SCHEMA = object_schema(

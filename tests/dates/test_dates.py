@@ -66,7 +66,7 @@ def test_future_distances_use_the_same_units_as_past_ones(today: date, days: int
         (86_400 * 400, "1 year 1 month"),
     ],
 )
-def test_a_silence_is_told_in_its_two_largest_units(seconds: int, expected: str | None) -> None:
+def test_a_pause_is_told_in_its_two_largest_units(seconds: int, expected: str | None) -> None:
     assert pause_text(seconds) == expected
 
 
@@ -139,13 +139,11 @@ def test_an_event_is_one_day_or_a_span_of_days() -> None:
         *(("on May 3", "on May 3"), ("some day", "some day"), ("", "")),
     ],
 )
-def test_a_full_date_that_is_past_and_was_looked_forward_to_has_probably_happened(
-    text: str, expected: str
-) -> None:
+def test_the_past_date_of_a_plan_is_marked_as_probably_happened(text: str, expected: str) -> None:
     assert mark_past_plans(text, SAID) == expected
 
 
-def test_the_day_of_the_message_is_no_plan() -> None:
+def test_the_day_of_the_message_is_not_marked_as_a_past_plan() -> None:
     text = "Decided to tell people starting 2023-05-01 (told on 2023-05-02)."
     assert mark_past_plans(text, SAID, said=date(2023, 5, 2)) == text
     assert "has probably happened" in mark_past_plans(text, SAID, said=date(2023, 5, 1))
@@ -164,7 +162,7 @@ def test_marking_days_twice_changes_nothing_more(parts: list[str]) -> None:
 # --- zones
 
 
-def test_a_moment_falls_on_different_days_in_different_zones() -> None:
+def test_one_moment_is_on_different_days_in_different_time_zones() -> None:
     ms = round(datetime(2026, 3, 5, 23, 30, tzinfo=UTC).timestamp() * 1000)
     assert day_of_ms(ms, UTC) == date(2026, 3, 5)
     assert day_of_ms(ms, time_zone("Europe/Berlin")) == date(2026, 3, 6)
@@ -248,7 +246,7 @@ def test_any_text_said_on_any_day_is_read_without_an_error(text: str, said: date
     assert places == sorted(places)
 
 
-def test_a_day_after_since_is_past_also_in_a_sentence_about_the_future() -> None:
+def test_a_day_after_since_is_past_even_in_a_sentence_about_the_future() -> None:
     asked = (
         "How will I fix it? I'm having trouble since joining the calendar on September 20, how will I fix it?"
     )
@@ -308,7 +306,7 @@ def test_questions_ask_for_days_in_english_and_german(text: str, days: str, phra
     assert when.phrase == phrase == text[when.at : when.after]
 
 
-def test_a_day_without_a_year_that_has_passed_may_also_be_the_coming_one() -> None:
+def test_a_question_about_a_past_day_without_a_year_also_asks_for_the_next_such_day() -> None:
     def asked(text: str) -> list[str]:
         return [str(when.start) for when in days_asked(text, date(2026, 2, 17))]
 
