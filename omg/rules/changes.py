@@ -1,8 +1,6 @@
-"""
-Finds explicit corrections: "Correction: she lives in Tromsø, not Trondheim", "no, I meant Thursday".
+"""Finds explicit corrections: "Correction: she lives in Tromsø, not Trondheim", "no, I meant Thursday".
 
-The right value replaces the wrong value in the note; nothing else in the note changes.
-"""
+The right value replaces the wrong value in the note. Nothing else in the note changes."""
 
 from __future__ import annotations
 
@@ -23,21 +21,24 @@ LONGEST_VALUE = 60  # characters of a wrong value
 @dataclass(frozen=True, slots=True)
 class Correction:
     """
-    *right* replaces *wrong*. If a day is corrected, *wrong* is "" and *right* replaces the day named last.
+    A correction of a note: *right* replaces *wrong*. If a day is corrected, *wrong* is "", and *right* replaces the
+    words for the day of the note's event.
     """
 
     right: str
     wrong: str = ""
     day: When | None = None
     was: str | None = None  # the former event: March 16 in "on March 23 instead of March 16"
-    told: frozenset[str] = frozenset()  # set together with `was`: what the sentence is about
+    told: frozenset[str] = frozenset()  # set together with `was`: the words of the sentence
 
     def applied(
         self, title: str, description: str, event: str | None, said: date, *, near: bool
     ) -> tuple[str, str, str | None] | None:
         """
-        Title, description and event of a note after this correction; None if the correction is not about the
-        note. The note was said on *said*; *near*: right before the correction.
+        The title, description and event of a note after this correction; None if the correction is not about the
+        note.
+
+        *said*: the day on which the note was said. *near*: whether that was right before the correction.
         """
         if self.day is None:
             value = self.value_for(description)
@@ -63,8 +64,8 @@ class Correction:
 
     def value_for(self, description: str) -> str:
         """
-        The right value, "Tromsø" in "she lives in Tromsø": it follows the word before the wrong value in the
-        note.
+        The right value: "Tromsø" in "she lives in Tromsø". It follows the word that stands before the wrong value in
+        the note, here "in".
         """
         at = description.casefold().find(self.wrong.casefold())
         before = description[:at].split()[-1:] if at > 0 else []
@@ -76,14 +77,15 @@ class Correction:
 
 
 def replaced_once(text: str, wrong: str, right: str) -> str:
-    """*text* with *right* in place of *wrong*; "" unless *text* has *wrong* exactly once, as whole words."""
+    """*text* with *right* in place of *wrong*; "" unless *wrong* occurs in *text* exactly once, as whole words."""
     found = [*re.finditer(rf"(?<!\w){re.escape(wrong)}(?!\w)", text, re.I)]
     return f"{text[: found[0].start()]}{right}{text[found[0].end() :]}" if len(found) == 1 else ""
 
 
 def correction_in(text: str, said: date) -> Correction | None:
     """
-    The correction that *text* makes. Such a text opens with a word like "no", "correction" or "I meant".
+    The correction that *text* makes, or None. *text* opens with a word like "no", "correction" or "I meant", or it
+    moves a day.
     """
     if made := moved_day(text, said):
         return made
@@ -117,7 +119,9 @@ def without(text: str, day: When) -> str:
 
 
 def moved_day(text: str, said: date) -> Correction | None:
-    """The correction in "the sketches are due on March 23 now instead of March 16", "it's the 15th, not the 1st"."""
+    """
+    The correction of a day: "the sketches are due on March 23 now instead of March 16", "it's the 15th, not the 1st".
+    """
     if (
         m := holds("instead", text) or re.search(rf",? (?:{cue('not').pattern}) ", straight(text), re.I)
     ) is None:

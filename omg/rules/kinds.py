@@ -1,8 +1,6 @@
-"""
-Decides which statements earn a note: wishes, decisions, projects, traits, likes, days, requests to remember.
+"""Decides which statements earn a note: wishes, decisions, projects, traits, likes, events, requests to remember.
 
-rules/words.toml has the cues of each language. No language is detected: any cue may match any statement.
-"""
+rules/words.toml has the patterns for each language. No language is detected: any pattern may match any statement."""
 
 from __future__ import annotations
 
@@ -26,14 +24,14 @@ TYPES = {  # kind → type of note
     "identity": "identity",
     "like": "preference",
     "event": "episode",
-    "fact": "fact",  # what they ask to remember
+    "fact": "fact",  # something to remember, on request
 }
 SPACED = ("en", "de", "es", "fr")
 WHOLE_WORDS = frozenset(("me", "subject", "yearly", "length", "closing", "not", "condition", "back"))
-LONGEST_SENTENCE = 400  # characters; a longer text is pasted or dictated, and no sentence
-# In a longer message, only so many characters at the beginning and the end may be its sender's own words.
+LONGEST_SENTENCE = 400  # characters; a longer text was pasted or dictated, and is no sentence
+# In a longer message, the sender's own words are looked for in so many characters at the beginning and at the end.
 OWN_CHARS = 4_000
-MOST_CLAUSES = 12  # of a sentence; the rest is not read
+MOST_CLAUSES = 12  # only so many clauses of a sentence are read
 EMOTICON = re.compile(r"\s[:;]-?[)(DP]\s+|[\U0001F000-\U0001FAFF☀-➿]\s+")
 CLAUSE = re.compile(
     EMOTICON.pattern
@@ -50,7 +48,8 @@ STRAIGHT = str.maketrans({"’": "'", "‘": "'", "\u00a0": " "})
 @cache
 def cue(name: str, *, begins: bool = True) -> re.Pattern[str]:
     """
-    The patterns *name* of all languages as one. *begins*: it matches whole words at a clause's beginning.
+    The patterns called *name* of all languages, as one pattern. *begins*: it may match where a clause begins; else
+    anywhere in a text, at the beginning of a word.
     """
     with (Path(__file__).parent / "words.toml").open("rb") as f:
         tables = tomllib.load(f)
@@ -69,23 +68,23 @@ def cue(name: str, *, begins: bool = True) -> re.Pattern[str]:
 
 
 def holds(name: str, text: str) -> re.Match[str] | None:
-    """The first match in *text* of the words of the list *name*."""
+    """The first match of the patterns called *name* in *text*."""
     return cue(name, begins=False).search(text)
 
 
 def holds_at(name: str, text: str, at: int) -> bool:
-    """Whether *text* has a whole word of the list *name* at *at*. The list has words for the person."""
+    """Whether a whole word for the speaker ("I", "my") stands at *at* in *text*."""
     m = cue("me").match(text, at)
     return bool(m) and not text[m.end() : m.end() + 1].isalpha()  # type: ignore[union-attr]
 
 
 def straight(text: str) -> str:
-    """*text* with straight apostrophes and no line ends; as long as it was."""
+    """*text* with straight apostrophes and with spaces in place of line ends. Its length stays the same."""
     return text.translate(STRAIGHT).replace("\n", " ")
 
 
 def after_lead(text: str, at: int = 0) -> int:
-    """Where the statement begins after words such as "Hey, by the way"."""
+    """The position where the statement begins, after words such as "Hey, by the way"."""
     for _ in range(4):
         m = re.compile(rf"(?:{cue('lead').pattern})[,.:;!\s—–-]+|[\s,.:;!\"'“„«(*_-]+", re.I).match(text, at)
         if not m or m.end() >= len(text):
@@ -95,13 +94,13 @@ def after_lead(text: str, at: int = 0) -> int:
 
 
 def clause_starts(text: str) -> Iterator[int]:
-    """Where the clauses of *text* begin, without the words that lead in."""
+    """The positions where the clauses of *text* begin, after words that lead in."""
     found = [0, *(m.end() for m in CLAUSE.finditer(text))][:MOST_CLAUSES]
     yield from dict.fromkeys(after_lead(text, at) for at in found)
 
 
 def without_question(text: str) -> str:
-    """The part before the question in "I moved to Oslo, can you …?"; "" if all of *text* is a question."""
+    """The part before the question, as in "I moved to Oslo, can you …?"; "" if all of *text* is a question."""
     said = straight(text)
     if cue("remind").match(said, after_lead(said)):
         return text
@@ -129,9 +128,10 @@ OWN_CLAUSE = re.compile(r"(?:[,;:—–-]\s+|\s)(?:and|but|so|und|aber|y|pero|et
 
 def earning_span(text: str, tells: Callable[[str], bool]) -> tuple[int, int]:
     """
-    Where the person's clauses that earn a note begin and end in *text*: "I moved to Oslo on May 8" in "I'm trying to
-    finish it, and I moved to Oslo on May 8, but I'm not sure …". All of *text* if no clause earns one. *tells*: whether
-    a clause tells a plan or an event.
+    The start and the end of the person's clauses that earn a note: "I moved to Oslo on May 8" in "I'm trying to
+    finish it, and I moved to Oslo on May 8, but I'm not sure …".
+
+    All of *text* if no clause earns a note. *tells*: whether a clause tells a plan or an event.
     """
     said = straight(text)
     starts = [m.end() for m in OWN_CLAUSE.finditer(said) if holds_at("subject", said, m.end())]
@@ -147,7 +147,8 @@ def earning_span(text: str, tells: Callable[[str], bool]) -> tuple[int, int]:
 
 def is_led(text: str, at: int) -> bool:
     """
-    Whether words with a colon before *at* may name the speaker of the "I" at *at*: "My brother: I am vegan."
+    Whether the words before *at* end with a colon and may name the speaker of the "I" at *at*: "My brother: I am
+    vegan."
     """
     lead = text[:at].rstrip()
     if not lead.endswith((":", "：")) or not FIRST.match(text, at):
@@ -158,14 +159,14 @@ def is_led(text: str, at: int) -> bool:
 OWN_END = re.compile(r"(?:\s+-|[\s,;:—–])*(?:\b(?:and|but|so|und|aber|y|pero|et|mais)\s*)?$", re.I)
 
 
-# Two or more header lines, an empty line, and the beginning of the text below
+# The head of a mail: two or more header lines, an empty line, and the first character of the text.
 HEADS = re.compile(rf"^(?:{HEADER.pattern}.*\n){{2,12}}[^\S\n]*\n\s*\S", re.M)
 
 
 @lru_cache(maxsize=256)
 def own_statements(text: str, material: tuple[Span, ...] | None = None) -> tuple[Statement, ...]:
     """
-    The sender's own statements in *text* (message/statements.py), without those inside a long text or a mail.
+    The sender's own statements in *text* (message/statements.py), without those inside a long text or a quoted mail.
     """
     end = m.start() if (m := HEADS.search(text)) else len(text)
     return tuple(
@@ -181,8 +182,8 @@ def own_statements(text: str, material: tuple[Span, ...] | None = None) -> tuple
 @lru_cache(maxsize=1024)
 def kind_of(text: str) -> tuple[str, int]:
     """
-    The kind of note that *text* earns, and where the earning clause begins. ("", 0) if *text* earns none, or
-    could earn one only by its day (`is_event`).
+    The kind of note that *text* earns, and where the earning clause begins. ("", 0) if *text* earns no note by its
+    words; its day may still earn one (`is_event`).
     """
     said = straight(text)
     if len(said) > LONGEST_SENTENCE or is_question(said):
@@ -208,9 +209,11 @@ def has_name(text: str) -> bool:
 
 def is_event(text: str, days: Sequence[When], day: date, *, people: bool = False) -> bool:
     """
-    Whether *text* tells a plan or an event of its speaker: it names a day, and speaks of the speaker or of
-    the future. The present ("today", "this week") does not count as a day. A past day counts if it is a date
-    or a longer time; among *people*, any past day counts.
+    Whether *text* tells a plan or an event of its speaker: it names a day, and speaks of the speaker or of the
+    future.
+
+    The present ("today", "this week") does not count as a day. A past day counts if it is a date or more than one
+    day; if several *people* speak, any past day counts.
     """
     said, begin = straight(text), after_lead(straight(text))
     no_statement = is_question(text) or any(cue(kind).match(said, begin) for kind in ("order", "unsettled"))
@@ -223,7 +226,10 @@ def is_event(text: str, days: Sequence[When], day: date, *, people: bool = False
 
 
 def tells_day(when: When, day: date) -> bool:
-    """Whether *when*, begun by *day*, is a date or a longer past time: not "yesterday" or "this week"."""
+    """
+    Whether *when* is a date, or a past time of more than one day: not "yesterday" or "this week". *when* does not
+    begin after *day*.
+    """
     dated = bool(re.search(r"\d", when.phrase)) or any(m[:3].lower() in when.phrase.lower() for m in MONTHS)
     if when.end < day:
         return dated or when.start != when.end

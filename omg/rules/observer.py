@@ -1,9 +1,7 @@
-"""
-Reads a conversation and replies as a model would: with notes that quote what people say.
+"""Reads a conversation and replies as a model would: with notes that quote what people say.
 
-Handles are those of the prompt: `m1` is the first message, `n1` the first known note. The module reads no
-clock and no file. A statement that earns no note (rules/kinds.py) stays in the archive and can be searched.
-"""
+Handles are those of the prompt: `m1` is the first message, `n1` the first known note. A statement that earns no note
+(rules/kinds.py) stays in the archive, where search finds it."""
 
 from __future__ import annotations
 
@@ -41,19 +39,19 @@ if TYPE_CHECKING:
 
 # --- Who speaks in a conversation, and what is open at its end.
 #
-# The prompt shows the page Now unchecked. So Now holds only what the user asked for and what the assistant
-# asked back, and nothing that a tool returned.
+# The page Now is shown in prompts without a check. So it holds only requests of the user and questions of the assistant,
+# and nothing that a tool returned.
 
 
 NAME = re.compile(r"[^\W\d_][\w.'-]*(?: [^\W\d_][\w.'-]*){0,2}")
 STRANGER = "somebody"
-# words by which a prompt calls the speakers; they are no names
+# Words for the speakers in a prompt. They are no names.
 NO_NAMES = re.compile(r"(?:the )?(?:user|assistant|system|tool|omg|owner|agent|human)\b.*", re.I)
 CLIPPED = 160  # characters of a request or question
 
 
 def speaker(message: Message) -> str:
-    """The speaker: the display name, or the name in it; without a name, "the user" or "the assistant"."""
+    """Name the speaker of *message*: by the name in the sender's display name, else "the user" or "the assistant"."""
     found = NAME.search(" ".join(message.sender.split()))
     name = found[0] if found else ""
     if not name or NO_NAMES.fullmatch(name):
@@ -63,10 +61,7 @@ def speaker(message: Message) -> str:
 
 
 def with_strangers(messages: Sequence[Message]) -> list[Message]:
-    """
-    *messages* of a group. With several speakers, one who has no usable name and is not the owner is
-    "somebody".
-    """
+    """*messages* of a group, where a user without a usable name who is not the owner is called "somebody"."""
     return [
         replace(m, sender=STRANGER)
         if m.role == "user" and m.owner is not True and m.sender_id and speaker(m) == "the user"
@@ -76,7 +71,7 @@ def with_strangers(messages: Sequence[Message]) -> list[Message]:
 
 
 def now_hints(messages: Sequence[Message]) -> dict[str, str]:
-    """The user's last open request (`task`), its progress (`state`), and what it waits for (`next`)."""
+    """The user's last open request (`task`), its progress (`state`), and what the assistant waits for (`next`)."""
     task = state = ahead = ""
     for m in messages:
         text = " ".join(strip_memory(m.text).split())
@@ -123,13 +118,12 @@ def clipped_hint(text: str) -> str:
 
 
 OfflineReply = dict[str, Any]
-# Up to so many characters, the person typed the message; a longer one may be somebody else's text and gives
-# no traits. The most notes from one message.
+# A message of up to TYPED_CHARS characters was typed by its sender; a longer message may be somebody else's text, and
+# gives only facts and events. MOST_OF_A_MESSAGE: the most notes from one message.
 TYPED_CHARS, MOST_OF_A_MESSAGE = 1_500, 20
-NAMED_BEFORE = (
-    2  # with so few words before it, a pronoun may point to the sentence before: "decided to deploy it"
-)
-GROUNDED = 0.6  # share of a small model's words that must stand in the message
+# A pronoun after at most so many words may refer to the sentence before: "decided to deploy it".
+NAMED_BEFORE = 2
+GROUNDED = 0.6  # least share of the words of a small model's fact that the message must have
 # Two notes say the same if the longer has this share of the shorter's words (SAME_DAY if both name the same
 # day), and the shorter has this share of the longer's length (ALIKE).
 SAME, SAME_DAY, ALIKE = 0.8, 0.5, 0.5
@@ -137,7 +131,7 @@ SAME, SAME_DAY, ALIKE = 0.8, 0.5, 0.5
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A note as this reply leaves it; `node` is the known note that it changes, if any."""
+    """A note as this reply leaves it. `node`: the handle or title of the note that it changes, if any."""
 
     type: str
     title: str
@@ -152,7 +146,7 @@ class Draft:
     sources: tuple[str, ...] = ()  # handles of messages; none for an unchanged known note
     op: str = "create"
     node: str | None = None
-    shared: bool = False  # from a message so long that it may be somebody else's text
+    shared: bool = False  # the message is so long that it may be somebody else's text
 
     @property
     def edit(self) -> OfflineReply:
@@ -183,13 +177,13 @@ def observe_offline(
     recent: Collection[str] = (),
 ) -> OfflineReply:
     """
-    What a model would reply to *messages* and the *known* notes. *recent*: paths of the notes from what the
-    last person said right before *messages*.
+    Reply to *messages* and the *known* notes as a model would. *recent*: paths of the notes from the message right
+    before *messages*.
     """
     observer = OfflineObserver(messages, known, zone, recent)
     for n, message in enumerate(messages, 1):
         observer.read_message(message, f"m{n}")
-    stands = {} if observer.people else now_hints(messages)  # people among themselves have no task
+    stands = {} if observer.people else now_hints(messages)  # a talk among people has no task
     return {"edits": [d.edit for d in observer.drafts if d.sources], "now": stands}
 
 
@@ -197,8 +191,8 @@ def derive_edit(
     fact: Mapping[str, Any], handle: str, message: Message, *, notes: Mapping[str, Entry], zone: tzinfo
 ) -> OfflineReply:
     """
-    The edit for a fact (`type`, `text`) that a small model found in *message*. The edit quotes the statement that says the
-    fact. {} if no statement says the fact, or the fact is known.
+    The edit for a fact (`type`, `text`) that a small model found in *message*. It quotes the statement that says the
+    fact. {} if no statement says the fact, or if a note does already.
     """
     words = told_words(str(fact.get("text") or "")) - told_words(speaker(message))
     said = [s for s in own_statements(message.text, message.material) if s.own]
@@ -211,7 +205,7 @@ def derive_edit(
 
 
 class OfflineObserver:
-    """Reads a conversation message by message into drafts; the known notes are the first drafts."""
+    """Reads a conversation into drafts, one message after another. The known notes are the first drafts."""
 
     def __init__(
         self, messages: Sequence[Message], known: Sequence[Entry], zone: tzinfo, recent: Collection[str] = ()
@@ -240,14 +234,15 @@ class OfflineObserver:
 
     def read_statement(self, statement: Statement, m: Message, handle: str, before: str) -> None:
         """
-        Add the note that *statement* earns, with the sentence *before* if the statement points back to it.
+        Add the note that *statement* earns. The note also quotes the sentence *before* if the statement refers back
+        to it.
         """
         day = day_of_ms(m.timestamp, self.zone)
         text = " ".join(without_question(statement.text).split())
         if (made := correction_in(text, day)) and self.put_right(made, text, day, m, handle):
             return
 
-        @cache  # a statement is mostly one part, and asked about twice
+        @cache  # mostly a statement is one part, which is then tested twice
         def tells(part: str) -> bool:
             return is_event(part, named_days(part, day), day, people=self.people)
 
@@ -260,7 +255,7 @@ class OfflineObserver:
             kind, at = "event", after_lead(straight(part))
         if not kind:
             return
-        # What one is or likes stands by itself; an event is told with what led to it.
+        # A trait, a like or a wish is quoted alone; an event is quoted with the clauses before it.
         alone = kind in ("identity", "like", "wish") and not points_back(part)
         text, start = (part, 0) if alone or is_question(text) or is_order(text) else (text[:end], start)
         if points_back(text) and len(before) + len(text) < LONGEST_SENTENCE:
@@ -270,8 +265,8 @@ class OfflineObserver:
 
     def add(self, text: str, found: tuple[str, int, int], m: Message, handle: str) -> None:
         """
-        Add a note that quotes *text*, unless a note says the same. *found*: its kind or type, where the part that earns
-        it begins, and where its clause does.
+        Add a note that quotes *text*, unless a note says the same. *found*: its kind or type, where the part begins
+        that earns the note, and where the earning clause begins.
         """
         kind, start, at = found
         text = " ".join(text.split())
@@ -317,8 +312,8 @@ class OfflineObserver:
 
     def with_own_title(self, draft: Draft, short: str) -> Draft:
         """
-        *draft* with a title of its own, *short* if that is free. Two notes of the same title and type would
-        be taken for one.
+        Give *draft* a title that no other note of its type has: *short* if it is free. Two notes of the same title
+        and type would be taken for one.
         """
         taken = {d.title.casefold() for d in self.drafts if d.type == draft.type}
         near = [d for d in self.drafts if d.sources and set(d.sources) & set(draft.sources)]
@@ -327,7 +322,7 @@ class OfflineObserver:
         return replace(draft, title=next((t for t in titles if t and t.casefold() not in taken), titles[-1]))
 
     def put_right(self, made: Correction, text: str, day: date, m: Message, handle: str) -> bool:
-        """Apply *made* to the newest note that it corrects. False if it corrects none."""
+        """Apply the correction *made* to the newest note that it is about. Returns False if it is about no note."""
         who = speaker(m) if self.people else ""
         for i in reversed(range(len(self.drafts))):
             old = self.drafts[i]
@@ -344,7 +339,7 @@ class OfflineObserver:
                     description=description,
                     event=event,
                     day=day,
-                    # the History of an existing note keeps its former words
+                    # the History of an existing note keeps the former words
                     body="" if old.node else f"Corrected on {day}: “{text}”",
                     sources=(*old.sources, handle),
                 )
@@ -367,18 +362,20 @@ def known_draft(e: Entry, handle: str) -> Draft:
 
 
 def points_back(text: str) -> bool:
-    """Whether *text* speaks of somebody or something that it has not named."""
+    """Whether *text* begins with a word such as "it" or "she" that means something named before *text*."""
     m = holds("back", straight(text))
     return m is not None and len(told_words(text[: m.start()])) <= NAMED_BEFORE
 
 
 def takes_back(said: Sequence[Statement]) -> bool:
-    """Whether a message only takes back what was said before: "I was just kidding." """
+    """
+    Whether a message only takes back what the speaker said before: "I was just kidding."
+    """
     return bool(said) and all(s.governed == "refused" and len(told_words(s.text)) <= 2 for s in said)
 
 
 def says_same(new: Draft, old: Draft) -> bool:
-    """Whether *old* says what *new* says, of the same day."""
+    """Whether *old* says the same as *new*, about the same day."""
     if new.event and old.event and new.event != old.event:
         return False
     one, two = (told_words(without_days(d)) - told_words(d.who) for d in (new, old))
@@ -404,15 +401,15 @@ def numbers(draft: Draft) -> set[str]:
 
 def on_every_answer(wish: Draft) -> bool:
     """
-    Whether *wish* has no condition, as "keep it short" but not "detailed error messages when I ask about
-    debugging".
+    Whether *wish* is about every answer, like "keep it short". It is not if it has a condition: "detailed error
+    messages when I ask about debugging".
     """
     return not holds("condition", wish.description)
 
 
 def turns_round(new: Draft, old: Draft) -> bool:
     """
-    Whether the standing wish *new* replaces *old*: both set the length of answers, or one denies the other.
+    Whether the standing wish *new* replaces the wish *old*: both set the length of answers, or one denies the other.
     """
     if not new.standing or old.type != "preference" or new.who != old.who:
         return False

@@ -1,8 +1,7 @@
-"""
-Turns a statement into a note: the person's own words with dates in brackets, a title of them, an event.
+"""Turns a statement into a note: the person's own words with dates in brackets, a title from these words, and an
+event.
 
-    “My sister Maya moved to Lisbon in May.”  →  “My sister Maya moved to Lisbon in May (2026-05).”
-"""
+    “My sister Maya moved to Lisbon in May.”  →  “My sister Maya moved to Lisbon in May (2026-05).”"""
 
 from __future__ import annotations
 
@@ -16,11 +15,10 @@ from ..text.words import STOP, cut_text
 from .kinds import CLAUSE, QUOTED_NAME, cue, holds, straight
 
 TITLE_CHARS = 50  # short enough for the name of a file
-SHORTEST = 10  # characters of a title from a clause that lost more than one day
-SMALL = 2  # letters; a title does not end with so short a word
+SHORTEST = 10  # least characters of a title's first clause if more than one day was removed from the text
+SMALL = 2  # letters; a title does not end with a lower-case word as short as this
 LONGEST_EVENT = 366  # days
-# Before a day that is not the event's ("not on Monday", "since May"), or before a name ("a boat called
-# Friday")
+# Words before a day that is not the day of the event ("not on Monday", "since May").
 NOT_THE_DAY = re.compile(
     r"(?:\b(?:since|not|instead of|rather than|from|after)|n't)\s+(?:on\s+)?(?:the\s+)?$", re.I
 )
@@ -28,7 +26,7 @@ IS_NAME = re.compile(r"\b(?:called|named|name(?:'s| is))\s+$", re.I)
 TO = re.compile(r"\bto\s+(?:the\s+)?$", re.I)
 UP_TO = re.compile(r"(?<!not )\bbefore\s+(?:the\s+)?$", re.I)  # "before March" ends with February
 END = re.compile(r"(?:the\s+)?end of\b", re.I)
-# words that lead to a day; a title leaves them out together with the day
+# Words before a day, which a title leaves out together with the day.
 BEFORE_DAY = re.compile(
     r"[\s,(]*(?:\b(?:on|by|until|till|before|at|in|for|from|to|of|starting|since|am|bis|el|le|ab))?(?:\s+the)?\s*$",
     re.I,
@@ -36,14 +34,14 @@ BEFORE_DAY = re.compile(
 
 
 def named_days(text: str, said: date) -> list[When]:
-    """The days named in *text*, said on *said*; without names of things and without yearly birthdays."""
+    """The days that *text*, said on *said*, names. Days in names and titles, and yearly birthdays, are left out."""
     text = straight(text)
     found = resolve_dates(text, said)
     if (moved := MOVED.search(text)) and any(TO.search(text[moved.end() : d.at]) for d in found):
-        found = resolve_dates(text, said, ahead=True)  # "moved from Thursday to Friday": both are to come
+        found = resolve_dates(text, said, ahead=True)  # "moved from Thursday to Friday": both days lie ahead
     titles = [m.span() for m in QUOTED_NAME.finditer(text) if is_title(m[0])]
     days = [d for d in found if not IS_NAME.search(text[: d.at]) and not any(a < d.at < b for a, b in titles)]
-    if holds("yearly", text):  # a birthday, unless its weekday or its year makes it one
+    if holds("yearly", text):  # a yearly birthday has no day, unless its weekday or its year is named
         return [d for d in days if str(d.start.year) in d.phrase or is_one_of(d, text)]
     return days
 
@@ -55,12 +53,12 @@ def is_title(quoted: str) -> bool:
 
 
 def is_one_of(day: When, text: str) -> bool:
-    """Whether *day* is one certain birthday: it has a weekday, or was celebrated."""
+    """Whether *day* is the birthday of one certain year: it names a weekday, or is past."""
     return "day" in day.phrase.lower() or tense_of(text, day.at, day.after) == "behind"
 
 
 def in_brackets(when: When) -> str:
-    """The days as a bracket shows them: a day, a month, a year, or two days with ".." between."""
+    """The text of a bracket: a day, a month, a year, or two days with ".." between them."""
     start, end = when.start, when.end
     if start.day == 1 and (end + timedelta(days=1)).day == 1:
         if (start.year, start.month) == (end.year, end.month):
@@ -71,7 +69,10 @@ def in_brackets(when: When) -> str:
 
 
 def with_days(text: str, days: Sequence[When]) -> str:
-    """*text* with each of *days* once, in brackets behind its words, unless the words name the year."""
+    """
+    *text* with the date of each of *days* in brackets after its words. A date is added once, and not if the words
+    name the year.
+    """
     out, at = "", 0
     told: set[tuple[date, date]] = set()
     for when in days:
@@ -86,7 +87,8 @@ def with_days(text: str, days: Sequence[When]) -> str:
 
 def event_of(text: str, days: Sequence[When], said: date) -> str | None:
     """
-    The day on which what *text* tells happens: the first possible day; for a plan, one that has not passed.
+    The days of the event that *text* tells: the first day that is possible. For a plan, a day that has not passed is
+    preferred. None if there is no such day.
     """
     text = straight(text)
     moved = [m.end() for m in re.finditer(rf"[,.;…—–-]\s*(?:{cue('right').pattern})[,.:;!\s]", text, re.I)]
@@ -112,8 +114,8 @@ def event_of(text: str, days: Sequence[When], said: date) -> str | None:
 
 def person_in(text: str, at: int) -> str:
     """
-    Whom "My sister Maya lives in Lisbon" is about: "Sister Maya"; "" if no person of the speaker's comes
-    first.
+    The person at *at*: "Sister Maya" in "My sister Maya lives in Lisbon". "" if no person of the speaker is named
+    there.
     """
     m = cue("person").match(straight(text), at)
     name = text[m.start() : m.end()].partition(" ")[2] if m else ""
@@ -121,12 +123,15 @@ def person_in(text: str, at: int) -> str:
 
 
 def ends_badly(word: str) -> bool:
-    """Whether *word* is a bad end for a title that was cut."""
+    """Whether a title should not end with *word*: it is a stop word, or a very short word."""
     return word.lower() in STOP or (word.islower() and len(word) <= SMALL)
 
 
 def title_of(text: str, at: int, days: Sequence[When]) -> str:
-    """A title from the clause of *text* that begins at *at*: its own words, without "I" and without days."""
+    """
+    Make a title from the clause of *text* that begins at *at*: the clause's own words, without "I" and without
+    *days*.
+    """
     out, end = "", at
     for when in days:
         if when.at >= end:

@@ -134,7 +134,7 @@ def test_a_fact_that_the_user_asks_to_remember_is_no_standing_wish(said):
     assert not any(e["standing"] for e in edits(said))
 
 
-def test_words_behind_a_lead_that_may_name_their_speaker_are_quoted_with_it():
+def test_words_after_a_name_and_a_colon_are_quoted_with_the_name():
     edit = only("My brother: I am vegan.")
     assert (edit["type"], edit["description"]) == ("fact", "My brother: I am vegan.")
     assert only("Quote: I hate tea")["description"] == "Quote: I hate tea"
@@ -159,7 +159,7 @@ def test_only_the_relevant_clause_of_a_long_sentence_is_quoted():
         "My partner Jessica and I just celebrated our anniversary",
     ],
 )
-def test_an_event_is_quoted_with_what_it_refers_to(said):
+def test_an_event_is_quoted_with_the_clause_that_it_refers_to(said):
     assert only(f"{said}, and I'm thinking of a trip.")["description"].partition(" (")[0] == said
 
 
@@ -247,7 +247,7 @@ def test_a_trivial_statement_leaves_no_note(said):
     assert edits(said) == []
 
 
-def test_a_long_paste_is_not_the_persons_word():
+def test_a_long_paste_is_not_taken_for_the_persons_own_words():
     paste = "\n".join(f"I live in city number {n}." for n in range(200))
     assert len(edits(f"What is wrong with this text?\n{paste}")) <= 20
     assert {e["type"] for e in edits(f"What is wrong with this text?\n{paste}")} <= {"fact"}
@@ -308,7 +308,7 @@ def test_statements_of_other_people_are_not_the_users(said):
         "1. I live in Oslo.\n2. My dog Rex is old.",
     ],
 )
-def test_the_users_own_statement_beside_anothers_is_noted(said):
+def test_the_users_own_statement_beside_another_persons_is_noted(said):
     assert any(e["description"] == "I live in Oslo." for e in edits(said))
 
 
@@ -376,7 +376,7 @@ def test_a_correction_finds_the_note_with_the_wrong_value():
     )
 
 
-def test_a_standing_wish_replaces_the_one_that_it_reverses():
+def test_a_standing_wish_replaces_the_wish_that_it_reverses():
     known = note("preference", "Detailed answers", "I like detailed answers.", standing=True)
     edit = only("Keep it short from now on.", known=[known])
     assert (edit["op"], edit["node"]) == ("supersede", "n1")
@@ -386,7 +386,7 @@ def test_a_standing_wish_replaces_the_one_that_it_reverses():
     assert edit["op"] == "supersede"
 
 
-def test_a_wish_on_another_subject_replaces_none():
+def test_a_wish_on_another_subject_replaces_no_wish():
     known = note("preference", "Detailed answers", "I like detailed answers.", standing=True)
     assert only("From now on answer in German.", known=[known])["op"] == "create"
 
@@ -405,13 +405,13 @@ def test_no_other_statement_changes_a_note(said):
     assert all(e["op"] == "create" for e in edits(said, known=[COFFEE, DENTIST]))
 
 
-def test_a_wish_with_a_condition_replaces_none():
+def test_a_wish_with_a_condition_replaces_no_wish():
     old = note("preference", "Tags", "Always give HTML5 tag details when I ask about markup.", standing=True)
     edit = only("Always provide detailed error messages when I ask about debugging.", known=[old])
     assert edit["op"] == "create"
 
 
-def test_a_corrected_day_corrects_the_note_and_makes_no_new_one():
+def test_a_corrected_day_corrects_the_note_and_makes_no_new_note():
     edit = only("I'm going to Hamburg on Wednesday.", "Thursday, sorry!")
     assert "Thursday" in edit["description"] and edit["event"]
 
@@ -427,7 +427,7 @@ def test_a_title_ends_at_the_end_of_a_clause_and_not_with_a_small_word(said, tit
     assert only(said)["title"] == title
 
 
-def test_a_sentence_that_refers_back_is_quoted_with_the_one_before_it():
+def test_a_sentence_that_refers_back_is_quoted_with_the_sentence_before():
     told = only("The gateway is finished. I decided to deploy it on port 5001.")
     assert told["description"] == "The gateway is finished. I decided to deploy it on port 5001."
     assert told["title"] == "Decided to deploy it on port 5001"
@@ -459,7 +459,7 @@ def test_now_shows_the_request_that_is_still_open():
     }
 
 
-def test_now_shows_what_the_assistant_waits_for():
+def test_now_shows_the_question_that_the_assistant_waits_for():
     there = [message(0, "Find me a vet"), message(1, "Sure. In which city?", "assistant")]
     assert now_hints(there)["next"] == "wait for the answer to: “Sure. In which city?”"
 
@@ -554,7 +554,7 @@ spoken = st.tuples(
 
 @given(st.lists(spoken, max_size=6))
 @example([("user", "PREFER 0. 0;1:PREFER", "")])
-def test_any_talk_gives_a_reply_that_the_parser_takes_whole(said):
+def test_any_talk_gives_a_reply_that_the_parser_reads_completely(said):
     known = [COFFEE, DENTIST]
     messages = [message(n, text, role, sender) for n, (role, text, sender) in enumerate(said)]
     answer = observe_offline(messages, known, UTC)
@@ -607,7 +607,7 @@ def test_inserting_days_changes_no_other_text(text):
         ("I'll come tomorrow... no, Monday, tomorrow is Sunday.", "I'll come tomorrow (2026-03-05)... no, Monday (2026-03-09), tomorrow is Sunday (2026-03-08)."),
     ],
 )  # fmt: skip
-def test_days_stand_in_brackets_behind_the_words_that_name_them(text, written):
+def test_a_date_stands_in_brackets_after_the_words_that_name_the_day(text, written):
     assert with_days(text, named_days(text, TODAY)) == written
 
 
@@ -643,5 +643,5 @@ def test_at_least_57_of_60_sentences_by_another_author_get_the_right_day():
         ("2024-08-01", "I've got a direct flight to Toronto on August 20.", "2024-08-20"),
     ],
 )
-def test_plans_get_a_future_day_reports_a_past_one_and_weekdays_fit(said_on, text, day):
+def test_a_plan_gets_a_future_day_and_a_report_a_past_day_and_weekdays_fit(said_on, text, day):
     assert event(text, dt.date.fromisoformat(said_on)) == day
