@@ -23,16 +23,13 @@ MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
-# The first month, in the northern hemisphere.
-SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}  # first month, in the north
 NEAR_DAYS = 60  # in doubt, a date at most so many days away is chosen, whatever the tense
 Days = tuple[date, date]  # the first and the last
 
 
 def span_around(day: date, unit: str) -> Days:
-    """
-    The *unit* that *day* lies in: "week", "weekend", "month", "quarter" or "year". For any other unit, *day* alone.
-    """
+    """The *unit* that *day* lies in: "week", "weekend", "month", "quarter" or "year"; else *day* alone."""
     monday = day - day.weekday() * ONE_DAY
     if unit in ("week", "fortnight"):
         return monday, monday + 6 * ONE_DAY
@@ -189,8 +186,7 @@ def sentence_around(text: str, start: int, end: int) -> tuple[str, str]:
 
 def tense_of(text: str, start: int, end: int) -> str:
     """
-    Whether the sentence looks "ahead" or "behind" at the date from *start* to *end*; "" for neither. If it does both,
-    the nearest verb decides.
+    Whether the sentence looks "ahead" or "behind" at a date; "" for neither. The verb nearest to the date decides.
     """
     before, after = sentence_around(text, start, end)
     if (since := SINCE.search(before)) and not AHEAD.search(since[0]):
@@ -222,10 +218,7 @@ def tense_between(before: str, after: str) -> str:
 
 
 def is_past_tense(sentence: str, m: re.Match[str], ahead: list[tuple[int, int]]) -> bool:
-    """
-    Whether the verb *m* is a past tense, and not a participle as in "will be submitted", "want it finished" or "is
-    closed".
-    """
+    """Whether the verb *m* is a past tense, and no participle as in "will be submitted" or "is closed"."""
     since = max((b for _, b in ahead if b <= m.start()), default=-1)
     state = STATE.search(sentence, max(0, m.start() - 12), m.start())
     return not state and (
@@ -241,12 +234,7 @@ _LED = re.compile(r"\b(?:in|during|over|since|until|till|by|before|after|around|
 
 
 def _led(m: re.Match[str], article: bool = False) -> bool:
-    """
-    Whether a word before the match marks it as a time: "in May", "since 2019".
-
-    *article*: allow "the" in between, as in "over the summer". Without it, "the" may begin a name: "in the 2025
-    budget".
-    """
+    """Whether a word before the match marks it as a time: "in May". *article*: also "over the summer", with "the"."""
     led = _LED.search(m.string, max(0, m.start() - 20), m.start())
     return bool(led and (article or not led[1]))
 
@@ -298,8 +286,8 @@ def _dated(m: re.Match[str], today: date, tense: str) -> Days | tuple[()] | None
     """
     A day of a month, or two days ("3 to 7 January"). The year may be missing.
 
-    A named weekday must fit. If the year is missing, the weekday chooses between last year, this year and the next.
-    If the verb looks ahead and all fitting days are past, the weekday is taken for a mistake.
+    A named weekday must fit; without a year, it chooses between last year, this year and the next. If the verb looks
+    ahead and all fitting days are past, the weekday is taken for a mistake.
     """
     years, weekday = _years(m, today), m["wd"] or m["wd2"]
     if weekday and not m["year"]:
@@ -329,10 +317,7 @@ def _dated(m: re.Match[str], today: date, tense: str) -> Days | tuple[()] | None
 
 
 def _in_doubt(m: re.Match[str], tense: str) -> bool:
-    """
-    Whether the tense may belong to another verb than the verb of the date: "the deadline was May 28 and they still
-    wait".
-    """
+    """Whether the tense may be that of another verb: "the deadline was May 28 and they still wait"."""
     before, after = sentence_around(m.string, *m.span())
     if tense == "behind":  # in "I booked a session on May 20", May 20 may be the day of the session
         return bool(ARRANGING.search(before))
@@ -357,10 +342,7 @@ def _month(m: re.Match[str], today: date, tense: str) -> Days | None:
 
 
 def _tense_of_end(m: re.Match[str], tense: str) -> str:
-    """
-    The tense of a date. The end of a span, as in "runs until October", lies ahead unless a verb is in the past
-    ("lived there until October").
-    """
+    """The tense of a date. The end of a span ("runs until October") lies ahead, unless a verb is in the past."""
     if not _END.search(m.string, max(0, m.start() - 30), m.start()):
         return tense
     before = sentence_around(m.string, *m.span())[0]
@@ -412,10 +394,7 @@ def _in(m: re.Match[str], today: date, tense: str) -> Days | None:
 
 
 def _lasting(m: re.Match[str], today: date, _tense: str) -> Days | None:
-    """
-    A span that begins on the day it is said: "for three months". None if the sentence looks back or names a first
-    day.
-    """
+    """A span from the day it is said: "for three months". None if the sentence looks back or names a first day."""
     before, after = sentence_around(m.string, *m.span())
     sentence = f"{before} {after}"
     if not _LASTS.search(before) or _LASTED.search(before) or _BEGINS.search(sentence):
@@ -490,10 +469,7 @@ def _of_month(m: re.Match[str], today: date, tense: str) -> Days | tuple[()] | N
 
 
 def _nth_days(n: int, name: str, months: Iterable[Days]) -> list[Days]:
-    """
-    Number *n*, counted from 0, of the days, weeks, weekends or weekdays *name* of each month. The first week is days
-    1 to 7.
-    """
+    """Number *n*, from 0, of the days, weeks, weekends or weekdays of each month. The first week is days 1 to 7."""
     found: list[Days] = []
     for first, last in months:
         days = [first + i * ONE_DAY for i in range((last - first).days + 1)]
@@ -715,9 +691,7 @@ LOOKED_AT = 8_000  # only so many characters are searched, at 25 µs each; no qu
 
 
 class _Hit(NamedTuple):
-    """
-    A match of a rule: its position, the days that it means, and what is needed to read the match from another day.
-    """
+    """A match of a rule: its position, its days, and what is needed to read the match from another day."""
 
     start: int
     end: int
@@ -777,10 +751,7 @@ NEXT = re.compile(
 
 
 def _joined(text: str, hits: Iterable[_Hit], today: date) -> list[_Hit]:
-    """
-    Join *hits* that depend on each other: "A to B" becomes one span, "the weekend of A" becomes that weekend, and the
-    second step of a sentence gets the later day.
-    """
+    """Join hits that depend on each other: "A to B" and "the weekend of A"; put the days of one clause in order."""
     out: list[_Hit] = []
     for hit in hits:
         opening = sentence_around(text, hit.start, hit.end)[0]
