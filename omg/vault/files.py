@@ -1,14 +1,14 @@
 """
-Writes one file atomically, and keeps the former one while an editor may still save into it.
+Writes one file atomically, and keeps the old file while an editor may still save into it.
 
-A reader, or a crash, finds either the old bytes or the new ones. A file that the caller has not seen is never
-overwritten. Notes and late saves are handled in vault.py.
+A reader always finds the old bytes or the new bytes, also after a crash. A file that changed since the caller read it is
+never overwritten.
 
-Dotfiles beside the file, which Obsidian and our watcher pass over:
+Dotfiles beside the file, which Obsidian and our watcher ignore:
 
-    .omg-<token>.tmp                       new bytes on their way
-    .omg-<token>-<hash>-<hash>~<name>      the replaced or removed inode, into which an editor that has it open
-    still saves; with hashes of its old and new content
+    .omg-<token>.tmp                       new bytes, not yet in place
+    .omg-<token>-<hash>-<hash>~<name>      the old file after it was replaced or removed: an editor that has it open still
+                                           saves into it. The hashes are those of the old and the new content.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EM
 
 
 def is_ordinary_name(name: str) -> bool:
-    """Whether a note or its folder may have this name: it is visible, in UTF-8, and leads nowhere else."""
+    """Whether a note or a folder may have this name: not hidden, UTF-8, and without slashes."""
     if not name or name.startswith(".") or "\0" in name or "\\" in name or "/" in name:
         return False
-    # Python shows bytes of a name that are not UTF-8 as half characters.
+    # Python shows bytes that are not UTF-8 as lone surrogates.
     return name.isascii() or not re.search("[\ud800-\udfff]", name)
 
 
 def file_contents(file: Path) -> bytes | None:
-    """The bytes of a regular file; None if there is none. Raises OSError for anything else, also for links."""
+    """Return the bytes of *file*; None if there is no file. Raises OSError for a link, a folder or a pipe."""
     try:
-        # A pipe of that name must not make us wait.
+        # O_NONBLOCK: opening a pipe must not wait.
         fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as e:
         if e.errno in NO_SUCH:
@@ -71,9 +71,9 @@ def digest(data: bytes) -> str:
 
 def put_file(file: Path, data: bytes, was: bytes | None, mode: int | None = None) -> None:
     """
-    Make *data* the content of *file*: a reader, or a crash, sees what was or what is. Raises Stale.
+    Replace *was*, the content of *file* (None: no file), by *data* in one step. Raises Stale if the content is not *was*.
 
-    An existing file keeps its mode; a new one gets *mode*, by default readable by its owner only.
+    An existing file keeps its mode. A new file gets *mode*; by default only its owner can read the file.
     """
     missing = list(takewhile(lambda folder: not folder.exists(), file.parents))
     tmp = file.with_name(f".omg-{secrets.token_hex(4)}.tmp")
@@ -88,7 +88,7 @@ def put_file(file: Path, data: bytes, was: bytes | None, mode: int | None = None
         with suppress(OSError):
             tmp.unlink()
         for folder in missing:
-            with suppress(OSError):  # it was not made, or is in use already
+            with suppress(OSError):  # the folder was not made, or holds other files
                 folder.rmdir()
         raise
     for folder in missing:
@@ -96,8 +96,8 @@ def put_file(file: Path, data: bytes, was: bytes | None, mode: int | None = None
 
 
 def swap_file(new: Path, data: bytes, file: Path, was: bytes | None) -> None:
-    """Move *new*, whose content is *data*, over *file*, whose content is *was*, and keep the old inode. Raises
-    Stale."""
+    """Move *new*, which holds *data*, over *file*, and keep the old file under a second name. Raises Stale if *file* does
+    not hold *was* (None: no file)."""
     if was is None:
         place_new(new, file)
     else:
@@ -117,7 +117,7 @@ def swap_file(new: Path, data: bytes, file: Path, was: bytes | None) -> None:
 
 
 def place_new(new: Path, file: Path) -> None:
-    """Move *new* to *file*, where there must be none. Raises Stale if there is; then *new* stays."""
+    """Rename *new* to *file*. If *file* exists, raise Stale and leave both."""
     try:
         os.link(new, file)  # a rename would overwrite
         new.unlink()
@@ -130,7 +130,7 @@ def place_new(new: Path, file: Path) -> None:
 
 
 def hold_inode(file: Path, held: Path) -> bool:
-    """Give the inode of *file* a second name. False where the file system cannot: FAT, some mounts."""
+    """Give *file* the second name *held* (a hard link). Return False if the file system has no hard links: FAT, some mounts."""
     try:
         os.link(file, held)
     except OSError as e:
@@ -141,20 +141,20 @@ def hold_inode(file: Path, held: Path) -> bool:
 
 
 def held_name(file: Path, was: bytes, new: bytes | None) -> Path:
-    """Not ending in .md: OpenClaw's own memory search reads hidden files that do."""
+    """Return a hidden name for the old *file*. It does not end in .md: OpenClaw's memory search reads even hidden .md files."""
     name = file.name.removesuffix(".md")
-    if len(os.fsencode(name)) > 200:  # of the 255 that file systems allow; a late save goes to the inbox then
+    if len(os.fsencode(name)) > 200:  # file systems allow 255; a late save then goes to the inbox
         name = ""
     return file.with_name(f".omg-{secrets.token_hex(4)}-{short_hash(was)}-{short_hash(new)}~{name}")
 
 
 def short_hash(data: bytes | None) -> str:
-    """A short hash that tells versions of a note apart; None (no file) has one too."""
+    """Return a short hash that tells versions of a file apart; zeros for None (no file)."""
     return "0" * 16 if data is None else digest(data)[:16]
 
 
 def case_twin(file: Path) -> str | None:
-    """A file in the same folder whose name differs only in case or in how accents are composed."""
+    """Return the name of a file in the same folder that differs only in case or in composed accents; None without one."""
     with suppress(FileNotFoundError, NotADirectoryError):
         for other in file.parent.iterdir():
             if other.name != file.name and folded_name(other.name) == folded_name(file.name):
@@ -167,7 +167,7 @@ def folded_name(name: str) -> str:
 
 
 def flush_folder(folder: Path) -> None:
-    """Flush the folder's entries to the disk, if its file system supports this."""
+    """Flush the entries of *folder* to the disk, if the file system supports this."""
     with suppress(OSError):
         fd = os.open(folder, os.O_RDONLY)
         try:
@@ -177,7 +177,7 @@ def flush_folder(folder: Path) -> None:
 
 
 def read_if_changed(file: Path, seen: tuple[int, int] | None) -> tuple[bytes, tuple[int, int]] | None:
-    """Bytes, and (inode, size) to compare the next time; None if there is no *file*, or it is still as *seen*."""
+    """Return the bytes of *file*, and (inode, size) to pass as *seen* next time; None if *file* is missing or unchanged."""
     try:
         found = file.stat()
     except FileNotFoundError:
@@ -188,17 +188,18 @@ def read_if_changed(file: Path, seen: tuple[int, int] | None) -> tuple[bytes, tu
     return data, (found.st_ino, len(data))
 
 
-# --- Private files: replaced atomically, appended to durably. After a crash a file is the old one or the new one.
+# --- Private files: replaced atomically, appended to durably. After a crash a file has its old or its new content.
 
 
-TEMPORARY = re.compile(r"\..+\.(\d+)\.[0-9a-f]{8}")  # of write_private: whose it is, and a token
+# Temporary names of `write_private`: they end with the writer's process id and a token.
+TEMPORARY = re.compile(r"\..+\.(\d+)\.[0-9a-f]{8}")
 
 
 _refused: set[Path] = set()  # temporary files that could not be removed; they may hold conversation text
 
 
 def remove_refused() -> None:
-    """Try again to remove the temporary files that could not be removed when their writing failed."""
+    """Try again to remove the temporary files that failed writes left behind."""
     for tmp in list(_refused):
         with suppress(OSError):
             tmp.unlink(missing_ok=True)
@@ -207,8 +208,7 @@ def remove_refused() -> None:
 
 def write_new(file: Path, data: bytes, mode: int | None = None) -> os.stat_result:
     """
-    Write a file that is not there yet, durably, by default readable by its owner alone; returns how it looks. Raises
-    FileExistsError.
+    Write a new file durably and return its `stat`. By default only its owner can read the file. Raises FileExistsError.
     """
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as f:
         if mode is not None:
@@ -220,7 +220,7 @@ def write_new(file: Path, data: bytes, mode: int | None = None) -> os.stat_resul
 
 
 def write_private(file: Path, text: str) -> os.stat_result:
-    """Replace *file* atomically and durably, readable by its owner alone; returns how it looks now."""
+    """Replace *file* atomically and durably, readable by its owner only. Return the new file's `stat`."""
     remove_refused()
     tmp = file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
@@ -234,7 +234,7 @@ def write_private(file: Path, text: str) -> os.stat_result:
 
 
 def append_lines(file: Path, lines: Sequence[str], *, durable: bool = True) -> os.stat_result:
-    """Add *lines*; returns how the file looks now. A line that a crash left torn is ended first, so that ours stay whole."""
+    """Append *lines* and return the file's `stat`. First end a line that a crash left torn, so that *lines* stay whole."""
     with file.open("ab+") as f:
         os.fchmod(f.fileno(), 0o600)
         if f.tell():
@@ -249,16 +249,16 @@ def append_lines(file: Path, lines: Sequence[str], *, durable: bool = True) -> o
 
 
 V = TypeVar("V")
-SLACK = 1_000  # lines beyond one an entry before a file is made short again: at most some 350 kB
+SLACK = 1_000  # outdated lines before the file is rewritten: at most about 350 kB
 
 
 class Entries(Generic[V]):
     """
-    Keys and their values, kept in *file*: a JSON line for each change, and for a key the last line counts. *file* of None
-    keeps them in memory only.
+    Keys with values, kept in *file* as a JSON line for each change. The last line of a key counts. Without *file*, the
+    entries are in memory only.
 
-    *parse* makes a key and a value of a line's JSON (None: the key is gone), *line* the JSON of both. A line that *parse*
-    refuses was torn by a crash; it stays until the file is made short. Threads and processes may share a file.
+    *parse* turns a line's JSON into key and value (None: the key is removed); *line* turns both into JSON. A line that
+    *parse* refuses was torn by a crash; the next rewrite drops the line. Threads and processes may share a file.
     """
 
     def __init__(
@@ -269,12 +269,12 @@ class Entries(Generic[V]):
     ) -> None:
         self.file, self._parse, self._line = file, parse, line
         self.guard = threading.RLock()
-        self._entries: dict[str, V] = {}  # the latest last
-        self._seen: tuple[int, int] | None = None  # inode and size of the file as we know it
+        self._entries: dict[str, V] = {}  # the last one changed is last
+        self._seen: tuple[int, int] | None = None  # inode and size of the file when we last read or wrote it
         self._lines = 0
 
     def all(self) -> dict[str, V]:
-        """To be read only; it keeps changing. The file is read again if another process has written to it."""
+        """Return all entries, read again if another process wrote to the file. The caller must not change them."""
         with self.guard:
             if self.file is not None and (read := read_if_changed(self.file, self._seen)):
                 texts, entries = read[0].splitlines(), dict[str, V]()
@@ -286,7 +286,7 @@ class Entries(Generic[V]):
             return self._entries
 
     def put(self, changes: Mapping[str, V | None]) -> None:
-        """Set these values, or with None remove the keys. Not durable: a crash may lose the lines."""
+        """Set the values in *changes*; None removes a key. Not durable: a crash may lose the changes."""
         with self.guard:
             entries = self.all()
             for key, value in changes.items():
@@ -298,13 +298,13 @@ class Entries(Generic[V]):
                 self._known(append_lines(self.file, lines, durable=False), self._lines + len(lines))
 
     def drop(self, gone: Callable[[str], bool]) -> None:
-        """Remove the keys in *gone*, and every line that names them, also one that a crash left torn."""
+        """Remove the keys for which *gone* is true, and every line of the file that names such a key."""
         with self.guard:
             self._entries = {key: value for key, value in self.all().items() if not gone(key)}
             self.shorten()
 
     def shorten(self) -> None:
-        """Rewrite the file with a line for each entry, if it has more."""
+        """Rewrite the file with one line for each entry, if the file has more lines."""
         with self.guard:
             entries = self.all()
             if self.file is not None and self._lines > len(entries):
@@ -319,23 +319,23 @@ class Entries(Generic[V]):
 
 
 def set_last(entries: dict[str, V], key: str, value: V | None) -> None:
-    """Set *key* as the last of *entries*; None removes it."""
+    """Set *key* to *value* and move it to the end of *entries*; None removes *key*."""
     entries.pop(key, None)
     if value is not None:
         entries[key] = value
 
 
-# --- Records what OMG wrote: for each path a hash of the bytes, and for a note the marks of its parts. Each write adds a line.
+# --- Records what OMG wrote: for each path a hash of the file, and for a note a hash ("mark") of each of its parts.
 #
-# In doubt, bytes count as a person's: after a lost or torn line OMG no longer rewrites that file.
+# A file without a record counts as a person's: after a lost or torn line OMG no longer rewrites that file.
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What we wrote to one path."""
+    """What OMG last wrote to one path."""
 
     hash: str
-    # "part=mark part=mark"; "" for what is no note
+    # "part=mark part=mark"; "" if the file is not a note
     parts: str = ""
     theirs: frozenset[str] = frozenset()  # the parts with a person's value, which OMG wrote back unchanged
 
@@ -345,7 +345,7 @@ class Record:
 
     @property
     def id(self) -> str:
-        """The mark of the note's id; "" if unknown."""
+        """The mark (a hash) of the note's id; "" if unknown."""
         return self.marks.get("id", "")
 
 
@@ -359,14 +359,14 @@ def joined(marks: Mapping[str, str]) -> str:
 
 class Written:
     """
-    Path → Record, in *file*. Reading changes nothing. Only the holder of the vault's lock writes; others see the change at
-    their next read.
+    The records of what OMG wrote, path → Record, kept in *file*. Only the holder of the vault's lock may write. Other
+    processes see a change at their next read.
     """
 
     def __init__(self, file: Path | None) -> None:
         self._kept = Entries(file, read_line, written_line)
-        self._paths: dict[str, dict[str, None]] = {}  # hash, or mark of an id → paths, the latest last
-        self._indexed: object = None  # the records that `_paths` is of
+        self._paths: dict[str, dict[str, None]] = {}  # file hash or mark of an id → paths, the newest last
+        self._indexed: object = None  # the records that `_paths` was made from
 
     def __bool__(self) -> bool:
         return bool(self._kept.all())
@@ -375,7 +375,7 @@ class Written:
         return self._kept.all().get(path)
 
     def find(self, key: str) -> Record | None:
-        """The record with that hash, or the newest one of the note whose id has that mark."""
+        """Return the newest record with *key*, the hash of a file or the mark of a note's id; None without one."""
         with self._kept.guard:
             records = self._kept.all()
             if records is not self._indexed:
@@ -385,14 +385,14 @@ class Written:
             return next((records[path] for path in reversed(self._paths.get(key, {}))), None)
 
     def note(self, path: str, record: Record | None) -> None:
-        """Record what *path* holds now; None: nothing that OMG wrote."""
+        """Record that *path* now holds *record*; None: nothing that OMG wrote."""
         with self._kept.guard:
             if (before := self.get(path)) != record:
-                self._index(path, before, record)  # first: the disk may be full, but the two agree
+                self._index(path, before, record)  # first, so that both agree even if the disk is full
                 self._kept.put({path: record})
 
     def compact(self) -> None:
-        """Remove the records of paths that are gone."""
+        """Rewrite the file without outdated lines."""
         self._kept.shorten()
 
     def _index(self, path: str, before: Record | None, record: Record | None) -> None:
@@ -403,7 +403,7 @@ class Written:
 
 
 def read_line(entry: Mapping[str, Any]) -> tuple[str, Record | None]:
-    """Path and record. Raises KeyError or TypeError for a line that OMG did not write."""
+    """Read path and record from a line's JSON. Raises KeyError or TypeError for a line that OMG did not write."""
     if entry["hash"] is None:
         return entry["path"], None
     return entry["path"], Record(entry["hash"], entry.get("parts", ""), frozenset(entry.get("theirs", ())))

@@ -1,12 +1,12 @@
 """
 Vault: reads, writes and removes notes, and keeps what a person wrote. The only module that writes a .md file.
 
-    write, remove   the bytes are compared with those the caller read, then replaced in one step
-    settle          somebody saved into a file that we had just replaced: their bytes win
-    ours            whether OMG wrote a note's words, even if the file was moved or its head reformatted
+    write, remove   compare the bytes with those the caller read, then replace the file in one step
+    settle          recovers what an editor saved into a file that OMG had just replaced
+    ours            whether OMG wrote a note's text, even if the file was moved or its head reformatted
     theirs          which parts of a note a person wrote: single properties, or everything
 
-No person's bytes are lost, not even in a race. The caller holds the vault's lock for every change (graph/graph.py).
+A person's bytes are never lost, not even in a race. The caller holds the vault's lock for every change (graph/graph.py).
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from ..text.characters import with_labels
 from ..text.words import split_sentences, written_words
 from . import files
 
-# --- a note as its parts, each with a mark by which it is known again
+# --- a note as its parts; the mark of a part, a hash, tells whether the part was changed
 
 BODY_PART = "body"
-OWN_PART = "own"  # all properties that are none of ours
+OWN_PART = "own"  # all properties that OMG does not know
 TARGET = re.compile(r"(?<=\[\[)[^\[\]|#\n\\]+")
-Names = Callable[[str], Iterable[str]]  # every name under which a link finds the note
+Names = Callable[[str], Iterable[str]]  # link target → all names of that note
 
 
 def read_note(data: bytes) -> Node | None:
-    """*data* as a note; None if it is not a note, or has no id to recognise it by."""
+    """Parse *data* as a note; None if it is not a note, or has no id."""
     try:
         node = parse_node(data.decode("utf-8"), "")
     except (BadNode, UnicodeDecodeError):
@@ -48,7 +48,7 @@ def read_note(data: bytes) -> Node | None:
 
 
 def part_values(node: Node) -> dict[str, str]:
-    """Each part's name and its value as text. A known property with an unreadable value is given as written."""
+    """Return the name of each part of *node* with its value as text. An unreadable value stays as written."""
     found = head_of(node)
     own = {key: found.pop(key) for key in found.keys() - READERS.keys()}
     parts = {key: value_text(value) for key, value in found.items()}
@@ -62,7 +62,7 @@ def value_text(value: Any) -> str:
 
 
 def whole_value(value: Any) -> Any:
-    """*value* as JavaScript has it: 1.0 is 1, and nothing is the empty text."""
+    """Return *value* as Obsidian (JavaScript) would save it: 1.0 becomes 1, None becomes ""."""
     match value:
         case float() if value.is_integer():
             return int(value)
@@ -84,14 +84,14 @@ def mark_of_id(node: Node) -> str:
 
 
 def mark_of(text: str) -> str:
-    """A hash of *text* without its link targets, followed by one hash for each target."""
+    """Return a hash of *text* without its link targets, followed by one hash for each target."""
     return ",".join(
         [short_mark(TARGET.sub("", text)), *(short_mark(plain_target(t)) for t in TARGET.findall(text))]
     )
 
 
 def changed_parts(node: Node, known: Mapping[str, str], names: Names) -> frozenset[str]:
-    """The parts of *node* that differ from the marks in *known*."""
+    """Return the parts of *node* that differ from the marks in *known*. Links to the same note count as equal (*names*)."""
     now = part_values(node)
     gone = known.keys() - now.keys()
     return frozenset(
@@ -123,7 +123,7 @@ def short_mark(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=4).hexdigest()
 
 
-# Copies that Syncthing, Dropbox, Nextcloud and Obsidian Sync leave where two devices changed one note.
+# Names of the copies that Syncthing, Dropbox, Nextcloud and Obsidian Sync make if two devices changed one note.
 CONFLICT = re.compile(
     r"\.sync-conflict-\d{8}-\d{6}|\((?:[^()]{0,99}\bconflicted copy\b[^()]{0,99}|conflict(?:[^()\d]{0,99}\d[^()]{0,99})?)\)$",
     re.I,
@@ -139,7 +139,7 @@ ORIGINS_OF_OURS = ("user", "assistant", "tool")  # a person's own note has "huma
 
 
 def as_corrected(node: Node, theirs: Iterable[str]) -> Node:
-    """Make the description and the first sentence of *node* agree where a person corrected only one of them."""
+    """Copy a person's correction of only the description to the first sentence, or the reverse. *theirs*: changed parts."""
     if (BODY_PART in theirs) == ("description" in theirs):
         return node
     first = next(iter(split_sentences(with_labels(node.body.strip()).partition("\n")[0])), "").strip()
@@ -148,17 +148,17 @@ def as_corrected(node: Node, theirs: Iterable[str]) -> Node:
         return node
     if "description" in theirs:
         if len(now - was) > len(was - now):
-            return node  # the sentence tells more than the description did
+            return node  # the sentence says more than the description did
         return replace(node, body=node.body.replace(first, node.description, 1))
     if now < was and 2 * len(now) <= len(was):
-        return node  # it leaves the rest to the description: "Anna keeps it." of "Anna keeps the gate code."
+        return node  # too short to describe the note: "Anna keeps it." of "Anna keeps the gate code."
     return replace(node, description=first)
 
 
 def described_by_text(node: Node) -> Node:
     """
-    *node* with the first line below its title as its description, if the description only repeats the title. The title
-    stays in front of that line if the file is not named after it.
+    If the description of *node* only repeats the title, replace it by the first line below the title. If the file is not
+    named after the title, put the title before that line.
     """
     if node.description != node.title:
         return node
@@ -169,22 +169,22 @@ def described_by_text(node: Node) -> Node:
 
 class Vault:
     """
-    The notes below *root*. A path is relative to it, has "/" and no ".md"; symbolic links are not followed.
+    The notes below *root*. A note's path is relative to *root*, with "/" and without ".md". Symbolic links are not followed.
 
-    *written* is a file outside the vault for the hashes of what OMG wrote; without it they are kept in memory only.
-    `names` gives the names under which a link finds a note; the vault itself does not resolve links.
+    *written* is a file outside the vault that keeps hashes of what OMG wrote; without *written* they are in memory only.
+    The graph sets `names`, because the vault does not resolve links.
     """
 
     def __init__(self, root: Path, written: Path | None = None) -> None:
         self.root = root
         self.names: Names = lambda target: ()
         self._written = files.Written(written)
-        self._restated: dict[str, bool] = {}  # hash of a note's bytes, as a person left them → `restated`
+        self._restated: dict[str, bool] = {}  # hash of a note's bytes → the answer of `restated`
 
     # --- looking
 
     def scan(self) -> Iterator[tuple[str, int, int]]:
-        """Path, mtime in ns and size of every note. Raises NotFound if a folder is out of reach."""
+        """Yield path, mtime (ns) and size (bytes) of every note. Raises NotFound if a folder cannot be listed."""
         for path, entry in self._notes():
             with suppress(FileNotFoundError):
                 found = entry.stat(follow_symlinks=False)
@@ -192,21 +192,19 @@ class Vault:
 
     def paths(self, below: str = "") -> Iterator[str]:
         """
-        Every note except `conflicts`, or those below a folder such as "nodes/". Dotfiles and names that some systems cannot
-        hold are left out.
+        Yield the path of every note, or of every note in the folder *below*, such as "nodes/". Conflict copies, dotfiles
+        and names that some systems cannot hold are left out.
         """
         return (path for path, _ in self._notes(below=below))
 
     def conflicts(self) -> list[str]:
-        """Conflict copies that a sync service made of notes. They are for a person to merge and do not count as
-        notes."""
+        """Return the paths of the conflict copies that a sync service made of notes. A person has to merge the copies; they
+        do not count as notes."""
         return [path for path, _ in self._notes(conflicts=True)]
 
     def others(self) -> Iterator[tuple[str, str]]:
         """
-        Path, with extension, of each file that is not a note, and the reason if it looks like one.
-
-        "" for an attachment.
+        Yield the path, with extension, of each file that is not a note, and why the file is not one ("" for an attachment).
         """
         for folder, entry in self._entries():
             named = entry.name.endswith(".md")
@@ -223,7 +221,8 @@ class Vault:
             yield folder + entry.name, why
 
     def file(self, path: str) -> Path:
-        """The file of *path*. Raises OutsideVault unless it is plainly the name of a note in this vault."""
+        """Return the file of the note at *path*. Raises OutsideVault for a hidden name, a name that leads out of the vault,
+        or a symbolic link."""
         *folders, name = path.split("/")
         if not all(map(files.is_ordinary_name, (*folders, name))):
             raise OutsideVault(
@@ -237,7 +236,8 @@ class Vault:
         return file
 
     def bytes(self, path: str) -> Bytes | None:
-        """None if there is no such note. Raises BadNode if it cannot be read, OutsideVault as `file` does."""
+        """Return the bytes of the note at *path*; None without a note. Raises BadNode if the file cannot be read, and
+        OutsideVault as `file` does."""
         try:
             data = files.file_contents(self.file(path))
         except OSError as e:
@@ -247,7 +247,8 @@ class Vault:
         return data
 
     def text(self, path: str) -> str:
-        """With BOM and line ends as they are. Raises NotFound, BadNode, OutsideVault."""
+        """Return the text of the note at *path*, with BOM and line ends as in the file. Raises NotFound, BadNode,
+        OutsideVault."""
         data = self.bytes(path)
         if data is None:
             raise NotFound(f"{path}.md: no such note in {self.root}")
@@ -257,16 +258,15 @@ class Vault:
             raise BadNode(f"{path}.md: is not UTF-8 (byte {e.start}); save it as UTF-8") from e
 
     def read(self, path: str) -> Node:
-        """The note at *path*, saying what it says now (`parse`). Raises NotFound, BadNode, OutsideVault."""
+        """Return the note at *path*, with a person's corrections applied (`parse`). Raises NotFound, BadNode, OutsideVault."""
         return self.parse(self.text(path), path)
 
     def parse(self, text: str, path: str) -> Node:
         """
-        The note that *text* is, with the description that tells what it says now. Whoever shows, compares or changes a
-        note reads it here; the file stays as it is. Raises BadNode.
+        Parse *text* as the note at *path*, with a person's corrections applied. The file stays unchanged. Raises BadNode.
 
-        Where a person corrected only the description, or only the sentence that it repeats, both say the same again. A
-        note of a person's own without a description is described by its first sentence or line, not by its title.
+        If a person corrected only the description, or only the sentence that repeats the description, both get the
+        correction. A person's own note without a description is described by its first line of text, not by its title.
         """
         node = parse_node(text, path)
         if node.origin in ORIGINS_OF_OURS:
@@ -276,7 +276,7 @@ class Vault:
     # --- writing
 
     def mode(self, path: str) -> int:
-        """The permission bits of a note. Raises NotFound."""
+        """Return the permission bits of a note's file. Raises NotFound."""
         try:
             return stat.S_IMODE(self.file(path).stat().st_mode)
         except FileNotFoundError as e:
@@ -286,16 +286,16 @@ class Vault:
         """
         Replace *was*, the bytes that the caller read (None: no file), by *data*.
 
-        A file keeps its permissions; a new one gets *mode*, or what the system gives new files.
+        An existing file keeps its permissions. A new file gets *mode*; by default only its owner can read the file.
 
-        Raises Stale, and writes nothing, if the file is no longer *was*, or if it is new and its name differs from
-        another's only in case, because most desktops take these for one file.
+        Raises Stale, and writes nothing, if the file no longer holds *was*, or if a new file's name differs from another
+        file's name only in case: many systems take the two names for one.
         """
         file = self._expect(path, was)
         if data == was:
             return
         if was is None and (other := files.case_twin(file)):
-            raise Stale(f"{path}.md: {other} is there, which many systems take for the same name")
+            raise Stale(f"{path}.md: {other} exists, and many systems take the two names for one")
         before = self._written.get(path)
         record = self._record(data, was)
         # The record is written first. After a crash in between, the journal's replay writes the file. In the other order
@@ -319,24 +319,23 @@ class Vault:
         self._written.note(path, None)
 
     def put_inbox(self, title: str, text: str) -> str:
-        """The path of an inbox note with *text*: an existing one with just that text, or a new one."""
+        """Write *text* as a new note in the inbox, and return its path. A note of this title and text is not written twice."""
         return self._put_inbox(title, text.encode("utf-8"))
 
     def settle(self, older_than_s: float = 2.0) -> list[str]:
         """
-        Take late saves out of inodes that were replaced at least this long ago; return the paths where they ended
-        up.
+        Recover what editors saved into files that OMG had replaced at least *older_than_s* ago. Return the paths written.
 
-        Late bytes go back to their note if only OMG has changed it since; otherwise they go to the inbox.
+        The saved bytes go back to their note if only OMG has changed the note since; otherwise they go to the inbox.
         """
         left = []
-        steps = {}  # what we put in the place of what, for each path
+        steps = {}  # path and hash of the old content → hash of what OMG wrote there
         for folder, entry in self._entries():
             if found := files.LEFTOVER.fullmatch(entry.name):
                 path, was = f"{folder}{found['name'] or ''}", found["was"] or ""  # a .tmp has neither
                 steps[path, was] = found["new"]
                 with suppress(OSError):
-                    # When the inode last changed: its content, or its name, as by our own replace.
+                    # When content or name of the old file last changed; our own replace changes the name.
                     left.append((os.lstat(entry.path).st_ctime, Path(entry.path), path, was))
         late = []
         for changed, held, path, was in sorted(left, reverse=True):  # the latest save goes first
@@ -344,9 +343,9 @@ class Vault:
                 continue
             try:
                 data = files.file_contents(held) if was else None
-            except OSError:  # somebody's, by its name one of ours
+            except OSError:  # a person's file that has such a name
                 continue
-            # An emptied file is a save that was cut off: editors truncate first and write then.
+            # An empty file is a save that was cut off: editors truncate a file before they write.
             if data and files.short_hash(data) != was:
                 late.append(self._take_back(held, data, path, reached(steps, path, was)))
             held.unlink(missing_ok=True)
@@ -356,30 +355,30 @@ class Vault:
 
     def ours(self, data: Bytes) -> bool:
         """
-        Whether OMG last wrote the words of *data*, to this note or to another one (people move files). Single
-        properties may still be a person's; `theirs` names them.
+        Whether OMG last wrote the body of the note in *data*, at any path (people move files). Single properties may still
+        be a person's; `theirs` names them.
         """
         return BODY_PART not in self.theirs(data)
 
     def theirs(self, data: Bytes, node: Node | None = None) -> frozenset[str]:
         """
-        The parts of *data* that a person wrote: names of properties, "own" for what they added, "body". *node*: the
-        note in *data*, if it is parsed already.
+        Return which parts of *data* a person wrote: names of properties, "own" for properties that OMG does not know,
+        "body". *node*: the note in *data*, if already parsed.
         """
         record, parts_changed = self._compare(data, node)
         return parts_changed | record.theirs if record else parts_changed
 
     def reworded(self, data: Bytes) -> bool:
-        """Whether a person changed the text of a note of OMG's and wrote the file last."""
+        """Whether OMG wrote the note in *data*, and a person then changed its text."""
         record, changed = self._compare(data)
         return record is not None and BODY_PART in record.marks and bool(changed & SAYING)
 
     def unchanged(self, data: Bytes) -> bool:
-        """Whether *data* says exactly what OMG last wrote, whatever its layout."""
+        """Whether *data* has exactly the properties and the body that OMG last wrote, in any layout."""
         return not self._compare(data)[1]
 
     def restated(self, path: str, hash: str) -> bool:
-        """Whether a person has changed the text of the note at *path* since OMG wrote it; *hash* of its bytes."""
+        """Whether a person wrote or changed the text of the note at *path*. *hash*: the hash of the note's bytes."""
         if record := self._written.find(hash):
             return bool(record.theirs & SAYING)
         if hash not in self._restated:
@@ -390,11 +389,11 @@ class Vault:
         return self._restated[hash]
 
     def wrote(self, path: str) -> bool:
-        """Whether OMG wrote the note at *path*, or was about to write it before a crash."""
+        """Whether OMG wrote the file at *path*, or was about to when it crashed."""
         return self._written.get(path) is not None
 
     def read_only(self, path: str) -> bool:
-        """Whether the note's file is read-only. This also holds if OMG runs as root and could write it."""
+        """Whether the note's file is marked read-only, even if OMG runs as root and could write."""
         try:
             return not self.file(path).stat().st_mode & 0o200
         except FileNotFoundError:
@@ -407,8 +406,8 @@ class Vault:
             self._written.note(path, self._record(data, None))
 
     def keep_persons_parts(self, path: str, data: Bytes) -> None:
-        """Record, before the note at *path* moves, which parts of the note a person wrote. *data* is the note as the
-        file has it; OMG wrote its words."""
+        """Record which parts of the note at *path* a person wrote, before the note moves. *data*: the bytes of the file,
+        whose body OMG wrote."""
         self._written.note(path, self._record(data, data))
 
     def mark_not_ours(self, path: str) -> None:
@@ -416,20 +415,19 @@ class Vault:
         self._written.note(path, None)
 
     def mark_theirs(self, path: str, data: Bytes) -> None:
-        """Record *data*, which OMG wrote to *path*, as a person's text with a line added: known by its id, its
-        words not OMG's."""
+        """Record that OMG wrote *data* to *path*, but that the body is a person's: OMG only added a line."""
         node = read_note(data)
         kept = {part: mark for part, mark in part_marks(node).items() if part != BODY_PART} if node else {}
         self._written.note(path, files.Record("", files.joined(kept)) if node else None)
 
     def compact(self) -> None:
-        """Forget the names of notes that are gone."""
+        """Rewrite the file of records without outdated lines."""
         self._written.compact()
 
     # --- inside
 
     def _compare(self, data: Bytes, node: Node | None = None) -> tuple[files.Record | None, frozenset[str]]:
-        """The record of the note in *data*, and the parts that have changed since. *node* as in `theirs`."""
+        """Return the record of the note in *data*, and the parts that differ from the record. *node* as in `theirs`."""
         if record := self._written.find(files.digest(data)):
             return record, frozenset()
         node = read_note(data) if node is None else node if node.id else None
@@ -438,11 +436,11 @@ class Vault:
         return None, frozenset({BODY_PART})
 
     def _record(self, data: Bytes, was: Bytes | None) -> files.Record:
-        """The record for *data*, which replaces *was*; a person's properties stay marked as theirs."""
+        """Make the record for *data*, which replaces *was*. A person's properties stay recorded as the person's."""
         node = read_note(data)
         if node is None:
             return files.Record(files.digest(data))
-        if was is None:  # a new place, perhaps of a note that is elsewhere now
+        if was is None:  # a new file, perhaps of a note that moves
             known = self._written.find(mark_of_id(node))
             theirs = known.theirs if known else frozenset()
         else:
@@ -452,13 +450,13 @@ class Vault:
         )
 
     def _entries(self, below: str = "") -> Iterator[tuple[str, os.DirEntry[str]]]:
-        """All files with the path of their folder ("" or "nodes/fact/"), without those in hidden folders."""
+        """Yield each file with the path of its folder ("" or "nodes/fact/"), except files in hidden folders."""
         folders = [below]
         while folders:
             folder = folders.pop()
             try:
                 entries = sorted(os.scandir(self.root / folder), key=lambda entry: entry.name)
-            except (FileNotFoundError, NotADirectoryError):  # removed just now, or not begun
+            except (FileNotFoundError, NotADirectoryError):  # just removed, or not made yet
                 self._check_root()
                 continue
             except OSError as e:
@@ -482,7 +480,7 @@ class Vault:
                 yield folder + name, entry
 
     def _check_root(self) -> None:
-        """Raises NotFound if there was a vault and now there is none, as when a drive is not mounted."""
+        """Raise NotFound if OMG has written to the vault and its folder is gone, as when a drive is not mounted."""
         if not self.root.is_dir() and self._written:
             raise NotFound(
                 f"{self.root}: the vault is gone; bring it back, or correct its path in [vaults] of omg.toml"
@@ -490,12 +488,12 @@ class Vault:
 
     def _expect(self, path: str, was: Bytes | None) -> Path:
         if self.bytes(path) != was:
-            raise Stale(f"{path}.md is not what it was when it was read")
+            raise Stale(f"{path}.md was changed after it was read")
         return self.file(path)
 
     def _take_back(self, held: Path, data: Bytes, path: str, ours: set[str]) -> str:
-        """Write *data*, which was saved into *held*, to *path* if one of *ours* is there, else to the inbox; return
-        the path."""
+        """Write *data*, which an editor saved into *held*, to *path* if OMG's text is there (its hash is in *ours*), else to
+        the inbox. Return the path written."""
         with suppress(Stale, BadNode, OutsideVault):
             now = self.bytes(path)
             if now == data:
@@ -509,7 +507,7 @@ class Vault:
         first = path = f"inbox/{slugify(title)}"
         n = 1
         while True:
-            with suppress(Stale, BadNode):  # taken just now, or by what is no note: the next name then
+            with suppress(Stale, BadNode):  # the name was just taken, or is not a note's: try the next
                 now = self.bytes(path)
                 if now == data:
                     return path
@@ -521,12 +519,12 @@ class Vault:
 
 
 def copy_of_another(name: str) -> bool:
-    """Whether a note of that file name is a sync service's copy."""
+    """Whether *name*, without ".md", is the name of a conflict copy, which a sync service made."""
     return bool(CONFLICT.search(name))
 
 
 def reached(steps: Mapping[tuple[str, str], str], path: str, start: str) -> set[str]:
-    """The hashes that OMG wrote to *path*, one after the other, since *start*."""
+    """Return the hashes of all contents that OMG wrote to *path* after the content with the hash *start*."""
     found: set[str] = set()
     while (step := steps.get((path, start))) and step not in found:
         found.add(step)

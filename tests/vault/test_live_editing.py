@@ -38,7 +38,7 @@ def maya(omg):
 
 
 @pytest.mark.parametrize("gap", ["\n\n", "\n"])
-def test_a_hand_written_note_under_a_heading_is_told_by_its_text_and_news_replaces_one_sentence(omg, gap):
+def test_a_hand_written_note_is_described_by_its_text_and_an_update_replaces_one_sentence(omg, gap):
     graph = omg.find()
     text = f"# Boat{gap}The boat is in Lisbon. It needs paint.\n"
     file = graph.vault.file("nodes/fact/boat")
@@ -56,13 +56,13 @@ def test_a_hand_written_note_under_a_heading_is_told_by_its_text_and_news_replac
     assert file.read_text().endswith(f"---\n\n{text}")
 
 
-def test_a_hand_written_note_with_another_file_name_is_told_with_its_heading(omg):
+def test_a_hand_written_note_with_another_file_name_is_described_with_its_heading(omg):
     omg.find().vault.file("untitled").write_text("# Shopping\n- milk\n- eggs\n")
     omg.refresh(omg.find())
     assert "- untitled — Shopping: milk" in omg.inject("What have I to buy?").system
 
 
-def test_a_read_only_note_stays_as_it_is_and_news_about_it_is_kept(omg, maya):
+def test_a_read_only_note_is_not_changed_and_an_update_to_it_is_kept(omg, maya):
     graph, path, file = maya
     pages = [graph.vault.file(p) for p in (path, "index", "now", "mocs/moc-identity")]
     for file in pages:
@@ -82,7 +82,7 @@ def test_a_read_only_note_stays_as_it_is_and_news_about_it_is_kept(omg, maya):
     assert pages[0].stat().st_mode & 0o777 == 0o640
 
 
-def test_a_conflict_copy_is_named_by_the_doctor_and_is_no_note(omg, maya):
+def test_a_conflict_copy_is_named_by_the_doctor_and_does_not_count_as_a_note(omg, maya):
     graph, path, file = maya
     copy = file.with_name(f"{file.stem}.sync-conflict-20260301-101112-ABCDEFG.md")
     copy.write_text(file.read_text().replace("Lisbon", "Zanzibar"))
@@ -92,7 +92,7 @@ def test_a_conflict_copy_is_named_by_the_doctor_and_is_no_note(omg, maya):
     assert any(copy.stem in f.line() for f in check_graph(omg, graph))
 
 
-def test_a_map_follows_a_persons_writing_correcting_deleting_and_restoring(omg):
+def test_a_map_follows_when_a_person_writes_corrects_deletes_or_restores_a_note(omg):
     graph = omg.find()
     file, page = graph.vault.file("nodes/fact/router"), graph.vault.file("mocs/moc-facts")
 
@@ -142,7 +142,7 @@ def test_a_note_says_that_its_text_is_older_than_a_persons_new_description(omg):
     assert "Her flat has two balconies." in prompt() and older not in prompt()
 
 
-def test_a_renamed_note_is_followed_if_only_its_old_name_was_reported(omg, maya):
+def test_a_rename_is_recognised_if_the_watcher_reports_only_the_old_name(omg, maya):
     graph, path, file = maya
     file.rename(graph.vault.file("nodes/fact/maya"))
     omg.refresh(graph, [path])
@@ -169,7 +169,7 @@ def rewrite_yoga_class(omg):
     return graph, file
 
 
-def test_prompts_and_search_tell_news_from_after_a_persons_edit(omg):
+def test_prompts_and_search_show_an_update_made_after_a_persons_edit(omg):
     graph, file = rewrite_yoga_class(omg)
     os.utime(file, (1_771_500_000 + 90, 1_771_500_000 + 90))
     omg.refresh(graph)
@@ -187,7 +187,7 @@ def test_prompts_and_search_tell_news_from_after_a_persons_edit(omg):
     assert "20:00" in given.system + given.prompt
 
 
-def test_news_from_before_a_persons_edit_stands_beside_it(
+def test_an_update_from_before_a_persons_edit_becomes_a_second_note(
     omg,
 ):
     graph, file = rewrite_yoga_class(omg)
@@ -204,7 +204,7 @@ def test_news_from_before_a_persons_edit_stands_beside_it(
 
 
 def edited_by_hand(omg, made, description):
-    """*made* as a note of which a person then changed the description alone; the graph, its path and when that was (ms)."""
+    """Write *made* as a note and let a person change only its description. Return graph, path and time of the change (ms)."""
     graph = omg.find()
     with graph.lock():
         plan = Plan(graph, NOW.date())
@@ -218,7 +218,7 @@ def edited_by_hand(omg, made, description):
     return graph, path, int(file.stat().st_mtime * 1000)
 
 
-def test_news_after_a_persons_edit_does_not_bring_back_the_corrected_text(omg):
+def test_an_update_after_a_persons_edit_does_not_bring_back_the_corrected_text(omg):
     tea = Edit("create", "Tea", "Jonas's favourite tea is lapsang.", "preference", origin="user")
     graph, path, saved_ms = edited_by_hand(omg, tea, "Jonas's favourite tea is oolong.")
     source = Source(MAIN, "e9", saved_ms + 60_000, "user")
@@ -231,7 +231,7 @@ def test_news_after_a_persons_edit_does_not_bring_back_the_corrected_text(omg):
     assert "oolong" in line and "lapsang" not in main
 
 
-def test_now_drops_a_plan_that_a_person_ends(omg):
+def test_the_now_page_drops_a_plan_that_a_person_ends(omg):
     say(omg, 1, "I have to send Karin the report by 2026-03-06.")
     say(omg, 2, "I have to call the plumber by 2026-03-07.")
     graph = omg.find(MAIN)
@@ -246,7 +246,7 @@ def test_now_drops_a_plan_that_a_person_ends(omg):
     assert plumber not in graph.vault.text("now")
 
 
-def test_news_replaces_a_note_written_at_the_command_line_and_leaves_its_file(omg):
+def test_an_update_supersedes_a_note_written_at_the_command_line_and_keeps_its_text(omg):
     graph = omg.find()
     written = new_note(graph, "fact", "Boat", "My boat is in Lisbon. It needs paint.", NOW).path
     file = graph.vault.file(written)
@@ -261,7 +261,7 @@ def test_news_replaces_a_note_written_at_the_command_line_and_leaves_its_file(om
     assert file.read_text().partition("---\n\n")[2] == body
 
 
-def test_news_beside_a_note_is_not_in_its_history(omg):
+def test_a_contradicting_statement_is_not_copied_into_the_notes_history(omg):
     _, file = rewrite_yoga_class(omg)
     say(omg, 2, "No, it is at 19:00, not 18:00.")
     (line,) = split_history(parse_node(file.read_text(), "").body)[1]

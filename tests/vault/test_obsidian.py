@@ -118,7 +118,7 @@ def test_words_that_a_person_writes_make_the_note_theirs(graph: Graph) -> None:
     assert not graph.vault.ours(data)
 
 
-def test_the_observer_goes_on_with_a_note_and_leaves_what_a_person_set(which: Memory, graph: Graph) -> None:
+def test_the_observer_updates_a_note_and_keeps_what_a_person_set(which: Memory, graph: Graph) -> None:
     save(graph, TEA, saved(graph.vault.text(TEA), {"priority": "low", "tags": ["mornings"], "mood": "calm"}))
     which.refresh(graph)
     for n, now in enumerate(("Ada drinks black tea.", "Ada drinks white tea.")):

@@ -101,7 +101,7 @@ def test_writing_an_unchanged_note_touches_no_file(vault):
     assert vault.file(CAT).stat().st_ino == before.st_ino
 
 
-def test_a_file_system_without_hard_links_is_enough(vault, monkeypatch):
+def test_a_note_is_written_on_a_file_system_without_hard_links(vault, monkeypatch):
     def unsupported(*args, **kwargs):
         raise PermissionError(1, "Operation not permitted")
 
@@ -341,7 +341,7 @@ def test_settling_without_late_saves_removes_held_files_silently(vault):
     assert names(vault) == [f"{CAT}.md"]
 
 
-def test_a_file_that_resembles_a_held_one_stops_nothing(vault, editor):
+def test_a_strange_file_with_the_name_of_a_held_one_does_not_stop_settling(vault, editor):
     vault.write(CAT, NEW, OLD)
     editor.save(THEIRS)
     strange = vault.root / f".omg-00000000-{'0' * 16}-{'0' * 16}~x"
