@@ -1,7 +1,7 @@
 """
 The text of a note: links, the generated block, the history, and names made from titles.
 
-Functions that add to a text change no other byte of it; line ends stay as they are.
+A function that adds to a text keeps all other bytes of the text, and its line ends.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from ..text.words import cut_text
 
 
 HEAD_CHARS = 1_000_000  # about 7,000 sources: more than any real note has
-DEPTH = 50  # of nested values: libyaml recurses in C, and 100,000 brackets end the process, not the parse
-VALUES = 100_000  # in one head, aliases counted each time: against nine lines that stand for a billion
+DEPTH = 50  # nested values: libyaml recurses in C, and 100,000 brackets would crash the process
+VALUES = 100_000  # in one head, with each use of an alias: nine lines of aliases can stand for a billion
 HEAD_START = re.compile(r"\ufeff?---[ \t]*\r?\n")
 HEAD_END = re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.M)
 
 
 def split_head(text: str) -> tuple[slice, int]:
     """
-    Where the head lies, without its `---` lines, and where the body starts.
+    Return where the head of a note lies in *text*, without the `---` lines, and where the body starts.
 
-    Without a head, an empty slice at the body's start. Raises BadNode for a head that does not end.
+    Without a head, return an empty slice at the start of the body. Raises BadNode for a head that does not end.
     """
     opening = HEAD_START.match(text)
     if opening is None:
@@ -57,7 +57,7 @@ def split_head(text: str) -> tuple[slice, int]:
 
 
 def line_end(text: str) -> str:
-    """The line end that *text* uses, judged by its first line."""
+    """Return the line end of the first line of *text*; LF if there is none."""
     end = text.find("\n")
     return "\r\n" if end > 0 and text[end - 1] == "\r" else "\n"
 
@@ -75,7 +75,7 @@ SCALAR = re.compile(
 
 
 class Loader(yaml.CSafeLoader):
-    """PyYAML's C parser; plain scalars get one of the names in SCALAR for a tag, all others "str"."""
+    """PyYAML's C parser. An unquoted scalar gets the group name that matches in SCALAR as its tag, all others get "str"."""
 
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
         if kind is yaml.ScalarNode and implicit[0] and (found := SCALAR.fullmatch(value)):
@@ -85,16 +85,16 @@ class Loader(yaml.CSafeLoader):
 
 def load_properties(fm: str) -> dict[str, Any]:
     """
-    The properties in *fm*. Raises BadNode, saying what to mend, for what cannot be read.
+    Parse the frontmatter *fm* into properties. Raises BadNode, which says what to mend, if *fm* cannot be read.
 
-    Not by python-frontmatter: it strips bodies, trips over a BOM, and answers `{}` to a head that it cannot read.
+    python-frontmatter is not used: it strips bodies, fails on a BOM, and returns `{}` for an unreadable head.
     """
     root = compose_head(fm)
     return {} if root is None else values_of(root)
 
 
 def compose_head(fm: str) -> yaml.MappingNode | None:
-    """The top-level mapping with the places of its parts; None if *fm* is empty. Raises BadNode."""
+    """Parse *fm* into YAML nodes, which know their places in *fm*; None if *fm* is empty. Raises BadNode."""
     if len(fm) > HEAD_CHARS or too_deep(fm):
         raise BadNode("the frontmatter is too large or too deeply nested; keep it to plain properties")
     try:
@@ -117,7 +117,7 @@ def place_in_yaml(e: yaml.YAMLError) -> str:
 
 
 def too_deep(fm: str) -> bool:
-    """Whether brackets or dashes nest past DEPTH. Nesting by indentation is bounded by the head's size."""
+    """Whether brackets or dashes nest deeper than DEPTH. The size of a head limits nesting by indentation."""
     if re.search(rf"^[ \t]*(?:[-?][ \t]+){{{DEPTH}}}", fm, re.M):
         return True
     if fm.count("[") + fm.count("{") > DEPTH:
@@ -131,9 +131,9 @@ def too_deep(fm: str) -> bool:
 
 def values_of(root: yaml.MappingNode) -> dict[str, Any]:
     """
-    *root* as values that JSON can hold; keys are strings, as written. Raises BadNode if it exceeds DEPTH or VALUES.
+    Convert *root* to values that JSON can hold. Keys become strings, as written. Raises BadNode beyond DEPTH or VALUES.
 
-    Made by hand from the composed nodes: a third of the time that PyYAML's constructor takes.
+    This takes a third of the time of PyYAML's constructor.
     """
     count = 0
 
@@ -174,25 +174,25 @@ def scalar_value(node: yaml.ScalarNode) -> Any:
 
 # --- writing
 
-# What may stand without quotes: it starts with a letter, so it is no number, date or indicator; and has no
-# ": " or " #". Inside [ ] and { } also no comma. The words below are what YAML 1.1 takes for something else.
+# Text that needs no quotes: it starts with a letter, so it is no number, date or indicator, and it has no ": " or " #".
+# Inside [ ] and { } it also has no comma. YAML 1.1 reads YAML_WORDS as other values than text.
 PLAIN = re.compile(r"[^\W\d_](?:[\w .,;!?()'\"/&+=%@$–—…“”‘’-]*[\w.,;!?()'\"/&+=%@$–—…“”‘’-])?")
 PLAIN_IN_FLOW = re.compile(r"[^\W\d_](?:[\w ./+=@$-]*[\w./+=@$-])?")
 YAML_WORDS = {"true", "false", "yes", "no", "on", "off", "y", "n", "null"}
-DATES = ("created", "updated", "event")  # they stand plain: whoever reads a date there is not misled
+DATES = ("created", "updated", "event")  # written without quotes, because they are dates
 DATE_VALUE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:\.\.[0-9]{4}-[0-9]{2}-[0-9]{2})?")
 UNPRINTABLE = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 def property_entry(key: str, value: Any) -> str:
-    """*key* and *value* as they stand in a head, with the line end; a list takes a line for each item."""
+    """Render a property as text of a head, with the line end. A list takes a line for each item."""
     if isinstance(value, list) and value:
         return f"{string_value(key)}:\n" + "".join(f"  - {flow_value(item)}\n" for item in value)
     return f"{string_value(key)}: {inline_property(key, value)}\n"
 
 
 def inline_property(key: str, value: Any) -> str:
-    """*value* on one line."""
+    """Render *value*, the value of the property *key*, on one line."""
     if isinstance(value, str):
         return value if key in DATES and DATE_VALUE.fullmatch(value) else string_value(value)
     return flow_value(value)
@@ -223,8 +223,8 @@ def flow_value(value: Any) -> str:
 def string_value(text: str, plain: re.Pattern[str] = PLAIN) -> str:
     if plain.fullmatch(text) and text.lower() not in YAML_WORDS:
         return text
-    text = re.sub(r"[\ud800-\udfff]", "\ufffd", text)  # half a character, which no file can hold
-    # JSON's strings are YAML's, but for what YAML holds unprintable.
+    text = re.sub(r"[\ud800-\udfff]", "\ufffd", text)  # a lone surrogate, which no file can hold
+    # A JSON string is also a YAML string, except for characters that YAML calls unprintable.
     return UNPRINTABLE.sub(lambda char: f"\\u{ord(char[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 
@@ -233,10 +233,10 @@ def string_value(text: str, plain: re.Pattern[str] = PLAIN) -> str:
 
 def with_properties(text: str, values: Mapping[str, Any]) -> str:
     """
-    *text* with the properties *values*; None takes one out. All other bytes stay.
+    Set the properties *values* in the head of *text*; None removes a property. All other bytes stay.
 
-    A property that already has its value keeps its bytes. A head is added where there is none. Raises BadNode for a
-    head that cannot be read, and where a property cannot be changed without touching another (YAML aliases).
+    A property that already has the value keeps its bytes. A text without a head gets one. Raises BadNode if the head cannot
+    be read, or if changing one property would change another (YAML aliases).
     """
     values = {name: jsonable(value) for name, value in values.items()}
     span, start = split_head(text)
@@ -266,14 +266,14 @@ def with_properties(text: str, values: Mapping[str, Any]) -> str:
 
 
 def with_changes(fm: str, root: yaml.MappingNode, values: Mapping[str, Any]) -> str:
-    """*fm* with those of *values* that it has: changed in place, or cut out together with their lines."""
-    last = {key_name(k): v for k, v in root.value}  # of a name that stands twice, the last counts
+    """Change the properties in *fm* that *values* names, or remove them with their lines (None). Adds no new property."""
+    last = {key_name(k): v for k, v in root.value}  # if a name stands twice, the last counts
     for k, v in reversed(root.value):
         name = key_name(k)
         if name not in values:
             continue
         colon = fm.find(":", k.end_mark.index) + 1  # `reads_as` finds any mistake made here
-        end = max(colon, end_of(v, fm))  # an alias has the place of what it stands for, far above
+        end = max(colon, end_of(v, fm))  # an alias has the place of its anchor, far above
         if values[name] is None:
             fm = fm[: fm.rfind("\n", 0, k.start_mark.index) + 1] + fm[fm.index("\n", end) + 1 :]
         elif v is last[name]:
@@ -285,7 +285,7 @@ def with_changes(fm: str, root: yaml.MappingNode, values: Mapping[str, Any]) -> 
 
 
 def end_of(node: yaml.Node, fm: str) -> int:
-    """Where *node* ends. libyaml has a block end where the next thing starts, with the comments between."""
+    """Return where *node* ends in *fm*. libyaml's own mark is too late for a block: it includes the comments that follow."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
         return end_of(last[1] if isinstance(last, tuple) else last, fm)
@@ -301,12 +301,12 @@ def reads_as(fm: str, wanted: Mapping[str, Any]) -> bool:
 
 
 def same_value(a: Any, b: Any) -> bool:
-    """Equal, and of equal types: in Python `1 == True`."""
+    """Whether both are equal and of equal types: in Python `1 == True`."""
     return json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True)
 
 
 def jsonable(value: Any) -> Any:
-    """*value* with dates as text and tuples as lists, as a head has them."""
+    """Convert dates in *value* to text and tuples to lists, as a head holds them."""
     if isinstance(value, dt.date):
         return value.isoformat()
     if isinstance(value, (list, tuple)):
@@ -318,9 +318,9 @@ def jsonable(value: Any) -> Any:
 
 HISTORY_HEADING = "## History"
 BEGIN, END = "<!-- omg:begin -->", "<!-- omg:end -->"
-DESCRIPTION_CHARS = 200  # of a description taken from a body
+DESCRIPTION_CHARS = 200  # the longest description taken from a body
 
-# Fenced blocks (one left open lasts to the end), and `spans`, which end with their paragraph.
+# Fenced blocks (an unclosed block lasts to the end), and `spans` (an unclosed span ends with its paragraph).
 CODE_PATTERN = re.compile(
     r"^[ \t>]*(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})[^\n]*(?:.*?^[ \t>]*(?P=fence)[`~]*[ \t]*$|.*)"
     r"|(?<!`)(?P<ticks>`+)(?!`)(?:(?!\n[ \t]*\n).){1,2000}?(?<!`)(?P=ticks)(?!`)",
@@ -329,7 +329,7 @@ CODE_PATTERN = re.compile(
 
 
 def link_targets(text: str) -> tuple[str, ...]:
-    """Bare targets of the wikilinks in *text*, outside code, in reading order, each once."""
+    """Return the targets of the wikilinks in *text*, without headings and labels: outside code, in order, each once."""
     if "[[" not in text:
         return ()
     found = []
@@ -342,14 +342,14 @@ def link_targets(text: str) -> tuple[str, ...]:
 
 
 def without_code(text: str) -> str:
-    """*text* with code blanked out; every other character keeps its place."""
+    """Replace code in *text* by spaces. Every other character keeps its place."""
     if "`" not in text and "~~~" not in text:
         return text
     return CODE_PATTERN.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
 
 
 def bare_target(link: str) -> str:
-    """The target of `target#heading|label`, with brackets or without. Raises ValueError if there is none."""
+    """Return the target of `target#heading|label`, given with or without brackets. Raises ValueError without a target."""
     if link.startswith("[[") and link.endswith("]]"):
         link = link[2:-2]
     target = re.split(r"\\?\||#", link, maxsplit=1)[0]  # tables need the pipe escaped
@@ -363,14 +363,14 @@ def brackets(target: str) -> str:
     return f"[[{target}]]"
 
 
-UNLINKABLE = re.compile(r"[\[\]|#^]")  # in a wikilink these end the name
+UNLINKABLE = re.compile(r"[\[\]|#^]")  # these characters end the name in a wikilink
 
 
 def wikilink(path: str, label: str | None = None) -> str:
     """
-    `[[path|label]]`; what a label cannot hold becomes a space.
+    Return `[[path|label]]`. Characters that a label cannot hold become spaces.
 
-    With a label, for prose: a path that no wikilink can hold gives `[label](path.md)`, which Obsidian follows.
+    If a wikilink cannot hold *path* and there is a label, return `[label](path.md)`, which Obsidian follows, too.
     """
     label = " ".join(re.sub(r"[\[\]|\\]", " ", label or "").split())
     if label and UNLINKABLE.search(path):
@@ -378,7 +378,7 @@ def wikilink(path: str, label: str | None = None) -> str:
     return f"[[{path}|{label}]]" if label else f"[[{path}]]"
 
 
-# Names that Windows keeps for itself, whatever their extension.
+# Names that Windows reserves, with any extension.
 DEVICES = re.compile(r"con|prn|aux|nul|(?:com|lpt)[0-9]")
 
 
@@ -387,9 +387,10 @@ SLUG_CHARS = 50
 
 def slugify(title: str) -> str:
     """
-    A file name for *title*: lower case, at most 50 letters, digits and hyphens. Never empty, never a path.
+    Return a file name for *title*: lower case, at most 50 letters, digits and hyphens. Never empty, never a path.
 
-    It ends with a whole word, unless its first word alone is longer. Latin letters lose their accents; other scripts are kept as they are, composed (NFC).
+    A long name is cut between words, or within its first word. Latin letters lose their accents; other scripts stay,
+    composed (NFC).
     """
     kept: list[str] = []
     for char in unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", title).lower()):
@@ -409,12 +410,12 @@ def slugify(title: str) -> str:
 
 # --- parts of a body
 
-MARKS = re.compile(r"[ \t]*+(?:[#>*+-]++[ \t]++)*+")  # of headings, quotations and items
+MARKS = re.compile(r"[ \t]*+(?:[#>*+-]++[ \t]++)*+")  # the marks of headings, quotations and list items
 H1 = re.compile(r"^# ++(.*\S)[ \t]*$", re.M)
 
 
 def first_text_line(body: str) -> str:
-    """What a note without a description is about: its first line of text, without marks, clipped."""
+    """Return the first line of text in *body*, without marks, cut to DESCRIPTION_CHARS; "" if there is no text."""
     lines = (line[m.end() :] for line in body.split("\n") if (m := MARKS.match(line)))
     found = (line for line in lines if not line.startswith("<!--") and re.search(r"\w", line))
     return cut_text(" ".join(next(found, "").split()), DESCRIPTION_CHARS)
@@ -425,7 +426,7 @@ HEADING_LINE = re.compile(r"^(#{1,6})[ \t]+(\S.*?)[ \t]*#*[ \t]*$", re.M)
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading of a text, and the part that is its own and of the headings below it."""
+    """A heading, with the place of the text below it, subheadings included."""
 
     heading: str
     level: int
@@ -434,7 +435,7 @@ class Section:
 
 
 def sections_of(text: str) -> list[Section]:
-    """Every section of *text*, in reading order; a `#` in code is no heading."""
+    """Return every section of *text*, in reading order. A `#` in code is not a heading."""
     found = [(m, len(m[1])) for m in HEADING_LINE.finditer(without_code(text))]
     return [
         Section(
@@ -447,35 +448,35 @@ def sections_of(text: str) -> list[Section]:
     ]
 
 
-# What a model told of a map, at the top of its block: its sentences, and a mark for each (plan/pages.py).
+# What a model wrote about a map, at the top of the generated block: sentences, and a mark for each (plan/pages.py).
 TOLD = re.compile(r"\A((?:.+\n)+)%% told ([\w ]+) %%(?:\n|\Z)")
 
 
 def told_in(text: str) -> str:
-    """What a model told on the page *text*; "" where none did."""
+    """Return what a model wrote about the map *text*, with the marks; "" if no model did."""
     found = TOLD.match(generated_block(text) or "")
     return found[0] if found else ""
 
 
 def generated_block(text: str) -> str | None:
-    """The lines between the markers, joined by LF; None if there is not exactly one pair of them."""
+    """Return the lines between the markers BEGIN and END, joined by LF; None without exactly one such pair."""
     span = between_markers(text)
     return None if span is None else with_unix_ends(text[span]).strip("\n")
 
 
 def with_generated_block(text: str, inner: str) -> str:
-    """*text* with *inner* between the markers. Raises BadNode if there is not exactly one pair of them."""
+    """Replace the lines between the markers BEGIN and END by *inner*. Raises BadNode without exactly one such pair."""
     span = between_markers(text)
     if span is None:
         raise BadNode(f"the file needs one line {BEGIN} and, below it, one line {END}")
-    # a description must not end the block
+    # a description in *inner* must not end the block
     inner = with_unix_ends(inner).strip("\n").replace("<!-- omg:", "<!-- omg :")
     lines = f"\n{inner}\n" if inner else "\n"
     return text[: span.start] + lines.replace("\n", line_end(text)) + text[span.stop :]
 
 
 def uncommented(text: str) -> str:
-    """*text* with a space in the place of each comment; one that is not closed stays."""
+    """Replace each HTML comment in *text* by a space. An unclosed comment stays."""
     kept, at = [], 0
     while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
         kept.append(text[at:start])
@@ -490,15 +491,15 @@ def between_markers(text: str) -> slice | None:
 
 
 HISTORY_LINE = re.compile(rf"^{HISTORY_HEADING}[ \t]*$", re.M)
-NEXT = re.compile(r"^(?:#{1,2} |<!-- omg:)", re.M)  # what ends the section
+NEXT = re.compile(r"^(?:#{1,2} |<!-- omg:)", re.M)  # what ends the section History
 LINE_END = re.compile(r"[\r\n]|\Z")
 
 
 def with_history_line(text: str, line: str) -> str:
-    """*text* with *line* as the last item of its History, which is made at the end if there is none."""
+    """Add *line* as the last item of the section History. A text without that section gets one at its end."""
     eol = line_end(text)
     begin, end = split_head(text)[1], len(text)
-    prose = without_code(text[begin:].replace("\r", " "))  # blanks, so that all else keeps its place
+    prose = without_code(text[begin:].replace("\r", " "))  # blanks keep every other character in its place
     headings = list(HISTORY_LINE.finditer(prose))
     if headings:
         last = headings[-1].start() + len(HISTORY_HEADING)

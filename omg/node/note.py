@@ -2,11 +2,10 @@
 Node: parses a markdown file into a value, and renders it; the properties of a note, and the maps.
 
     parse_node     text → Node      lenient: reads what any editor may have written
-    render_node    Node → text      strict: parse_node(render_node(n)) == n; what we rendered comes out byte for byte
+    render_node    Node → text      strict: parse_node(render_node(n)) == n, and a rendered text is rendered again unchanged
     amend_text     text → text      changes a few keys of a file that a person touched; all other bytes stay
 
-Nothing that a person wrote is lost: properties that OMG cannot read are kept in `extra`. Writing files is
-vault/vault.py.
+Nothing that a person wrote is lost: properties that OMG cannot read are kept in `extra`. vault/vault.py writes the files.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ from .markdown import (
 
 # --- The properties of a note: their names, the values they may have, and a reader for each.
 #
-# A reader raises ValueError for a value that it cannot read; the note then keeps that property in `extra`.
+# A reader raises ValueError for an unreadable value; the note then keeps the property in `extra`.
 
 
 TYPES = ("identity", "preference", "project", "decision", "fact", "episode")  # what is remembered
-GENERATED = ("index", "now", "moc", "reflection", "log")  # what we make of it
-NAME_TITLE = "Name"  # of the note that says what the user is called
+GENERATED = ("index", "now", "moc", "reflection", "log")  # pages that OMG makes
+NAME_TITLE = "Name"  # title of the note that says what the user is called
 PRIORITIES = ("high", "medium", "low")
 STATUSES = ("active", "superseded", "dormant", "archived")
 LOOPS = ("open", "done")
@@ -52,10 +51,10 @@ ORIGINS = ("user", "assistant", "tool", "human")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A message that a node was made from; the archive has it. *timestamp* is ms since the epoch."""
+    """A message that a note was made from. The archive holds the message. *timestamp* is in ms since the epoch."""
 
     session: str
-    id: str  # "" if a person named none: the source then has a time only
+    id: str  # "" if a person wrote the source without an id
     timestamp: int
     kind: str = "message"
 
@@ -64,7 +63,7 @@ SOURCE = ("sessionKey", "kind", "id", "timestamp")
 
 
 def text_value(value: Any) -> str:
-    """A single value as text; YAML makes numbers of ids and tags that look like them."""
+    """Return a single value as text: YAML reads some ids and tags as numbers. Raises ValueError for lists and mappings."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (str, int, float)):
@@ -92,7 +91,7 @@ def flag_value(value: Any) -> bool:
 
 
 def day_value(value: Any) -> dt.date:
-    """A date, with or without a time behind it (Obsidian has properties of both kinds)."""
+    """Read a date, and ignore a time after it: Obsidian has properties of both kinds. Raises ValueError."""
     found = re.fullmatch(r"(\d{4}-\d\d-\d\d)(?:[T ].*)?", text_value(value).strip())
     if not found:
         raise ValueError(value)
@@ -131,7 +130,7 @@ def link_value(value: Any) -> str:
 
 
 def link_values(value: Any) -> tuple[str, ...]:
-    """The targets of links, at any depth of nesting: YAML reads `[[x]]` without quotes as a list in a list."""
+    """Return the link targets in *value*, at any depth: YAML reads an unquoted `[[x]]` as a list in a list."""
     return tuple(bare_target(text_value(item)) for item in leaf_values(value))
 
 
@@ -150,7 +149,7 @@ def source_values(value: Any) -> tuple[Source, ...]:
 
 
 def source_value(value: Any) -> Source:
-    """A value with unknown keys goes to `extra` whole, so that none of its keys is lost."""
+    """Read one source. Raises ValueError for unknown keys: the note then keeps the whole value in `extra`."""
     needed = set(SOURCE) - {"kind", "id"}
     if not isinstance(value, dict) or value.keys() - set(SOURCE) or needed - value.keys():
         raise ValueError(value)
@@ -161,7 +160,7 @@ def source_value(value: Any) -> Source:
     return Source(session, id, epoch_ms_value(value["timestamp"]), kind)
 
 
-# Seconds since the epoch from 1973 to 5138, which the original design writes. As ms they are days of early 1970.
+# Timestamps in this range are seconds, as the original design writes them: 1973 to 5138. As ms they would be in early 1970.
 SECONDS = range(100_000_000, 100_000_000_000)
 
 
@@ -196,7 +195,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-# --- The maps of content there are, and which one lists a note.
+# --- The maps of content, and which map lists a note.
 #
 # This is the only table of maps. The text of a map is made in plan/pages.py.
 
@@ -223,16 +222,16 @@ LOG_FOLDER = "reflections/log/"  # a page a month: what the Reflector did
 
 
 def map_of_type(type: str) -> str:
-    """Path of the map that lists notes of *type*."""
+    """Return the path of the map that lists notes of *type*."""
     return MOCS.get(type, MOCS["fact"])[0]
 
 
 def map_listing(path: str, type: str, links: Iterable[str]) -> str:
     """
-    Path of the map that lists a note: the first map that the note links to, else the map of its type. For a person's
-    page without a type it is the map of its folder below `nodes/`.
+    Return the path of the map that lists a note: the first map in *links*, else the map of the note's type. For a page
+    without a type, the folder below `nodes/` gives the type.
 
-    "" for notes that no map lists: the maps themselves, the log, and a person's pages outside `nodes/`.
+    Return "" for notes that no map lists: the maps themselves, the log, and a person's pages outside `nodes/`.
     """
     if type in ("index", "now", "log") or path in STANDARD:
         return ""
@@ -242,13 +241,13 @@ def map_listing(path: str, type: str, links: Iterable[str]) -> str:
 
 
 def type_of_folder(path: str) -> str:
-    """The type of a note at *path* that names none: its folder below `nodes/`, or "note" elsewhere."""
+    """Return the type of a note that names no type: its folder below `nodes/`, "note" anywhere else."""
     folders = path.split("/")
     return folders[1] if folders[0] == "nodes" and folders[1] in TYPES else "note"
 
 
 def page_title(path: str) -> tuple[str, str]:
-    """Title and description of the page at *path*; those of a topic are made from its name."""
+    """Return title and description of the generated page at *path*. For a topic, both are made from the file name."""
     fixed = {p: (title, purpose) for p, title, purpose in MOCS.values()}
     fixed["index"] = ("Index", "The way in: the maps, and how to find what is remembered.")
     fixed["now"] = ("Now", "What is going on: each conversation's task, and what is due.")
@@ -274,9 +273,9 @@ class Node:
     """
 
     path: str  # below the vault root, without ".md"; not in the frontmatter
-    id: str  # the stable handle, "omg/preference/answer-style"; the path where the file has none
+    id: str  # the stable handle, "omg/preference/answer-style"; the path if the file names no id
     description: str  # one line
-    type: str  # one of TYPES or GENERATED; "note" is a person's file outside `nodes/` without one
+    type: str  # one of TYPES or GENERATED; "note": a person's file outside `nodes/` that names no type
     priority: str = "medium"
     status: str = "active"
     pinned: bool = False
@@ -289,22 +288,22 @@ class Node:
     identity: str | None = None  # appliesTo.identityKey
     origin: str | None = None
     proposes: str = (
-        ""  # what it would be if the user said so: a type, or the link of the note that it corrects
+        ""  # what the note becomes if the user confirms: a type, or the link of the note to correct
     )
     reflected_in: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
     supersedes: tuple[str, ...] = ()
     superseded_by: str | None = None
-    contradicts: tuple[str, ...] = ()  # notes that say otherwise; which of them holds, nobody said
+    contradicts: tuple[str, ...] = ()  # notes that say otherwise; nobody said which of them is true
     links: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
-    heading: str = ""  # the title on the first line of the file's text, a blank line below it
-    body: str = ""  # what stands below that
+    heading: str = ""  # the title, if it is the first line of the text and a blank line follows
+    body: str = ""  # the text below the heading
     extra: dict[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        """Move the title from the body to `heading`, if the body begins with one and a blank line."""
+        """Move the title from the body to `heading`, if the body begins with a title and a blank line."""
         found = HEADING.match(text := self.full_body)
         object.__setattr__(self, "heading", found[1] if found else "")
         object.__setattr__(self, "body", text[found.end() :] if found else text)
@@ -321,7 +320,7 @@ class Node:
 
     @property
     def title(self) -> str:
-        """The first `# heading` of the body, else the alias that the file is named after, else its name made readable."""
+        """The first `# heading` of the body, else the alias that gave the file its name, else the file's name made readable."""
         if self.heading:
             return self.heading
         if "# " in self.body and (found := H1.search(without_code(self.body))):
@@ -336,17 +335,17 @@ class Node:
 
 def parse_node(text: str, path: str) -> Node:
     """
-    Read the text of the file at *path*.
+    Parse *text*, the text of the file at *path*.
 
-    Raises BadNode for a head that does not end, is not YAML, or is not made of `key: value` lines.
-    Everything else is read somehow: a note needs no head, and a value that makes no sense goes to `extra`.
+    Raises BadNode for a head that does not end, is not YAML, or is not made of `key: value` lines. Nothing else is an
+    error: a note needs no head, and a value that cannot be read goes to `extra`.
     """
     try:
         span, start = split_head(text)
         meta = load_properties(text[span])
     except BadNode as e:
         raise BadNode(f"{path}.md: {e}") from e
-    # One blank line below the head and one line end at the end are the file's; the rest is the body's.
+    # One blank line below the head and one line end at the end belong to the file, not to the body.
     body = with_unix_ends(text[start:]).removesuffix("\n")
     body = body.removeprefix("\n") if start > span.stop else body
     known: dict[str, Any] = {}
@@ -367,14 +366,14 @@ def parse_node(text: str, path: str) -> Node:
 
 
 def text_below_head(text: str) -> str:
-    """The text of a note below its head and title, without parsing the head (which takes five times as long)."""
+    """Return the text below head and title. Does not parse the head, which would take five times as long."""
     body = with_unix_ends(text[split_head(text)[1] :]).strip("\n")
     title = HEADING.match(body)
     return body[title.end() :] if title else body
 
 
 def render_node(node: Node) -> str:
-    """The text of the file: head, blank line, body; LF."""
+    """Return the text of the note's file: head, blank line, body. Lines end with LF."""
     lines = "".join(property_entry(key, value) for key, value in head_of(node).items())
     body = node.full_body
     return f"---\n{lines}---\n" + (f"\n{with_unix_ends(body)}\n" if body else "")
@@ -382,9 +381,9 @@ def render_node(node: Node) -> str:
 
 def head_of(node: Node) -> dict[str, Any]:
     """
-    The frontmatter as `render_node` writes it, in its order: only what JSON can hold, and what `amend_text` takes.
+    Return the frontmatter in the order of `render_node`, as values that JSON can hold and `amend_text` takes.
 
-    A property that has its default is left out; the priority and status of a memory are always shown.
+    A property with its default value is left out, except the type, priority and status of a memory (TYPES).
     """
     kind = type_of_folder(node.path)
     defaults = {"id": node.path, "description": first_text_line(node.full_body), "type": kind} | DEFAULTS
@@ -395,14 +394,14 @@ def head_of(node: Node) -> dict[str, Any]:
         value = head_value(node, key)
         default = value == defaults[key] if key in defaults else not value
         if default and key in node.extra:
-            found[key] = node.extra[key]  # a person's value that OMG does not know
+            found[key] = node.extra[key]  # a person's value that OMG cannot read
         elif not default or key in shown:
             found[key] = value
     return found | {key: value for key, value in node.extra.items() if key not in READERS}
 
 
 def head_value(node: Node, key: str) -> Any:
-    """The property *key* of *node* as a value that JSON can hold."""
+    """Return the property *key* of *node* as a value that JSON can hold."""
     if key == "appliesTo":
         applies = {"sessionScope": node.scope, "identityKey": node.identity}
         return {name: value for name, value in applies.items() if value}
@@ -416,7 +415,7 @@ def head_value(node: Node, key: str) -> Any:
 
 
 def with_heading(node: Node) -> Node:
-    """*node* with its title as a heading on top, because Obsidian shows only the file's name, a slug."""
+    """Give *node* its title as a heading, if it has none: Obsidian would show only the file name."""
     if node.type not in TYPES or not node.body or node.heading or H1.search(without_code(node.body)):
         return node
     return replace(node, heading=node.title)
@@ -427,11 +426,11 @@ DEFAULTS = {"priority": "medium", "status": "active"}
 
 def amend_text(text: str, *, set: Mapping[str, Any] = {}, history: str | None = None) -> str:
     """
-    Change top-level keys of the head to the values in *set*, and add a line to `## History`.
+    Set the properties in *set* in the head of a note's *text*, and add the line *history* to `## History`.
 
-    Values are as in `head_of`; None takes a key out. A head is made where there is none. A key that has its
-    value keeps its bytes, so that doing it twice is doing it once, but for *history*, which is added again.
-    Raises BadNode as `parse_node` does, and where a key cannot be changed without touching another (YAML aliases).
+    Values are as in `head_of`; None removes a property. A text without a head gets one. A property that already has the
+    value keeps its bytes, so a second call adds only *history* again. Raises BadNode as `parse_node` does, and if
+    changing one property would change another (YAML aliases).
     """
     if set:
         text = with_properties(text, set)

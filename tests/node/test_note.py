@@ -157,7 +157,7 @@ def test_parse_undoes_render(node):
 
 
 @given(nodes)
-def test_a_reader_of_yaml_1_1_sees_the_same(node):
+def test_yaml_1_1_reads_a_rendered_note_the_same_way(node):
     theirs = yaml.safe_load(render_node(node).split("\n---\n")[0])
     for key in {"created", "updated", "event"} & theirs.keys():
         theirs[key] = str(theirs[key])
@@ -277,7 +277,7 @@ def test_yaml_1_1_surprises_stay_strings():
         ("tags", "[[a]]", "a", ("a",)),
     ],
 )
-def test_a_value_that_makes_no_sense_is_kept_under_its_own_name(key, bad, good, value):
+def test_an_unreadable_value_is_kept_under_its_key(key, bad, good, value):
     node = parse_node(f"---\n{key}: {bad}\n---\nbody\n", PATH)
     assert list(node.extra) == [key]
     assert parse_node(render_node(node), PATH) == node
@@ -319,7 +319,7 @@ def test_title_is_the_first_heading_outside_code_or_the_file_name():
     assert replace(NODE, path="reflections/2026-W08", body="").title == "2026-W08"
 
 
-def test_the_alias_behind_the_file_name_gives_the_spelling_of_the_title():
+def test_a_title_is_spelled_like_the_alias_that_gave_the_file_its_name():
     node = replace(NODE, path="nodes/fact/maria-s-iphone", body="")
     assert node.title == "Maria s iphone"
     assert (
@@ -421,7 +421,7 @@ def fields_of(node, wanted):
 
 
 @given(heads, changes)
-def test_amend_of_any_readable_head_does_what_it_says_or_refuses(entries, wanted):
+def test_amend_of_any_readable_head_sets_the_values_or_raises(entries, wanted):
     text = "---\n" + "".join(f"{key}: {value}\n" for key, value in entries) + "---\nbody"
     try:
         before = parse_node(text, PATH)
@@ -449,7 +449,7 @@ def test_amend_gives_a_head_to_a_file_without_one():
 @pytest.mark.parametrize(
     "head", ["a: &x 1\nstatus: *x", "status: &x active\nb: *x", "{b: 1}", "b: &x [1]\nstatus:\n  - *x"]
 )
-def test_amend_refuses_a_key_that_it_cannot_change_without_changing_another(head):
+def test_amend_refuses_a_change_that_would_change_another_key(head):
     with pytest.raises(BadNode, match="cannot change status"):
         amend_text(f"---\n{head}\n---\n", set={"status": "dormant"})
 
@@ -467,7 +467,7 @@ def test_amend_of_an_unreadable_file_touches_nothing():
     st.sampled_from(["", "---\nstatus: x\n---\n", "\ufeff"]),
     st.booleans(),
 )
-def test_adding_a_history_line_is_one_insertion(body, eol, head, ends):
+def test_adding_a_history_line_changes_no_other_byte(body, eol, head, ends):
     text = (head + body + ("\n" if ends else "")).replace("\n", eol)
     assume(not body.startswith("---"))
     amended = amend_text(text, history="2026-02-20: was\nother")
@@ -491,7 +491,7 @@ def test_adding_a_history_line_is_one_insertion(body, eol, head, ends):
         ("## Historyless\r\n", "## Historyless\r\n\r\n## History\r\n- new\r\n"),
     ],
 )
-def test_the_history_section_stands_where_a_person_would_put_it(text, amended):
+def test_a_history_line_goes_to_the_end_of_its_section_or_of_a_new_one(text, amended):
     assert amend_text(text, history="- new") == amended
 
 
