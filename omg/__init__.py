@@ -62,7 +62,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
                     decide · passages · prompt
       forget/     Forgets notes, messages or words: removes them from every file that OMG keeps.
                     erase · places · removal · selection
-      observe/    The Observer: pending turns become notes.
+      observe/    The Observer turns pending turns into notes.
                     former · question · reply · run · twins
       context     Long conversations, for OpenClaw's slot `contextEngine`: observed turns leave the context, their
                   notes take their place.

@@ -1,10 +1,10 @@
 """
-The Observer: pending turns become notes.
+The Observer turns pending turns into notes.
 
-    run         Observes one batch: from pending turns to notes.
-    former      Notes of earlier rules: those that the rules of today would not write go to the archive, once, by one
-                receipt.
-    question    The Observer's question to the model: instructions, known notes, and the messages.
-    twins       New notes that the vault may have already: searches all notes for similar ones.
-    reply       The schema of the Observer's reply, and its edits.
+    run         Observes one batch: turns pending messages into notes.
+    former      Archives notes of earlier rules that the rules of today would not write, once and by one receipt.
+    question    Builds the Observer's question to the model: instructions, known notes, and the messages.
+    twins       Searches all notes for notes that resemble the new ones, because a model can name only notes that it
+                was shown.
+    reply       Defines the schema of the Observer's reply, and turns a reply into edits.
 """

@@ -1,10 +1,7 @@
-"""
-Notes of earlier rules: those that the rules of today would not write go to the archive, once, by one receipt.
+"""Archives notes of earlier rules that the rules of today would not write, once and by one receipt.
 
-Earlier rules noted much, and rewrote what a person said into the third person. Such a note gets the status
-`archived`: its file stays where it is, but it leaves the maps, and searches find only the message that it was
-made from. `omg undo` brings all these notes back. Only for a home in which no model has ever observed.
-"""
+Only for a home in which no model has ever observed. An archived note leaves the maps, its file stays where it is, and
+`omg undo` brings it back."""
 
 from __future__ import annotations
 
@@ -24,13 +21,13 @@ from ..rules.observer import GROUNDED, observe_offline
 from ..text.words import told_words
 
 NONE = "none"  # in `State.former_rules`: the graph was looked at, and no note was archived
-DAYS_ADDED = re.compile(r" \([\d.-]+\)")  # the date that rules put behind words for a day
+DAYS_ADDED = re.compile(r" \([\d.-]+\)")  # the date that rules put after the words for a day
 
 
 def archive_former_notes(graph: Graph, now: datetime, *, by_rules: bool) -> Receipt | None:
     """
     Archive the notes of earlier rules that today's rules would not write. Returns the receipt, or None if there are
-    no such notes. Looks at each graph once. *by_rules*: no model has ever observed here.
+    no such notes. A graph is looked at once. *by_rules*: no model has ever observed in this home.
     """
     if graph.state().former_rules:
         return None
@@ -44,7 +41,7 @@ def archive_former_notes(graph: Graph, now: datetime, *, by_rules: bool) -> Rece
         if not (changes := plan.changes()):
             graph.update(lambda state: setattr(state, "former_rules", NONE))
             return None
-        said = f"{how_many(len(gone), 'note')} of earlier rules, which today's would not write, went to the archive"
+        said = f"archived {how_many(len(gone), 'note')} of earlier rules, which today's rules would not write"
         lines = (said, *(f"archived {path}" for path in gone))
         receipt = new_receipt("upgrade", now, changes, summary=lines)
         commit_receipt(graph, receipt)
@@ -53,8 +50,8 @@ def archive_former_notes(graph: Graph, now: datetime, *, by_rules: bool) -> Rece
 
 def former_notes(graph: Graph) -> list[str]:
     """
-    The notes to archive. Notes that a person pinned, edited or linked are kept; so are standing notes, and
-    notes that a kept note links to.
+    The paths of the notes to archive. Left out are standing notes, notes that a person pinned, edited or linked, and
+    notes that a remaining note links to.
     """
     plan, vault = Plan(graph, datetime.now(graph.zone).date()), graph.vault
     going: set[str] = set()
@@ -81,7 +78,10 @@ def former_notes(graph: Graph) -> list[str]:
 
 
 def was_rewritten(graph: Graph, node: Node) -> bool:
-    """Whether *node* was made from one message, does not quote it, and today's rules would not note it."""
+    """
+    Whether *node* was made from one message, does not quote that message, and today's rules would not make such a
+    note.
+    """
     said = graph.index.messages([s.id for s in node.sources if s.kind == "message"])
     if len(node.sources) != 1 or len(said) != 1 or node.supersedes:
         return False
@@ -91,7 +91,7 @@ def was_rewritten(graph: Graph, node: Node) -> bool:
 
 
 def earns(graph: Graph, message: Message, node: Node) -> bool:
-    """Whether today's rules make a note of *message* that has what *node* says, or a part of *node*."""
+    """Whether today's rules make a note from *message* that says what *node* says, or a part of it."""
     words = told_words(node.description)
     quoted = [told_words(e["description"]) for e in observe_offline([message], [], graph.zone)["edits"]]
     return any(len(words & said) >= GROUNDED * min(len(words), len(said)) for said in quoted)

@@ -1,8 +1,6 @@
-"""
-The Observer's question to the model: instructions, known notes, and the messages.
+"""Builds the Observer's question to the model: instructions, known notes, and the messages.
 
-It reads only the index, which finds the notes that the messages may be about.
-"""
+It reads only the index, which finds the notes that the messages may be about."""
 
 from __future__ import annotations
 
@@ -35,43 +33,43 @@ from ..text.tokens import clip_text, count_tokens
 from ..text.words import split_sentences, stems_of, told_words
 from .reply import HINTS, ParsedReply, ShownToObserver, parse_value, quoted_reply
 
-# Known notes may take KNOWN_LEAST tokens and KNOWN_PER_NEW for each new token, at most KNOWN_TOKENS, and
-# KNOWN_SHARE of the model's window. With .4 and 3,500, 6 of 92 updates in BEAM 11 named a note not shown.
+# Known notes get KNOWN_LEAST tokens and KNOWN_PER_NEW for each token of the messages, at most KNOWN_TOKENS and at most
+# KNOWN_SHARE of the model's window. With .4 and 3,500, 6 of 92 updates in BEAM 11 named a note that was not shown.
 KNOWN_LEAST, KNOWN_PER_NEW = 700, 0.6
 KNOWN_TOKENS, KNOWN_SHARE = 4_500, 0.1
-HITS, SURE = 8, 12  # hits for each message; the first SURE hits come before the loops that are due
+HITS, SURE = 8, 12  # hits for each message; the first SURE of all hits come before the loops that are due
 # How many notes are shown with their body, the characters of a body, and the share of the budget for bodies.
 WITH_BODY, BODY_CHARS, BODY_SHARE = 12, 400, 0.4
 # How many notes are shown, and how many of these may be the assistant's:
 # old advice must not crowd out other notes.
 MOST_NOTES, OF_ASSISTANT = 56, 20
-NEAR_LOOP_DAYS, LOOPS = 10, 12  # open loops due within so many days, and at most so many of them
-# How many earlier messages the new ones may answer, and the hits for all of them. A graph of at most FEW
-# notes is shown whole: "It's a 2018, I looked in the papers" shares no word with the note on the car.
+NEAR_LOOP_DAYS, LOOPS = 10, 12  # open loops due within NEAR_LOOP_DAYS, at most LOOPS of them
+# The new messages may answer the last ANSWERED messages, for which ANSWERED_HITS notes are found. All notes of a graph
+# with at most FEW are shown: "It's a 2018, I looked in the papers" shares no word with the note on the car.
 ANSWERED, ANSWERED_HITS, FEW = 4, 6, 12
-# Characters of code, of what looks passed on, and of a tool's call, that are shown in place.
+# Most characters that a message shows of code, of text that looks passed on, and of a tool's call.
 EXCERPT_CHARS, PASSED_CHARS, CALL_CHARS = 400, 800, 300
-# Characters of material: the least to ask about, the most of one piece and of all pieces;
-# and of the words around it.
+# Characters of text from tools or passed on: the least to ask about, the most of one piece and of all pieces; and of a
+# message without such text.
 LEAST_MATERIAL, PIECE_CHARS, MATERIAL_CHARS, TOPIC_CHARS = 200, 1_500, 16_000, 160
-# Most characters of an assistant's reply that are shown, and of each of its lines; and the worth of a heading
-# or numbered line, if a word that no other line shares with the person's words has worth 1.
+# Most characters of an assistant's reply, and of each of its lines. ENTRY_WORTH: the worth of a heading or a numbered
+# line; a word of the person that only one line has is worth 1.
 REPLY_CHARS, LINE_CHARS, ENTRY_WORTH = 1_600, 300, 0.3
 ENTRY = re.compile(r"\s{0,3}(?:#{1,6}|\d{1,2}[.)])\s")
-WINDOW_SHARE = 0.5  # of a model's window for the turns; the rest is prompt, known notes and the reply
+WINDOW_SHARE = 0.5  # share of a model's window for the turns; the rest is for prompt, known notes and reply
 
 READ_AGAIN = """# Notes that rules made of the messages below
 
 Word for word, sentence by sentence. Update each that says too little or something wrong; where several are one thing, supersede each of them with the same title and description. Create no note beside one that says it.
 """
-WAITING = "inbox/"  # loose notes that are to become notes
+WAITING = "inbox/"  # folder of loose notes, which are still to be read
 
 
 @dataclass(frozen=True, slots=True)
 class Observer:
     """
-    Who answers. `ask` None: the rules. `window`: tokens that the smallest of the models takes in. `able`: whether the
-    models answer the check well enough (`omg doctor` tests this).
+    The model that answers. `ask` None: the rules answer. `window`: tokens that the smallest of the models takes in.
+    `able`: whether a model answers the check well enough (`omg doctor` tests this).
     """
 
     ask: Ask | None = None
@@ -82,17 +80,17 @@ class Observer:
 
 @dataclass(frozen=True, slots=True)
 class TalkSoFar:
-    """The state of a conversation just before the messages in question."""
+    """The state of a conversation before the messages that the question is about."""
 
     session: str
-    current: Mapping[str, str]  # its hints
+    current: Mapping[str, str]  # the conversation's hints
     before: Sequence[Message] = ()  # what was said right before
 
 
 def shown_notes(
     plan: Plan, messages: Sequence[Message], so_far: TalkSoFar, observer: Observer, config: Config
 ) -> ShownToObserver:
-    """What the Observer is shown: *messages*, and the known notes that fit `previous_observer_tokens`."""
+    """Collect what the Observer is shown: *messages*, and as many known notes as `previous_observer_tokens` allows."""
     graph, session, current, before = plan.graph, so_far.session, so_far.current, so_far.before
     budget = room_for_known(config, observer.window, messages)
     now = "\n".join(f"{key}: {current[key]}" for key in HINTS if current.get(key))
@@ -102,7 +100,7 @@ def shown_notes(
     session_asked = session if observer.ask else None
     found = known_notes(plan, messages, now=now, session=session_asked, before=before)
     # Proposals of the assistant are not shown among the known notes, or the same words of a person would not
-    # be noted. Whether a proposal made of these very messages is taken up, a model decides
+    # be noted. A model decides whether a proposal made from these messages is accepted
     # (`ShownToObserver.proposals`).
     waiting = {e.path for e in (*found, *made.values()) if is_proposal(graph, e)}
     plan.waiting |= waiting
@@ -126,13 +124,15 @@ def shown_notes(
 
 
 def notes_of_pages(graph: Graph, messages: Sequence[Message]) -> dict[str, int]:
-    """The number of notes made from each of *messages*, for messages that a tool returned or a person passed on."""
+    """
+    Message id → the number of notes made from the message, for messages that a tool returned or a person passed on.
+    """
     made = graph.index.notes_by_source([m.id for m in messages if m.material])
     return {id: len({note.path for note in notes}) for id, notes in made.items()}
 
 
 def notes_made_of(plan: Plan, messages: Sequence[Message]) -> dict[str, Entry]:
-    """The notes that were made of *messages* earlier, by path; for messages that are read again."""
+    """The notes that were made from *messages* earlier, by path. Messages that are read again have such notes."""
     index = plan.graph.index
     made = index.notes_by_source([m.id for m in messages])
     paths = {note.path for notes in made.values() for note in notes if note.status == "active"}
@@ -142,8 +142,7 @@ def notes_made_of(plan: Plan, messages: Sequence[Message]) -> dict[str, Entry]:
 
 
 def room_for_known(config: Config, window: int, messages: Sequence[Message]) -> int:
-    """Tokens allowed for known notes beside *messages*, which count whole,
-    with the parts of replies not shown."""
+    """The tokens allowed for known notes beside *messages*. Replies of the assistant count in full length."""
     fixed = config.observation.previous_observer_tokens
     if fixed == "auto":
         new = sum(count_tokens(message_text(m)) for m in messages)
@@ -155,9 +154,11 @@ def known_notes(
     plan: Plan, messages: Sequence[Message], *, now: str, session: str | None, before: Sequence[Message] = ()
 ) -> list[Entry]:
     """
-    The notes that these messages may be about, best first: what this batch has drafted, then what the index finds for
-    each message and for *now* (the conversation's hints), and the open loops due about this day. With *session*, when a
-    model is asked, also what the index finds by meaning, and notes that share no word with the messages.
+    The notes that *messages* may be about, best first: notes drafted in this batch, hits of the index for each
+    message and for *now* (the conversation's hints), and open loops due about this day.
+
+    *session*: given if a model is asked. Then the index also searches by meaning, and notes are added that share no
+    word with the messages.
     """
     graph, at = plan.graph, datetime.fromtimestamp(messages[-1].timestamp / 1000, UTC)
     texts = [m.text for m in messages if m.role != "tool"]
@@ -175,7 +176,7 @@ def known_notes(
 
 
 def notes_found(graph: Graph, texts: Iterable[str], at: datetime, *, vectors: bool) -> list[Entry]:
-    """What the index finds for each of *texts*, best first."""
+    """The hits of the index for each of *texts*, best first. *vectors*: also search by meaning."""
     best: dict[str, tuple[float, Entry]] = {}
     for text in dict.fromkeys(text[:1000] for text in texts if text.strip()):
         for hit in graph.index.search(text, HITS, now=at, how=ALONE._replace(vectors=vectors)):
@@ -187,8 +188,10 @@ def notes_found(graph: Graph, texts: Iterable[str], at: datetime, *, vectors: bo
 
 
 def notes_of_last(graph: Graph, before: Sequence[Message], since_ms: int) -> list[Entry]:
-    """The notes made of the user's last message in *before*, unless it is old:
-    a correction may mean these notes."""
+    """
+    The notes made from the user's last message in *before*, unless that message is old. A correction may mean these
+    notes.
+    """
     said = [m.id for m in before if m.role == "user" and since_ms - m.timestamp <= APART_MS]
     made = graph.index.notes_by_source(said[-1:])
     paths = dict.fromkeys(note.path for notes in made.values() for note in notes)
@@ -197,8 +200,8 @@ def notes_of_last(graph: Graph, before: Sequence[Message], since_ms: int) -> lis
 
 def notes_unnamed(graph: Graph, session: str, since_ms: int) -> list[Entry]:
     """
-    Notes that the messages may mean although they share no word with them: those about the messages just before
-    *since_ms*, and in a graph with few notes all of them.
+    Notes that the messages may mean without sharing a word with them: notes about the messages just before
+    *since_ms*, and all notes of a graph with few notes.
     """
     answered = graph.index.ask(last_messages, session, since_ms, ANSWERED)
     near = [m for m in answered if m is answered[-1] or since_ms - m.timestamp <= APART_MS]
@@ -206,12 +209,12 @@ def notes_unnamed(graph: Graph, session: str, since_ms: int) -> list[Entry]:
     before = notes_found(graph, texts, datetime.fromtimestamp(since_ms / 1000, UTC), vectors=True)
     few = graph.index.entries() if count_known(graph) <= FEW else []
     more = [*before[:ANSWERED_HITS], *(e for e in few if e.path.startswith("nodes/"))]
-    # No notes of tools: with a page's text in sight, a person's words are trusted less.
+    # No notes of tools: beside text of a web page, a person's words are trusted less.
     return [e for e in more if e.origin != "tool"]
 
 
 def due_loops(graph: Graph, day: date) -> list[Entry]:
-    """The open loops due about *day*, the nearest first: the messages may keep or move them."""
+    """The open loops due about *day*, the nearest first, because the messages may close or move them."""
     near = []
     for entry in graph.index.entries(loop="open"):
         span = event_span(entry.event)
@@ -227,8 +230,10 @@ def count_known(graph: Graph) -> int:
 
 
 def within_budget(plan: Plan, found: Sequence[Entry], budget: int) -> tuple[list[Entry], dict[str, str]]:
-    """As many of *found* as fit *budget* tokens;
-    for the first ones also path → the body beyond the description."""
+    """
+    As many of *found* as fit into *budget* tokens. Also returns path → body beyond the description, for the first of
+    these notes.
+    """
     notes: list[Entry] = []
     bodies: dict[str, str] = {}
     spent = 0
@@ -246,7 +251,7 @@ def within_budget(plan: Plan, found: Sequence[Entry], budget: int) -> tuple[list
 
 
 def fewer_notes(found: Sequence[Entry]) -> Iterator[Entry]:
-    """The first MOST_NOTES of *found*, at most OF_ASSISTANT of them the assistant's."""
+    """Yield the first MOST_NOTES of *found*, at most OF_ASSISTANT of them from the assistant."""
     left, advice = MOST_NOTES, OF_ASSISTANT
     for entry in found:
         if left and (entry.origin != "assistant" or advice):
@@ -255,8 +260,10 @@ def fewer_notes(found: Sequence[Entry]) -> Iterator[Entry]:
 
 
 def beyond_line(plan: Plan, entry: Entry) -> str:
-    """The body of *entry* beyond its description; of a long body only the end,
-    where the newest additions are."""
+    """
+    The body of *entry* beyond its description. Only the end of a long body is given, since it has the newest
+    additions.
+    """
     known = entry.path in plan.drafts
     try:
         node = plan.draft(entry.path).node
@@ -270,7 +277,7 @@ def beyond_line(plan: Plan, entry: Entry) -> str:
 
 
 def by_subject(entries: Sequence[Entry]) -> list[Entry]:
-    """*entries* in their order, but each is followed by the others on the same subject."""
+    """Reorder *entries* so that each is followed by the others on the same subject."""
     rest, ordered = list(entries), []
     while rest:
         first, *rest = rest
@@ -295,7 +302,7 @@ def note_line(handle: str, entry: Entry) -> str:
 
 
 def render_question(shown: ShownToObserver) -> str:
-    """The user part of the question: known notes, how the conversation stood, then the messages, by handle."""
+    """The user part of the question: known notes, the state of the conversation, then the messages, by handle."""
     lines = {
         h: note_line(h, e) + (f"\n    {shown.bodies[h]}" if h in shown.bodies else "")
         for h, e in shown.notes.items()
@@ -312,7 +319,9 @@ def render_question(shown: ShownToObserver) -> str:
 
 
 def render_material(shown: ShownToObserver) -> str:
-    """The user part of the question about what tools returned and people passed on; "" if that is too little."""
+    """
+    The user part of the question about text that tools returned or people passed on; "" if there is too little text.
+    """
     pieces = sum(len(part) for _, m in shown.messages.values() for part in long_passed_on(m))
     if pieces < LEAST_MATERIAL:
         return ""
@@ -324,8 +333,10 @@ def render_material(shown: ShownToObserver) -> str:
 
 
 def message_lines(shown: ShownToObserver, text: Callable[[Message], str]) -> list[str]:
-    """Each message on a line of its own, with its handle, time, speaker and *text*,
-    below a line for its day."""
+    """
+    One line for each message, with handle, time, speaker and *text*. A line with the day precedes the messages of
+    that day.
+    """
     lines, day, talk = [], None, ""
     for handle, (session, m) in shown.messages.items():
         if talk not in ("", session):
@@ -341,7 +352,7 @@ def message_lines(shown: ShownToObserver, text: Callable[[Message], str]) -> lis
 
 
 def words_around(messages: Iterable[Message]) -> dict[str, set[str]]:
-    """Id of each reply → the telling words that a person said just before and just after the reply."""
+    """Id of a reply → the telling words that a person said just before and just after that reply."""
     found: dict[str, set[str]] = {}
     words, since = set[str](), list[str]()
     for m in messages:
@@ -358,10 +369,11 @@ def words_around(messages: Iterable[Message]) -> dict[str, set[str]]:
 
 def message_text(m: Message, around: Collection[str] | None = None) -> str:
     """
-    What person and assistant said. Tool results are only named. Text that looks passed on is marked; only the
-    beginning of a long piece, and of pasted code, is shown. A reply is shown whole unless the words *around*
-    it are given: then only the beginning of its code is shown, and of a long reply above all the lines that
-    share these words.
+    The text of a message as the Observer is shown it. A tool's result is only named. Text that looks passed on is
+    marked; only the beginning of a long passed-on text, and of pasted code, is shown.
+
+    *around*: words of the person near an assistant's reply. If they are given, a long reply is cut to the lines that
+    share these words, and code to its beginning.
     """
     if m.role == "tool":
         return m.text if m.text in MEMORY_NOTES else f"[{len(m.text):,} characters, not shown]"
@@ -373,9 +385,10 @@ def message_text(m: Message, around: Collection[str] | None = None) -> str:
 
 def reply_excerpt(text: str, around: Collection[str]) -> str:
     """
-    *text*, if it is short. Of a longer reply as much as REPLY_CHARS allow: the beginning, the end, the lines
-    that share most with the words *around* it, then headings and numbered lines, then the others in order.
-    "…" stands for what is left out; the archive keeps it.
+    Shorten a reply to REPLY_CHARS. A shorter reply is returned whole.
+
+    Kept are the beginning, the end, the lines that share most words with *around*, then headings and numbered lines,
+    then other lines in order. "…" stands for what is left out; the archive keeps it.
     """
     if len(text) <= REPLY_CHARS:
         return text
@@ -396,7 +409,7 @@ def reply_excerpt(text: str, around: Collection[str]) -> str:
 
 
 def parts_of_line(line: str) -> list[str]:
-    """*line*, if it is short; else its sentences, each of at most LINE_CHARS characters."""
+    """Split a long *line* into sentences of at most LINE_CHARS characters. A short line is returned whole."""
     sentences = [line] if len(line) <= LINE_CHARS else split_sentences(line)
     return [cut_middle(sentence, LINE_CHARS) for sentence in sentences]
 
@@ -414,15 +427,19 @@ def in_place_of_material(kind: str, text: str) -> str:
 
 
 def material_text(m: Message, chars: int) -> str:
-    """What a tool returned or a person passed on, at most *chars* of each part;
-    else the beginning of the message."""
+    """
+    The text that a tool returned or a person passed on, at most *chars* of each part. If there is none, the beginning
+    of the message.
+    """
     if parts := long_passed_on(m):
         return "\n".join(cut_middle(part, chars) for part in parts)
     return " ".join(m.spoken.split())[:TOPIC_CHARS]
 
 
 def long_passed_on(m: Message) -> list[str]:
-    """What a tool returned; or the passed-on parts of *m* that are not shown whole in the message."""
+    """
+    The text that a tool returned; or the passed-on parts of *m* that are too long to be shown whole in the message.
+    """
     if m.text in MEMORY_NOTES:
         return []
     parts = [m.text[s.start : s.end] for s in m.material if s.kind != "code"]
@@ -442,9 +459,8 @@ def observer_prompt(name: str, config: Config, agent: str) -> str:
     )
 
 
-# --- The Observer for small models: one message a call, and only `type` and `text` of each fact; the rest is derived.
-#
-# A note of the user's quotes one of the user's sentences.
+# --- The Observer for small models: one message a call. The model gives only `type` and `text` of a fact; the note quotes
+# the sentence of the user that says the fact.
 
 
 # Limits of a reply about one message: without a limit in the grammar, small models do not stop.
@@ -466,7 +482,7 @@ def is_small_model(config: Config, observer: Observer) -> bool:
 
 def message_by_message(shown: ShownToObserver, ask: Ask, config: Config, agent: str) -> Iterator[ParsedReply]:
     """
-    The replies of a small model about each message of *shown*.
+    Yield a small model's reply about each message of *shown*.
 
     A message whose reply cannot be read is skipped. Raises BadReply if no reply could be read.
     """

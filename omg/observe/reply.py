@@ -1,10 +1,7 @@
-"""
-The schema of the Observer's reply, and its edits.
+"""Defines the schema of the Observer's reply, and turns a reply into edits.
 
-A reply is untrusted: only items that can be parsed are used, and notes and messages are named only by the
-handles they were shown under. The messages cited tell who said a thing (provenance.py). All functions are
-pure.
-"""
+A reply is untrusted: only items that can be parsed are used, and they name notes and messages only by the handles
+that were shown. The cited messages tell who said a thing (provenance.py)."""
 
 from __future__ import annotations
 
@@ -42,7 +39,7 @@ from ..provenance import (
 from ..text.characters import visible
 from ..text.words import cut_text, split_sentences, told_words
 
-CLEAR = "clear"  # what a model writes in an update to empty a field; null leaves it as it is
+CLEAR = "clear"  # a model writes this in an update to empty a field; null leaves the field as it is
 LINE = {"type": ["string", "null"]}
 EDIT_SCHEMA = object_schema(
     "op sources",
@@ -72,7 +69,7 @@ LONGEST_DESCRIPTION = 600  # characters; a longer description goes on in the bod
 
 @dataclass(frozen=True, slots=True)
 class ShownToObserver:
-    """What the Observer was shown, by handle: `m1` → message and its session, `n1` → note."""
+    """What the Observer was shown, by handle: `m1` → (session, message), `n1` → note."""
 
     messages: Mapping[str, tuple[str, Message]]
     notes: Mapping[str, Entry]
@@ -81,12 +78,13 @@ class ShownToObserver:
     # handle → what the note says beyond its line
     bodies: Mapping[str, str] = field(default_factory=dict)
     more: int = 0  # notes that exist and are not shown
-    before: Sequence[Message] = ()  # the last messages before these; not shown, but answered perhaps
-    # Message id → how many notes were made earlier of this page or tool's result.
+    # The last messages before these, which these may answer; they are not shown.
+    before: Sequence[Message] = ()
+    # Message id → how many notes were made earlier from this page or tool's result.
     noted: Mapping[str, int] = field(default_factory=dict)
     # Notes that the assistant proposed from these messages (plan/corrections.py).
     proposals: Sequence[Node] = ()
-    made: frozenset[str] = frozenset()  # handles of notes made of these very messages, which are read again
+    made: frozenset[str] = frozenset()  # handles of notes made from these messages when they were read first
 
 
 @dataclass(slots=True)
@@ -95,15 +93,15 @@ class ParsedReply:
     proposed: int = 0  # edits in the reply
     targets: dict[int, Target] = field(default_factory=dict)  # place of an edit → the note it changes
     cited: list[list[Message]] = field(default_factory=list)  # by each edit
-    # by name; "" clears a hint, a missing name leaves a hint as it is
+    # name → text; "" clears the hint, a missing name leaves the hint as it is
     hints: dict[str, str] = field(default_factory=dict)
     shared: list[str] = field(default_factory=list)  # names of the hints that other conversations may see
     taken: list[str] = field(default_factory=list)  # paths of proposals that the person's words confirm
     cut: int = 0  # replies whose end is missing
-    dropped: list[str] = field(default_factory=list)  # why, one line per item; no conversation text
-    refused: list[str] = field(
-        default_factory=list
-    )  # statements that were not noted, and why; for `omg history`
+    # A reason for each dropped item, without conversation text.
+    dropped: list[str] = field(default_factory=list)
+    # Statements that were not noted, with the reason; for `omg history`.
+    refused: list[str] = field(default_factory=list)
     notes: Mapping[str, str] = field(default_factory=dict)  # path of a shown note → what the note says
     said: list[tuple[Source, str]] = field(default_factory=list)  # what the assistant said in these messages
 
@@ -133,7 +131,7 @@ KEYS = {
     "description": ("text", "content", "desc", "summary"),
     "sources": ("source", "messages", "cites", "source_ids", "evidence"),
 }
-BEHIND_WORD = re.compile(r"[^a-z].*", re.S)  # of "update note", "fact (work)"
+BEHIND_WORD = re.compile(r"[^a-z].*", re.S)  # the rest of "update note", "fact (work)"
 NOTHING = ("null", "none", "n/a")
 # A handle, and what models write beside a handle: "[m1]", "M1", "message 1", "m1 09:46", "n1: its title",
 # "n1 [fact]".
@@ -141,7 +139,7 @@ HANDLE = re.compile(
     r"[\s\[(#\"'`]*([mn]?)(?:sg|essage|ote|ode)?[\s_.#-]*(\d{1,5})[\s\])\"'`]*(?:(?<=[\s\])])\d?\d:\d\d|[:\[(].*)?",
     re.I,
 )
-# Nothing else may stand beside a range: "m1: I have 2-3 cats" is m1 alone.
+# A range stands alone: "m1: I have 2-3 cats" names only m1.
 RANGE = re.compile(
     r"[\s\[(\"'`]*(?:(?:from|messages?|msgs?)\s)?m?(\d{1,5})\s?(?:-|–|\.\.+|…|to)\s?m?(\d{1,5})[\s\])\"'`]*",
     re.I,
@@ -152,8 +150,8 @@ MOST_IN_RANGE = 50  # messages
 
 def meant(name: str, words: Sequence[str]) -> BeforeValidator:
     """
-    Turn a value of the field *name* into the one of *words* that it means, in any case and number, with or
-    without other words after it; None for any other value.
+    Turn a value of the field *name* into the one of *words* that it means, in any case or number, even with other
+    words after it. Any other value becomes None.
     """
     forms = FORMS.get(name, {})
 
@@ -166,13 +164,13 @@ def meant(name: str, words: Sequence[str]) -> BeforeValidator:
 
 
 def handle(value: Any, letter: str) -> str:
-    """*value* as a handle, if it means one: 1, "[m1]" and "M1" are m1. Any other text stays as it is."""
+    """Read *value* as a handle: 1, "[m1]" and "M1" are m1. Any other text is returned as it is."""
     found = HANDLE.fullmatch(str(value))
     return f"{found[1].lower() or letter}{int(found[2])}" if found else str(value).strip()
 
 
 def each(value: Any, separator: str = "\0") -> list[str]:
-    """The texts in a list or in the values of an object, or the parts of a text with *separator* between them."""
+    """The texts in a list or in the values of an object; of a text, its parts between *separator*."""
     if isinstance(value, dict):
         value = [v for v in value.values() if isinstance(v, str)] or [*value.values()]
     if isinstance(value, list):
@@ -182,7 +180,7 @@ def each(value: Any, separator: str = "\0") -> list[str]:
 
 
 def handles_of(part: str) -> list[str]:
-    """The messages that *part* names: one, or each of a range such as "m1-m3"."""
+    """The handles of the messages that *part* names: one message, or a range such as "m1-m3"."""
     if (found := RANGE.fullmatch(part)) is None:
         return [handle(part, "m")]
     first, last = sorted(map(int, found.groups()))
@@ -209,7 +207,7 @@ Names = Annotated[list[str], BeforeValidator(lambda value: each(value, r"[,;]\s*
 
 
 def links_meant(value: Any) -> list[tuple[str, str]]:
-    """The links of an edit with their reasons: objects, or names without a reason."""
+    """The links of an edit, as (name, reason). A model writes them as objects, or as names without a reason."""
     found = list[tuple[str, str]]()
     for item in value if isinstance(value, list) else [value]:
         names, reason = item, ""
@@ -224,8 +222,9 @@ Links = Annotated[list[tuple[str, str]], BeforeValidator(links_meant)]
 
 class ReplyItem(BaseModel):
     """
-    One edit as a model writes it. Values are mended where possible; a bad `op` or `sources` is an error.
-    None: the field is not given, so an update leaves it as it is.
+    One edit as a model writes it. Values are mended if possible; a bad `op` or bad `sources` are an error.
+
+    None: the field is not given, and an update does not change it.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -233,8 +232,10 @@ class ReplyItem(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def named_otherwise(cls, item: Any) -> Any:
-        """*item* with other names for keys replaced. Without an `op`, an item that names a note updates that
-        note; any other item creates a note."""
+        """
+        Give the keys of *item* their proper names. If `op` is missing, an item that names a note is an update, and
+        any other item is a new note.
+        """
         if not isinstance(item, dict):
             return item
         if len(item) == 1:  # {"create": {…}}
@@ -262,7 +263,7 @@ class ReplyItem(BaseModel):
 
     @model_validator(mode="after")
     def described(self) -> ReplyItem:
-        """Make the body of a new note without a description its description."""
+        """Let a new note without a description use its body as the description."""
         if self.op != "update" and not self.description:
             self.description, self.body = self.body, ""
         return self
@@ -271,8 +272,10 @@ class ReplyItem(BaseModel):
 def parse_answer(
     reply: ModelReply, shown: ShownToObserver, model: str, *, material: bool = False
 ) -> ParsedReply:
-    """The edits in *reply*; of a reply cut short, the complete ones. Raises BadReply,
-    which names the *model*."""
+    """
+    Parse the edits of *reply*; if the reply was cut short, its complete edits. Raises BadReply, whose text names the
+    *model*.
+    """
     try:
         raw = cut_out(reply.text)
         parsed = parse_value(raw, shown, material=material)
@@ -289,8 +292,8 @@ def parse_answer(
 
 def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: bool = False) -> ParsedReply:
     """
-    The edits in a reply. An empty list is an answer; a missing list raises BadReply. *material*: the question
-    was about what tools returned and people passed on, so every edit has the origin `tool`.
+    Parse the edits of a reply. An empty list is an answer; a missing list raises BadReply. *material*: the question
+    was about text that tools returned or people passed on, so each edit has the origin `tool`.
     """
     parsed = ParsedReply(
         notes={e.path: e.description for e in shown.notes.values()}, said=assistant_said(shown)
@@ -298,8 +301,8 @@ def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: boo
     counted = NotesOfPages(dict(shown.noted))
     items = items_in(raw)
     parsed.proposed = len(items)
-    linked: list[list[tuple[str, str]]] = []  # by edit: the names in its links, and the reasons
-    places: dict[str, int] = {}  # a name by which other edits may mean an edit → the edit's place
+    linked: list[list[tuple[str, str]]] = []  # for each edit: the names in its links, with their reasons
+    places: dict[str, int] = {}  # a name by which other edits may refer to an edit → the edit's place
     for n, value in enumerate(items, 1):
         try:
             item = ReplyItem.model_validate(value)
@@ -339,8 +342,10 @@ def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: boo
 
 
 def items_in(raw: Mapping[str, Any]) -> list[Any]:
-    """The edits of a reply, written as a list, as one edit, by number, or as JSON in a string.
-    Raises BadReply."""
+    """
+    The edits of a reply. A model may write them as a list, as a single edit, as an object by number, or as JSON in a
+    string. Raises BadReply.
+    """
     items = raw.get("edits")
     if isinstance(items, str):
         items = cut_out(items)["edits"]
@@ -358,8 +363,7 @@ def linked_edit(
     places: Mapping[str, int],
     shown: ShownToObserver,
 ) -> Edit:
-    """The edit at *place* with its *links*: the linked edits of the same reply,
-    and the reason of each link."""
+    """The edit at *place* with its *links* to edits of the same reply, and with the reason of each link."""
     edit = edits[place]
     others = {name: n for name, _ in links if (n := places.get(name_of_edit(name), place)) != place}
     titles = {name: edits[n].title for name, n in others.items()}
@@ -371,7 +375,10 @@ def linked_edit(
 
 
 def with_reason(edit: Edit, reason: str, title: str) -> Edit:
-    """*edit* with the *reason* of its link to *title* as a sentence of its body, unless the body names *title*."""
+    """
+    Add the *reason* of a link to the body of *edit*, as a sentence that names *title*. Adds nothing if the body names
+    *title*.
+    """
     if not reason or not title or place_of(title, edit.body):
         return edit
     if not place_of(title, reason):
@@ -379,12 +386,12 @@ def with_reason(edit: Edit, reason: str, title: str) -> Edit:
     return replace(edit, body=with_sentences(edit.body, reason))
 
 
-FROM_PAGE = 5  # most notes of one page or tool's result
+FROM_PAGE = 5  # most notes from one page or tool's result
 
 
 @dataclass(slots=True)
 class NotesOfPages:
-    """How many notes were made of each page or tool's result."""
+    """Counts the notes made from each page or tool's result, by the id of its message."""
 
     made: dict[str, int]
 
@@ -396,8 +403,7 @@ class NotesOfPages:
 
 
 def told_by_source(edit: Edit, cited: Sequence[Message], shown: ShownToObserver) -> Edit:
-    """*edit*, made of what a tool returned or a person passed on, as a claim of its source,
-    never about the person."""
+    """Word *edit* as a claim of its source, a tool or a passed-on text, so that it never counts as the person's."""
     messages = [*shown.before, *(m for _, m in shown.messages.values())]
     source = next((m for m in cited if m.role == "tool"), next((m for m in cited if m.material), None))
     text = edit.description
@@ -419,17 +425,17 @@ def proposed_by(parsed: ParsedReply) -> Proposed:
 
 
 def claims_in(parsed: ParsedReply, shown: ShownToObserver) -> list[Claim]:
-    """The claims of a reply that the check is asked about."""
+    """The claims of a reply that the check has to answer."""
     hints = [Claim(-1, "hint", text, {"hint": key}) for key, text in parsed.hints.items() if text]
     proposed = [proposal_claim(n, node) for n, node in enumerate(shown.proposals)]
     return [*claims_of(proposed_by(parsed)), *hints, *proposed]
 
 
-LATEST = 3  # latest messages of the user that tell how the conversation stands
+LATEST = 3  # so many of the user's latest messages tell the state of the conversation
 
 
 def evidence_for(parsed: ParsedReply, shown: ShownToObserver) -> Evidence:
-    """The evidence that the claims of *parsed* are checked against."""
+    """The evidence for the claims of *parsed*: messages and persons' notes."""
     messages = [m for _, m in shown.messages.values()]
     known = {  # without notes of the same reply: they would confirm each other
         t.title: f"(said {t.said}) {t.description} {t.body}".strip()
@@ -450,7 +456,10 @@ def evidence_for(parsed: ParsedReply, shown: ShownToObserver) -> Evidence:
 
 
 def leant_on(parsed: ParsedReply, shown: ShownToObserver) -> Iterator[Entry]:
-    """The persons' notes that an edit links to and takes words from that its own messages do not have."""
+    """
+    Yield the persons' notes from which an edit takes words: the edit links to the note, and its messages lack the
+    words.
+    """
     for edit, cited in zip(parsed.edits, parsed.cited, strict=True):
         words = told_words(f"{edit.description} {edit.body}") - told_words("\n".join(m.spoken for m in cited))
         for note in shown.notes.values() if edit.origin in PERSONS else ():
@@ -469,7 +478,7 @@ def proposal_claim(place: int, node: Node) -> Claim:
 def settled_reply(
     parsed: ParsedReply, shown: ShownToObserver, answers: Sequence[tuple[Claim, Verdict]]
 ) -> ParsedReply:
-    """*parsed* with the *answers* of the check applied."""
+    """Apply the *answers* of the check to *parsed*."""
     shared = [claim.says["hint"] for claim, v in answers if claim.part == "hint" and v == "supported"]
     taken = [shown.proposals[c.of].path for c, v in answers if c.part == "proposal" and v == "supported"]
     return replace(
@@ -478,10 +487,7 @@ def settled_reply(
 
 
 def quoted_reply(parsed: ParsedReply) -> ParsedReply:
-    """
-    *parsed*, from a model that is not able to check.
-    Notes that would count as the user's become quotations of the user.
-    """
+    """Turn notes that would count as the user's into quotations of the user, because the model cannot do the check."""
     return with_settled(parsed, settle_edits(proposed_by(parsed), None))
 
 
@@ -495,7 +501,7 @@ def name_of_edit(name: str) -> str:
 
 
 def note_named(name: str, shown: ShownToObserver) -> Entry | None:
-    """The shown note that *name* means: its title, its path, its file's name or its handle."""
+    """The shown note that *name* means. A note is named by its title, its path, the name of its file or its handle."""
     name = name.strip("[]\"'` ").partition("|")[0].casefold()
     named = (
         e for e in shown.notes.values() if name in (e.title.casefold(), e.path, e.path.rpartition("/")[2])
@@ -504,14 +510,14 @@ def note_named(name: str, shown: ShownToObserver) -> Entry | None:
 
 
 def named_note(item: ReplyItem, shown: ShownToObserver) -> Entry | None:
-    """The shown note that *item* changes."""
+    """The shown note that *item* changes; None for a new note, or if *item* names no shown note."""
     return note_named(item.node, shown) if item.op != "create" and item.node else None
 
 
 def to_edit(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> tuple[Edit, list[Message]]:
     """
-    The edit, and the messages that it cites. *about*: the edit of the same reply whose note this one changes.
-    Raises ValueError with the reason why *item* cannot become a note.
+    The edit that *item* asks for, and the messages that it cites. *about*: an edit of the same reply whose new note
+    *item* changes. Raises ValueError with the reason if *item* cannot become an edit.
     """
     target = named_note(item, shown)
     cited = [shown.messages[h] for h in dict.fromkeys(item.sources) if h in shown.messages]
@@ -525,7 +531,7 @@ def to_edit(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> tupl
     kind = item.type or (target.type if target else about.type if about else "fact")
     links = paths_of(shown.notes.get(handle(name, "n")) for name, _ in item.links)
     contradicts = paths_of(note_named(name, shown) for name in item.contradicts)
-    kept = target if item.op == "update" else None  # fields that are not given keep its values
+    kept = target if item.op == "update" else None  # fields that are not given keep the values of this note
     edit = Edit(
         op=item.op,
         title=visible(item.title) or (kept.title if kept else short_title(description)),
@@ -549,7 +555,7 @@ def to_edit(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> tupl
 
 
 def why_no_edit(item: ReplyItem, heard: Sequence[Message], *, known: bool) -> str:
-    """Why *item*, which cites *heard*, cannot be an edit; "" if it can. *known*: whether the note it changes was shown."""
+    """Why *item*, which cites *heard*, cannot be an edit; "" if it can. *known*: the note to be changed was shown."""
     says = visible(" ".join(item.description.split())) or (item.op == "update" and sets_something(item))
     if not says:
         return "no description"
@@ -559,7 +565,7 @@ def why_no_edit(item: ReplyItem, heard: Sequence[Message], *, known: bool) -> st
 
 
 def short_line(text: str) -> tuple[str, str]:
-    """*text* as a line of at most LONGEST_DESCRIPTION characters, and the rest for the body."""
+    """Split *text* into a line of at most LONGEST_DESCRIPTION characters and the rest, which goes into the body."""
     if len(text) <= LONGEST_DESCRIPTION:
         return text, ""
     line = ""
@@ -582,15 +588,17 @@ def paths_of(notes: Iterable[Entry | None]) -> tuple[str, ...]:
 def target_of(
     item: ReplyItem, shown: ShownToObserver, place: int | None, parsed: ParsedReply
 ) -> Target | None:
-    """The note that *item* changes: as it was shown,
-    or as the edit at *place* of the same reply leaves it."""
+    """
+    The note that *item* changes: as it was shown, or as the edit at *place* of the same reply leaves it. None for a
+    new note.
+    """
     if note := named_note(item, shown):
         body = next((text for handle, text in shown.bodies.items() if shown.notes[handle] is note), "")
         return target_of_note(note, body)
     if item.op == "create" or place is None:
         return None
     about, known = parsed.edits[place], parsed.targets.get(place)
-    if known is not None:  # both change a note that was shown
+    if known is not None:  # both edits change the same shown note
         return replace(known, title=about.title, description=about.description or known.description)
     return Target(about.origin, about.title, about.description, about.body)
 
@@ -600,7 +608,7 @@ def target_of_note(note: Entry, body: str) -> Target:
 
 
 def fields_set(item: ReplyItem, target: Entry | None) -> frozenset[str]:
-    """The fields that an update changes: those given that differ from the note's."""
+    """The names of the fields that an update changes: given, and different from the field of *target*."""
     given = {name for name in ("title", "type", "priority", "event", "loop") if getattr(item, name)}
     same = {name for name in given if target and getattr(target, name) == getattr(item, name)}
     cleared = {"body"} if item.body == CLEAR else set()
@@ -614,8 +622,9 @@ def sets_something(item: ReplyItem) -> bool:
 
 
 def about_edit(edit: Edit, place: int, other: Edit) -> Edit:
-    """*edit* as a change of the note of *other*, at *place* in the same reply;
-    a `create` stays a note of its own."""
+    """
+    Let *edit* change the note of *other*, an edit at *place* in the same reply. A `create` stays a note of its own.
+    """
     if edit.op == "create":
         return edit
     unset = {name: getattr(other, name) for name in ("title", "type", "priority") if name not in edit.sets}
@@ -623,7 +632,9 @@ def about_edit(edit: Edit, place: int, other: Edit) -> Edit:
 
 
 def event_meant(text: str | None, said: date) -> str | None:
-    """*text* as days, CLEAR, or None if it names no day. "Tomorrow" is counted from the day *said*."""
+    """
+    Read *text* as days. CLEAR stays CLEAR; None if *text* names no day. "Tomorrow" is counted from the day *said*.
+    """
     if not text or text == CLEAR:
         return text
     found = resolve_dates(text, said)
@@ -631,8 +642,10 @@ def event_meant(text: str | None, said: date) -> str | None:
 
 
 def whole_days(text: str) -> str | None:
-    """The day, month or year, or two with ".." between, at the start of *text*, as days;
-    None if there is none."""
+    """
+    Read the day, month, year or span at the start of *text* as days: "2026-03" is 2026-03-01..2026-03-31. None if
+    there is none.
+    """
     found = EVENT.match(text)
     if found is None:
         return None

@@ -1,19 +1,11 @@
-"""
-Observes one batch: from pending turns to notes.
+"""Observes one batch: turns pending messages into notes.
 
-A model is asked up to four questions about each piece of a conversation: about what person and assistant
-said; about new notes that resemble notes it was not shown (twins.py); the check (provenance.py), if an edit
-would count as the user's; and about what tools returned and people passed on. A small model is asked message
-by message. Without a model, the rules of omg/rules/ answer in the same form.
+A model is asked up to four questions about each piece of a conversation (`ask_about`); without a model, the rules of
+omg/rules/ answer in the same form. A batch is marked observed only after every answer was understood, and no lock of
+the vault is held while a model is asked.
 
-A batch is marked observed only after every answer was understood. Answers that came before a failure are kept, so that
-they are not paid for again. The vault's lock is not held while a model is asked.
-
-With `[observation] effort = "low"` the rules read by day, and `read_unread` asks a model at night about many turns at
-once. It shows the model what people said, the outline of what the assistant said, and the notes that the
-rules made. One receipt holds a batch and its mark in `State.unread`: a night that is killed or finds no model
-leaves the other batches to the next night, and no batch is read twice.
-"""
+With `[observation] effort = "low"` the rules read by day, and `read_unread` lets a model read many turns at once at
+night. One receipt holds a batch and its mark in `State.unread`, so that no batch is read twice."""
 
 from __future__ import annotations
 
@@ -77,31 +69,33 @@ from .reply import (
 )
 from .twins import SAME_SCHEMA, likely_twins, render_twins, with_twins
 
-# Messages shown before a piece: its first message may take up a proposal made in them.
+# So many messages before a piece are shown, because its first message may accept a proposal made in them.
 LOOKED_BACK = 6
 KEPT_REPLIES = "replies.json"  # in the graph's folder: the replies of a batch that could not be observed yet
 
 log = logging.getLogger(__name__)
 
-TellObservation = Callable[..., None]  # (event, **fields): to events.jsonl
+TellObservation = Callable[..., None]  # called with (event, **fields), for events.jsonl
 
 
 @dataclass(slots=True)
 class Observed:
-    """The result of one batch, without its receipt: that has the text of every file,
-    and an import has thousands."""
+    """
+    The result of one batch. The receipt is left out, because it has the text of every file, and an import has
+    thousands.
+    """
 
     cycle: str
     outcome: Outcome
     notes: int = 0  # written
     messages: int = 0
     tokens_in: int = 0  # of the turns
-    tokens_out: int = 0  # of the notes written
+    tokens_out: int = 0  # of the notes
     edits: int = 0  # edits proposed
     dropped: list[str] = field(default_factory=list)  # why edits were dropped or changed
 
     def told(self) -> dict[str, Any]:
-        """For events.jsonl."""
+        """The fields for events.jsonl."""
         return {
             "cycle": self.cycle,
             "tokens": self.tokens_in,
@@ -122,9 +116,9 @@ class Said:
     session: str
     agent: str
     messages: Sequence[Message]
-    at: datetime  # of its receipt
+    at: datetime  # the time of the receipt
     pending: Sequence[Pending] = ()
-    # for State.unread: what a model has to read at night
+    # added to State.unread: a model has to read it at night
     unread: Mapping[str, int] = field(default_factory=dict)
     read: tuple[str, ...] = ()  # keys of State.unread that a model reads now
     # message id → its conversation, if that is not *session*
@@ -141,9 +135,10 @@ class Said:
 
 def pending_batches(pending: Sequence[Pending], limit: int) -> Iterator[list[Pending]]:
     """
-    *pending* in batches of one conversation each, in the order they were said. A batch exceeds *limit* tokens
-    only if a single file does, or if its last file begins with the results of calls made before. A full batch
-    ends at the longest pause in its second half, where people most likely changed the subject.
+    Divide *pending* into batches of one conversation each, in the order of time.
+
+    A batch exceeds *limit* tokens only if a single file does, or if its last file begins with results of calls made
+    before. A full batch ends at the longest pause in its second half, where people most likely changed the subject.
     """
     by_session: dict[str, list[Pending]] = {}
     for p in pending:
@@ -162,7 +157,7 @@ def pending_batches(pending: Sequence[Pending], limit: int) -> Iterator[list[Pen
 
 
 def size_to_pause(files: Sequence[Pending]) -> int:
-    """How many of *files* go into the batch when the last one no longer fits: at least half of their tokens."""
+    """How many of *files* go into a batch that has no room for the last file. They have at least half of the tokens."""
     said = list(accumulate(p.tokens for p in files[:-1]))
     ends = [n for n in range(1, len(files)) if 2 * said[n - 1] >= said[-1]]
     ends.sort(key=lambda n: (files[n].at_ms - files[n - 1].at_ms, n), reverse=True)
@@ -170,7 +165,7 @@ def size_to_pause(files: Sequence[Pending]) -> int:
 
 
 def answers_call(batch: Sequence[Pending], following: Pending) -> bool:
-    """Whether *following* holds the result of a call made in *batch*: a compaction can come between the two."""
+    """Whether *following* holds the result of a call made in *batch*. A compaction can come between call and result."""
     made = {call.id for p in batch for m in p.turn().messages for call in m.calls}
     return any(m.call_id in made for m in following.turn().messages if m.call_id)
 
@@ -184,7 +179,10 @@ def observe_batch(
     *,
     again: bool = False,
 ) -> Observed:
-    """Observe *batch*, of one session, as `observe_said` does. *again*: a model reads it once more at night."""
+    """
+    Observe the pending turns of *batch*, all of one session, as `observe_said` does. *again*: mark them for a second
+    reading by a model at night.
+    """
     turns = [p.turn() for p in batch]
     session = turns[-1].session
     messages = [m for t in turns for m in t.messages]
@@ -196,15 +194,14 @@ def observe_batch(
 
 @dataclass(slots=True)
 class Batch:
-    """A batch under way: its plan, and the state of its conversation after the pieces that were asked
-    about."""
+    """A batch under way: its plan, and the state of its conversation after the pieces asked about so far."""
 
     plan: Plan
     said: Said
     observer: Observer
     config: Config
     before: list[Message]  # the last messages before the next piece
-    current: dict[str, str]  # the conversation's hints; none at night, since they tell what came later
+    current: dict[str, str]  # the conversation's hints; empty at night, since the hints tell of a later time
     shared: list[str]  # names of the hints that other conversations may see
     hints: dict[str, str] = field(default_factory=dict)  # hints that replies have set
     edits: int = 0  # edits proposed
@@ -221,8 +218,8 @@ def observe_said(
     tell: TellObservation = lambda *a, **k: None,
 ) -> Observed:
     """
-    Observe *said* and write the notes. Raises ModelError if no model answered, and Stale if some of *said* was forgotten
-    while the model was asked; both leave everything as it was.
+    Observe *said* and write the notes. Raises ModelError if no model answered, and Stale if some of *said* was
+    forgotten while the model was asked. Nothing is changed then.
     """
     started, id = time.monotonic(), receipt_id(said.at, of=said.made_of)
     told = {"session": said.session, "tokens": said.tokens, "messages": len(said.messages)}
@@ -263,7 +260,7 @@ def begun(graph: Graph, said: Said, observer: Observer, config: Config) -> Batch
 
 
 def pieces_of(batch: Batch) -> list[tuple[Message, ...]]:
-    """The messages in pieces that fit the model's window."""
+    """Split the messages of *batch* into pieces that fit into the model's window."""
     messages, observer = batch.said.messages, batch.observer
     by_sentence = observer.ask is None or is_small_model(batch.config, observer)
     if batch.plan.graph.identity.scope == "group" and by_sentence:
@@ -274,7 +271,7 @@ def pieces_of(batch: Batch) -> list[tuple[Message, ...]]:
 
 
 def shown_of(batch: Batch, piece: Sequence[Message]) -> ShownToObserver:
-    """What the Observer is shown of *piece* and of what is known."""
+    """Collect what the Observer is shown: the messages of *piece*, and known notes."""
     said, graph = batch.said, batch.plan.graph
     so_far = TalkSoFar(said.session, batch.current, batch.before)
     shown = shown_notes(batch.plan, piece, so_far, batch.observer, batch.config)
@@ -284,8 +281,12 @@ def shown_of(batch: Batch, piece: Sequence[Message]) -> ShownToObserver:
 
 def ask_about(batch: Batch, piece: Sequence[Message], shown: ShownToObserver) -> list[ParsedReply] | None:
     """
-    The replies about *piece*, checked. None if a reply was cut short and *piece* has several messages:
-    ask about its halves then.
+    Ask about *piece*, and return the checked replies. None if a reply was cut short and *piece* has several messages:
+    then ask about each half.
+
+    A model is asked about what person and assistant said; about new notes that resemble notes it was not shown
+    (twins.py); for the check (check.py); and about text that tools returned or people passed on. A small model is
+    asked about one message at a time.
     """
     graph, observer, config, agent = batch.plan.graph, batch.observer, batch.config, batch.said.agent
     if observer.ask is None:
@@ -300,7 +301,7 @@ def ask_about(batch: Batch, piece: Sequence[Message], shown: ShownToObserver) ->
         log.info("%s: a reply about %d messages was cut short", observer.model, len(piece))
         return None
     parsed = parse_answer(reply, shown, observer.model)
-    if batch.said.read:  # hints of that time are out of date
+    if batch.said.read:  # the reply's hints are out of date
         parsed.hints = {}
     parsed = without_twins(batch.plan, parsed, shown, observer.ask, agent)
     replies = [checked(parsed, shown, observer, reply.model, agent)]
@@ -325,20 +326,23 @@ def add_to_plan(batch: Batch, reply: ParsedReply) -> None:
 
 
 def see_that_it_stands(graph: Graph) -> None:
-    """Raise Stale if the whole *graph* was forgotten while the model was asked:
-    a search would make its index again."""
+    """
+    Raise Stale if the whole *graph* was forgotten while the model was asked. Else a search would make its index
+    again.
+    """
     if not graph.folder.is_dir():
         raise Stale("the whole graph was forgotten while the model was asked")
 
 
 def take_up_all(plan: Plan, paths: Iterable[str]) -> None:
     for path in paths:
-        with suppress(NotFound, BadNode):  # a person removed the proposal, or what it corrects, meanwhile
+        # Meanwhile a person removed the proposal, or the note that it corrects.
+        with suppress(NotFound, BadNode):
             take_up(plan, path)
 
 
 def finish_plan(batch: Batch) -> None:
-    """Settle proposals, link names, and file loose notes, once the whole batch is planned."""
+    """Settle proposals, link mentions and file loose notes, once the whole batch is planned."""
     plan, said = batch.plan, batch.said
     graph, messages = plan.graph, said.messages
     if not said.read:
@@ -351,7 +355,7 @@ def finish_plan(batch: Batch) -> None:
 
 
 def asked(ask: Ask, prompt: str, text: str, config: Config, agent: str) -> ModelReply:
-    """The model's reply to *text* under the instructions *prompt*."""
+    """Ask the model about *text* under the instructions called *prompt*."""
     system = observer_prompt(prompt, config, agent)
     return reply_to_failure(ask, ModelQuestion(system, text, OBSERVER_SCHEMA, "observe", agent))
 
@@ -359,8 +363,10 @@ def asked(ask: Ask, prompt: str, text: str, config: Config, agent: str) -> Model
 def without_twins(
     plan: Plan, parsed: ParsedReply, shown: ShownToObserver, ask: Ask, agent: str
 ) -> ParsedReply:
-    """*parsed*, after the model was asked about unshown notes that resemble its new notes,
-    if there are any."""
+    """
+    Ask the model about unshown notes that resemble new notes of *parsed*, and return *parsed* with its answers. Asks
+    nothing if there are no such notes.
+    """
     see_that_it_stands(plan.graph)
     twins = likely_twins(plan, parsed, shown)
     if twins is None:
@@ -375,8 +381,8 @@ def checked(
     parsed: ParsedReply, shown: ShownToObserver, observer: Observer, model: str, agent: str
 ) -> ParsedReply:
     """
-    *parsed*, the reply of *model*, after the check. If the model is not able to check, the notes quote the
-    person. Raises ModelError if the model does not answer the check.
+    Check *parsed*, the reply of *model*. If the model cannot do the check, the notes become quotations of the person.
+    Raises ModelError if the model does not answer.
     """
     assert observer.ask is not None
     claims, evidence = claims_in(parsed, shown), evidence_for(parsed, shown)
@@ -405,8 +411,8 @@ def proposals_of(graph: Graph, messages: Sequence[Message]) -> list[Node]:
 
 class KeptReplies:
     """
-    Asks a model, and keeps its answers about a batch until the batch is observed, so that earlier answers are
-    not paid for again if a later one fails.
+    Asks a model, and keeps its answers about a batch until the batch is observed. If a later answer fails, earlier
+    answers need not be paid for again.
     """
 
     def __init__(self, graph: Graph, observer: Observer) -> None:
@@ -431,20 +437,19 @@ class KeptReplies:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             return
-        if issubclass(kind, BadReply):  # the last reply is the useless one
+        if issubclass(kind, BadReply):  # the last reply could not be used
             self.kept.pop(self.last, None)
         if self.kept:
             write_private(self.file, json.dumps(self.kept, ensure_ascii=False))
 
 
 def said_last(graph: Graph, session: str, messages: Sequence[Message]) -> list[Message]:
-    """What was said in *session* right before *messages*."""
+    """The last messages of *session* before *messages*."""
     return graph.index.ask(last_messages, session, messages[0].timestamp, LOOKED_BACK) if messages else []
 
 
 def agents_own_notes(shown: ShownToObserver) -> list[Any]:
-    """Without a model: each of the agent's own notes becomes a fact,
-    because such a note is already a statement."""
+    """Without a model, turn each of the agent's own notes into a fact, because such a note is already a statement."""
     own = {h: m for h, (_, m) in shown.messages.items() if m.role == "assistant" and m.id.startswith(PREFIX)}
     made = (
         derive_edit({"type": "fact", "text": m.text}, h, m, notes=shown.notes, zone=shown.zone)
@@ -454,8 +459,7 @@ def agents_own_notes(shown: ShownToObserver) -> list[Any]:
 
 
 def file_loose_notes(plan: Plan, messages: Sequence[Message]) -> None:
-    """Add a line to each loose note of these messages that tells where the note went.
-    The note's own words stay."""
+    """Add a line to each loose note among *messages* that tells where the note was filed. The note's own words stay."""
     ids: dict[str, set[str]] = {}
     for m in messages:
         if path := inbox_path(m.id):
@@ -466,28 +470,32 @@ def file_loose_notes(plan: Plan, messages: Sequence[Message]) -> None:
         kept = own & {s.id for n in written for s in n.sources}
         day = day_of_ms(messages[-1].timestamp, plan.graph.zone)
         line = f"- {day}: " + (f"filed as {', '.join(links)}" if links else "read; no note was made of it")
-        if links and kept != own:  # some of its paragraphs are in no other note
+        if links and kept != own:  # some paragraphs are in no other note
             line += f"; {len(own - kept)} of {len(own)} paragraphs are only here"
         try:
             draft = plan.draft(path)
         except (NotFound, BadNode):
-            continue  # its owner renamed, removed or broke the file meanwhile
+            continue  # meanwhile a person renamed, removed or broke the file
         if not draft.ours:
             plan.rewrite(draft, draft.node, Rebase(history=line))
 
 
 def write_batch(batch: Batch, *, id: str, redactions: int) -> Observed:
-    """Write the receipt, the files, the archive and the index, under the vault's lock."""
+    """
+    Write the receipt, the files, the archive and the index, under the vault's lock. *redactions*: their count in the
+    state when the batch began.
+    """
     plan, said = batch.plan, batch.said
     graph, session, messages = plan.graph, said.session, said.messages
-    silent = session == INBOX_SESSION or bool(said.read)  # no conversation, or an earlier one
+    silent = session == INBOX_SESSION or bool(said.read)  # the batch is no conversation, or an old one
     with graph.lock():
         replay_open(graph)
         finish_forgetting(graph)
         check_still_there(graph, said, redactions)
         said_ms = round(last_said(messages).timestamp() * 1000)
         hints = {**batch.hints, "shared": batch.shared} if batch.hints and not silent else {}
-        if graph.tombstones.messages(m.id for m in messages):  # some were forgotten while the model was asked
+        # Some messages were forgotten while the model was asked.
+        if graph.tombstones.messages(m.id for m in messages):
             hints = {}
         live = {**hints, "last_ms": said_ms} | ({"at_ms": said_ms} if hints else {})
         changes = plan.changes()
@@ -511,7 +519,7 @@ def write_batch(batch: Batch, *, id: str, redactions: int) -> Observed:
             tokens=plan.written_tokens(),
         )
         outcome = commit_receipt(graph, receipt)
-        graph.vault.settle()  # else an import would leave every former version of every map
+        graph.vault.settle()  # else an import would keep every former version of every map
     notes = sum(c.path.startswith("nodes/") and c.after is not None for c in receipt.changes)
     return Observed(
         receipt.id,
@@ -528,13 +536,13 @@ def write_batch(batch: Batch, *, id: str, redactions: int) -> Observed:
 def check_still_there(graph: Graph, said: Said, redactions: int) -> None:
     """Raise Stale if a part of *said* was forgotten while the model was asked."""
     if graph.state().redactions != redactions:
-        raise Stale("words were removed from the notes meanwhile; nothing was written of this batch")
+        raise Stale("words were removed from the notes meanwhile; this batch was not written")
     there = {m for p in said.pending if p.file.exists() for m in p.turn().messages}
-    if said.read:  # only outlines are at hand here; `redactions` tells whether words were removed
+    if said.read:  # *said* holds only outlines; `redactions` shows whether words were removed
         kept = {m.id for m in graph.index.messages([m.id for m in said.messages])}
         there = {m for m in said.messages if m.id in kept and graph.state().unread.keys() >= set(said.read)}
     if there != set(said.messages):
-        raise Stale("messages of this batch were forgotten meanwhile; nothing was written of it")
+        raise Stale("messages of this batch were forgotten meanwhile; this batch was not written")
 
 
 def last_said(messages: Sequence[Message]) -> datetime:
@@ -544,8 +552,8 @@ def last_said(messages: Sequence[Message]) -> datetime:
 def now_change(
     graph: Graph, plan: Plan, session: str, told: Mapping[str, Mapping[str, Any]]
 ) -> Change | None:
-    """The Now node as it will be with the hints *told* and the drafted loops."""
-    # A copy, because prompts served meanwhile must not show changes that are not written yet.
+    """The change of the page Now, for the hints *told* and the drafted loops; None if it stays the same."""
+    # A copy: prompts served meanwhile must not show changes that are not written yet.
     state, day = copied_state(graph.state()), plan.day
     if session == INBOX_SESSION:  # a loose note may be of a day long past
         latest = max((own.last_ms for own in state.sessions.values()), default=0)
@@ -555,8 +563,7 @@ def now_change(
 
 
 def moot_replies(graph: Graph, plan: Plan) -> dict[str, dict[str, Any]]:
-    """Conversation → a hint that cancels its planned reply,
-    where that is about a note that *plan* marks done."""
+    """Conversation → a hint that cancels the planned reply, if *plan* marks the note done that the reply was about."""
     done = {path for path, draft in plan.drafts.items() if draft.node.loop == "done"}
     names = plan.maps.names
     return {
@@ -571,12 +578,12 @@ def moot_replies(graph: Graph, plan: Plan) -> dict[str, dict[str, Any]]:
 
 # Most characters of a line in the outline of an assistant's message, and of the whole outline
 LINE_CHARS, OUTLINE_CHARS = 80, 800
-LOCK_S = 30.0  # longest wait for a batch that is being observed
+LOCK_S = 30.0  # seconds; the longest wait for another batch to be observed
 
 
 @dataclass(slots=True)
 class ReadUnread:
-    """What one night read: its batches, and why some were left to the next night."""
+    """The result of one night's reading: its batches, and why some messages were left to the next night."""
 
     batches: list[Observed] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
@@ -585,7 +592,7 @@ class ReadUnread:
 def read_unread(
     graph: Graph, observer: Observer, config: Config, now: datetime, tell: TellObservation
 ) -> ReadUnread:
-    """Let *observer*, which asks a model, read the unread messages. Raises Locked."""
+    """Let *observer*, which asks a model, read the messages that only rules have read. Raises Locked."""
     done = ReadUnread()
     room = int(min(config.observation.max_tokens_per_batch, observer.window * WINDOW_SHARE))
     for said in unread_batches(graph, room, now):
@@ -599,12 +606,12 @@ def read_unread(
                     done.batches.append(observe_said(graph, said, observer, config, tell))
                 else:
                     graph.update(lambda state, read=said.read: drop_read(state, read))  # type: ignore[misc]
-            except Stale as e:  # forgotten meanwhile; the next night reads what is left
+            except Stale as e:  # messages were forgotten meanwhile; the next night reads the others
                 log.info("%s: %s", graph.identity.key, e)
             except BadReply as e:
-                done.left.append(f"{len(said.messages)} messages that rules have noted: {e}")
+                done.left.append(f"{len(said.messages)} messages that only rules have read: {e}")
             except ModelError as e:  # nobody answers, or today's cap is reached
-                done.left.append(f"what rules have noted and no model has read: {e}")
+                done.left.append(f"messages that only rules have read: {e}")
                 break
     return done
 
@@ -614,8 +621,10 @@ def drop_read(state: State, read: tuple[str, ...]) -> None:
 
 
 def unread_batches(graph: Graph, room: int, now: datetime) -> Iterator[Said]:
-    """The unread messages of each conversation,
-    in batches of at most *room* tokens unless one stretch has more."""
+    """
+    Yield the unread messages of each conversation, in batches of at most *room* tokens. A single stretch may have
+    more.
+    """
     unread = graph.state().unread
     talks: dict[str, list[str]] = {}
     for key in sorted(unread):
@@ -641,8 +650,8 @@ def unread_batches(graph: Graph, room: int, now: datetime) -> Iterator[Said]:
 
 def what_matters(graph: Graph, session: str, first_ms: int, last_ms: int) -> list[Message]:
     """
-    What people said in *session* between the two times, and outlines of what the assistant said. Empty if no person said
-    anything.
+    The words of people in *session* between the two times, and outlines of the assistant's messages. Empty if no
+    person said anything.
     """
     ids = [id for _, at, id in graph.index.said_since(session, first_ms) if at <= last_ms]
     said = [outlined(m) for m in graph.index.messages(ids) if m.role == "assistant" or m.spoken]
@@ -650,8 +659,10 @@ def what_matters(graph: Graph, session: str, first_ms: int, last_ms: int) -> lis
 
 
 def outlined(message: Message) -> Message:
-    """The beginning of each line of an assistant's message, without code and calls;
-    any other message as it is."""
+    """
+    Shorten an assistant's message to the beginning of each line, without code and calls. Any other message is
+    returned as it is.
+    """
     if message.role != "assistant":
         return message
     code = [span for span in material_in(message.text) if span.kind == "code"]

@@ -1,7 +1,6 @@
-"""New notes that the vault may have already: searches all notes for similar ones.
+"""Searches all notes for notes that resemble the new ones, because a model can name only notes that it was shown.
 
-A model can name only the notes that it was shown. One more question for each reply shows it similar notes
-that it was not shown, and the model answers for each new note whether that note updates one of these."""
+A second question shows the model such notes, and asks of each new note whether it updates one of them."""
 
 from __future__ import annotations
 
@@ -22,10 +21,11 @@ from ..text.words import stems_of
 from .question import beyond_line, note_line
 from .reply import ParsedReply, ShownToObserver, handle, short_line, target_of_note
 
-HITS, OF_EACH = 6, 2  # for each new note: similar notes that are looked at, and notes that are shown
-# The least share of words that two notes have in common. Of 18 pairs that a careful model replaced or called
-# contradictory at night, 9 have it; of 198 new notes in two chats, 5 had such a note that was not shown (at
-# .25: 12 and 12). The search's scores tell less.
+# For each new note: the hits of the search that are looked at, and the notes that are shown.
+HITS, OF_EACH = 6, 2
+# The least share of words that two notes must have in common. 9 of 18 pairs have this share that a careful model replaced
+# or called contradictory at night. In two chats, 5 of 198 new notes had such a note that was not shown. (At .25: 12 and
+# 12.) The scores of the search tell less.
 LIKE = 0.3
 SAME_SCHEMA = object_schema(
     "same",
@@ -40,7 +40,7 @@ SAME_SCHEMA = object_schema(
 
 @dataclass(frozen=True, slots=True)
 class Twins:
-    """New notes of a reply by handle, the notes that may be the same by handle, and their bodies."""
+    """The new notes of a reply (`e1`), similar notes that exist (`n1`), and the bodies of the latter, all by handle."""
 
     new: Mapping[str, int]  # e1 → place of the edit
     notes: Mapping[str, Entry]
@@ -48,7 +48,9 @@ class Twins:
 
 
 def likely_twins(plan: Plan, parsed: ParsedReply, shown: ShownToObserver) -> Twins | None:
-    """The new notes of *parsed* that resemble notes of the vault that were not *shown*; None if there are none."""
+    """
+    Find the new notes of *parsed* that resemble notes of the vault which were not *shown*. None if there are none.
+    """
     known = {e.path for e in shown.notes.values()}
     new: dict[str, int] = {}
     found: dict[str, Entry] = {}
@@ -64,8 +66,10 @@ def likely_twins(plan: Plan, parsed: ParsedReply, shown: ShownToObserver) -> Twi
 
 
 def notes_like(plan: Plan, edit: Edit, known: set[str]) -> list[Entry]:
-    """The active notes like *edit*, best first, without the *known* ones. A person's note is like persons'
-    notes only, and any other note like others only."""
+    """
+    The active notes that resemble *edit*, best first, without the *known* ones. If *edit* is a person's, only
+    persons' notes; else only other notes.
+    """
     graph, text = plan.graph, f"{edit.title}. {edit.description}"
     at = datetime.fromtimestamp(edit.said_ms / 1000, UTC)
     near = []
@@ -85,13 +89,13 @@ def notes_like(plan: Plan, edit: Edit, known: set[str]) -> list[Entry]:
 
 
 def likeness(a: str, b: str) -> float:
-    """The share of their words that two texts have in common."""
+    """The share of words that two texts have in common, from 0 to 1."""
     one, two = stems_of(a).keys(), stems_of(b).keys()
     return len(one & two) / len(one | two) if one and two else 0.0
 
 
 def render_twins(twins: Twins, edits: Sequence[Edit]) -> str:
-    """The user part of the question."""
+    """The user part of the question: the new notes, then the notes that exist."""
     new = []
     for name, place in twins.new.items():
         edit = edits[place]
@@ -105,8 +109,9 @@ def render_twins(twins: Twins, edits: Sequence[Edit]) -> str:
 
 
 def with_twins(parsed: ParsedReply, twins: Twins, reply: ModelReply) -> ParsedReply:
-    """*parsed*; each new note that *reply* calls the same as an existing note becomes an update of the
-    existing one."""
+    """
+    Turn new notes of *parsed* into updates: each that *reply* calls the same as an existing note updates that note.
+    """
     try:
         items: Any = cut_out(reply.text, "same", "new")["same"]
     except BadReply:

@@ -194,7 +194,7 @@ def read_first(worker: Worker, graph: Graph, cycle: Cycle, tell: Callable[..., N
     models = worker.models(graph.identity.agent)
     observer = worker.answering(models)
     if why := worker.away(models):
-        cycle.skipped.append(f"what rules have noted and no model has read: {why}")
+        cycle.skipped.append(f"messages that only rules have read: {why}")
     elif observer.ask is not None:
         observer = replace(observer, ask=counted(observer.ask, cycle))
         done = read_unread(graph, observer, worker.config, worker.clock(), partial(tell, trigger="night"))

@@ -114,7 +114,7 @@ def test_notes_of_earlier_rules_are_archived_and_hidden_until_undone(memory, gra
     assert set(statuses(graph).values()) == {"active"}  # what was undone is not done again
 
 
-def test_where_a_model_has_observed_no_note_is_archived(memory, graph):
+def test_no_note_is_archived_in_a_home_where_a_model_has_observed(memory, graph):
     memory.worker.ledger.file.write_text(
         '{"day": "2026-02-01", "purpose": "observe", "tokens_in": 1, "tokens_out": 1, "usd": 0}\n'
     )

@@ -114,7 +114,7 @@ def test_all_notes_of_a_small_vault_are_shown(graph):
 
 
 @pytest.mark.parametrize("hours, shown", [(1, True), (30, False)])
-def test_a_note_that_the_last_turn_was_about_is_shown_though_nobody_names_it_now(graph, hours, shown):
+def test_a_note_that_the_last_turn_was_about_is_shown_even_if_nobody_names_it_now(graph, hours, shown):
     write(graph, ("Car", "The user drives a Skoda Fabia from 2016.", {}), *OTHERS)
     at = int((NOW - timedelta(hours=hours)).timestamp() * 1000)
     said = (
@@ -140,7 +140,7 @@ def test_a_plan_that_is_due_is_shown_whatever_the_talk_is_about(graph):
     assert "Party" not in text
 
 
-def test_notes_of_one_subject_stand_together(graph):
+def test_notes_on_one_subject_are_listed_together(graph):
     write(
         graph,
         ("Kiln element", "The element of the kiln glows.", {}),
@@ -156,7 +156,7 @@ def test_notes_of_one_subject_stand_together(graph):
     assert abs(lines.index("Kiln element") - lines.index("Kiln shelf")) == 1
 
 
-def test_a_note_is_found_by_its_meaning_too(home):
+def test_a_note_is_also_found_by_its_meaning(home):
     memory = Memory(Config(home=home), embed=ByMeaning())
     graph = memory.graph(identity_of_session(MAIN))
     write(
@@ -181,7 +181,7 @@ def test_the_number_of_shown_loops_due_soon_is_limited(graph):
     assert asked(graph, "Hello there", previous_observer_tokens=3_500).count("\nn") == 12
 
 
-def test_of_an_assistants_code_the_beginning_is_shown_and_its_prose_whole():
+def test_an_assistants_prose_is_shown_whole_and_only_the_beginning_of_its_code():
     code = "```python\n" + "print('kiln')\n" * 100 + "```"
     prose = "Heat it slowly, " * 60
     shown = message_text(Message("a0", "assistant", f"Try this:\n{code}\n{prose}", 0), set())
@@ -202,7 +202,7 @@ def advice(*lines):
     )
 
 
-def test_of_a_long_reply_what_the_person_takes_up_is_shown():
+def test_a_long_reply_is_shown_by_the_lines_that_the_person_answers():
     reply = advice(
         "- **Skutt**: 2,400 watts, in stock, with a warranty of two years and a guide to how one builds it in."
     )
@@ -217,7 +217,7 @@ def test_of_a_long_reply_what_the_person_takes_up_is_shown():
     assert len(shown) < 2_200 < len(reply) and "\n…\n" in shown
 
 
-def test_of_what_a_person_says_nothing_is_left_out():
+def test_the_words_of_a_person_are_shown_whole():
     text = advice("And I hate the smell of wax.")
     assert message_text(Message("m0", "user", text, 0), {"wax"}) == text
 
@@ -227,14 +227,14 @@ def test_a_short_reply_is_shown_whole():
     assert message_text(Message("m0", "assistant", text, 0), set()) == text
 
 
-def test_of_a_long_reply_in_one_paragraph_as_much_is_shown_as_of_one_in_lines():
+def test_a_long_reply_in_one_paragraph_is_shown_as_fully_as_a_reply_in_lines():
     reply = " ".join(f"Step {n} is to wedge the clay for a while and then to let it rest." for n in range(60))
     shown = message_text(Message("a0", "assistant", reply, 0), {"glaze"})
     assert 1_200 < len(shown) < 2_000 < len(reply)
     assert shown.startswith("Step 0 is") and "Step 10 is" in shown and shown.endswith("let it rest.")
 
 
-def test_a_plan_that_shares_no_word_with_the_assent_to_it_is_shown_from_its_beginning():
+def test_a_plan_that_shares_no_word_with_the_persons_yes_is_shown_from_its_beginning():
     days = [f"- Day {n}: Louvre, lunch, then a walk along the Seine and an early night." for n in range(40)]
     reply = "\n".join(["Here is a proposal.", *days, "Shall I book?"])
     shown = message_text(Message("a0", "assistant", reply, 0), {"perfect"})

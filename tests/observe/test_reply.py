@@ -69,7 +69,7 @@ def test_json_is_found_whatever_stands_around_it(around):
     assert parsed(text, SHOWN).edits[0].description == "Prefers short checklists."
 
 
-def test_a_stray_quote_in_one_item_costs_no_other_item():
+def test_a_stray_quote_in_one_item_does_not_lose_another_item():
     made = [edit(title='A 5" pipe'), edit(title="Maya's dog isn't here"), edit(title="Allergy")]
     text = json.dumps({"edits": made}).replace('\\"', '"')
     found = cut_out(text)
@@ -99,7 +99,7 @@ def test_an_endlessly_nested_reply_is_a_bad_reply(start):
         lambda text: f'{{"result": {text}}}',
     ],
 )
-def test_what_is_nearly_json_is_read(slip):
+def test_text_that_is_nearly_json_is_read(slip):
     (made,) = parsed(slip(json.dumps({"edits": [edit()]}).replace("short ", "short, //")), SHOWN).edits
     assert made.description == "Prefers short, //checklists."
 
@@ -123,7 +123,7 @@ def test_escaped_marks_of_a_string_that_breaks_off_are_read_in_linear_time():
     assert time.process_time() - begun < 2
 
 
-def test_an_item_nested_too_deep_spoils_no_other():
+def test_an_item_nested_too_deep_does_not_spoil_the_others():
     deep = json.loads("[" * 600 + '"m1"' + "]" * 600)
     understood = parse_value({"edits": [edit(sources=deep), edit()]}, SHOWN)
     assert (len(understood.edits), len(understood.dropped)) == (1, 1)
@@ -185,7 +185,7 @@ SPAN = {"event": "2026-03-05..2026-03-07"}
         ({"op": "replaces", "node": "N1"}, {"op": "supersede", "target": NOTE.path}),
     ],
 )
-def test_a_slip_of_format_is_read_as_what_it_means(slip, means):
+def test_a_slip_of_format_is_read_as_the_value_that_it_means(slip, means):
     (made,) = parse_value({"edits": [edit(**slip)]}, SHOWN).edits
     assert {key: getattr(made, key) for key in means if key != "sources"} == {
         key: value for key, value in means.items() if key != "sources"
@@ -193,7 +193,7 @@ def test_a_slip_of_format_is_read_as_what_it_means(slip, means):
     assert len(made.sources) == means.get("sources", 1)
 
 
-def test_an_edit_within_its_own_name_is_read():
+def test_an_edit_wrapped_in_an_object_named_after_its_operation_is_read():
     (made,) = parse_value({"edits": [{"create": edit(op=None)}]}, SHOWN).edits
     assert made.description == "Prefers short checklists."
 
@@ -236,7 +236,7 @@ def test_a_title_with_a_number_is_no_handle():
     assert made.links == ()
 
 
-def test_a_malformed_item_spoils_no_other():
+def test_a_malformed_item_does_not_spoil_the_others():
     text = json.dumps(
         {
             "edits": [
@@ -311,7 +311,7 @@ def test_forwarded_text_counts_as_said_by_a_tool():
     assert (made.type, made.origin) == ("fact", "tool")
 
 
-def test_a_tools_statement_is_noted_beside_a_persons_note_and_changes_nothing_in_it():
+def test_a_tools_statement_gets_its_own_note_and_changes_no_persons_note():
     made = one(op="update", node="n1", sources=["m3"])
     assert (made.op, made.type, made.origin, made.target) == ("create", "fact", "tool", None)
     assert made.links == ("nodes/preference/answers",)

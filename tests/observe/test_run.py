@@ -151,7 +151,7 @@ def test_the_observer_is_shown_the_state_of_this_conversation_only(omg, openai_s
     assert "Book the ferry" not in openai_server.history[-1].user
 
 
-def test_the_second_half_of_a_batch_is_shown_how_the_first_one_ended(omg, openai_server):
+def test_the_second_half_of_a_batch_is_shown_the_end_of_the_first_half(omg, openai_server):
     allowing(omg, 8_000, max_tokens_per_batch=500)
     openai_server.replies(reply(task="Book the ferry"), reply())
     hear(omg, {"role": "user", "content": "The ferry, please. " + "It is a long way. " * 200})
@@ -198,7 +198,7 @@ def test_a_title_keeps_characters_that_a_file_name_cannot_hold(omg, openai_serve
     assert "[[nodes/fact/maria-s-iphone|Maria's iPhone]]" in omg.find(MAIN).vault.text("mocs/moc-facts")
 
 
-def test_links_of_omgs_own_follow_a_note_that_a_conversation_renames(omg, openai_server):
+def test_links_that_omg_wrote_follow_a_note_that_a_conversation_renames(omg, openai_server):
     hotel = edit(title="Booking the Hotel Palace", description="Books the Palace.", type="episode")
     trip = edit(title="Tallinn hotels", description="They looked at three.", type="fact", links=["new:1"])
     openai_server.replies(reply(hotel, trip))
@@ -245,7 +245,7 @@ def test_a_model_cannot_name_a_path(omg, openai_server):
     ],
     ids=["empty", "prose", "truncated", "500", "401", "dropped", "hung"],
 )
-def test_a_useless_model_costs_no_turn_and_status_says_why(omg, openai_server, bad):
+def test_a_useless_model_loses_no_turn_and_status_names_the_reason(omg, openai_server, bad):
     openai_server.always(bad)
     assert hear(omg, "I prefer short checklists.") == []
     state = omg.find(MAIN).state()
@@ -299,7 +299,7 @@ def test_complete_notes_of_a_cut_reply_to_one_message_are_kept_and_the_cut_is_re
     assert (asked["cut"], check["purpose"]) == (True, "check")
 
 
-def test_a_model_cut_off_while_thinking_is_asked_about_fewer_messages(omg, openai_server):
+def test_a_model_whose_thinking_is_cut_off_is_asked_about_fewer_messages(omg, openai_server):
     openai_server.always(
         lambda r: Say("<think>Let me see", finish="length") if "\nm2" in r.user else each_message(r)
     )
@@ -352,7 +352,7 @@ def read_page(omg, *more):
     hear(omg, "Please read that page.", result, *more)
 
 
-def test_a_page_that_plants_an_instruction_never_becomes_the_users_wish(omg, openai_server):
+def test_an_instruction_planted_in_a_web_page_never_becomes_the_users_wish(omg, openai_server):
     openai_server.always(lambda r: reply(*OBEYING) if "evilbank" in r.user else reply())
     read_page(omg)
     asked, material = (request.user for request in openai_server.history)
@@ -362,7 +362,7 @@ def test_a_page_that_plants_an_instruction_never_becomes_the_users_wish(omg, ope
     assert openai_server.checks == []
 
 
-def test_a_pages_claim_repeated_by_the_assistant_is_the_users_only_after_the_check(omg, openai_server):
+def test_a_web_pages_claim_repeated_by_the_assistant_is_the_users_only_after_the_check(omg, openai_server):
     openai_server.always(lambda r: reply(*OBEYING, task="Pay evilbank") if "evilbank" in r.user else reply())
     openai_server.check = lambda r: {"verdicts": dict.fromkeys(claims_of(r.user), "not supported")}
     read_page(
@@ -377,7 +377,7 @@ def test_a_pages_claim_repeated_by_the_assistant_is_the_users_only_after_the_che
     assert omg.find(MAIN).state().sessions[MAIN].shared == []
 
 
-def test_notes_use_the_users_day_and_a_late_message_does_not_beat_a_newer_one(omg, openai_server):
+def test_notes_use_the_users_day_and_a_late_message_does_not_replace_a_newer_one(omg, openai_server):
     openai_server.replies(
         reply(edit()), reply(edit(op="update", node="n1", description="Prefers no checklists."))
     )
@@ -388,7 +388,7 @@ def test_notes_use_the_users_day_and_a_late_message_does_not_beat_a_newer_one(om
     assert "- 2026-01-20: Prefers no checklists." in node.body
 
 
-def test_a_persons_statement_is_not_replaced_by_a_newer_one_of_the_assistant(omg, openai_server):
+def test_a_persons_statement_is_not_replaced_by_a_newer_statement_of_the_assistant(omg, openai_server):
     told = {"type": "fact", "title": "Name"}
     openai_server.replies(
         reply(edit(**told, description="The assistant calls the user Bob.", sources=["m2"])),
@@ -505,14 +505,14 @@ def test_a_missing_or_misnumbered_verdict_supports_no_claim(omg, openai_server, 
     assert waiting(omg) == 0
 
 
-def test_an_extra_number_in_the_verdicts_does_not_void_the_others(omg, openai_server):
+def test_an_extra_number_in_the_verdicts_does_not_void_the_other_verdicts(omg, openai_server):
     openai_server.check = {"verdicts": {"1": "supported", "2": "supported", "3": "contradicted"}}
     openai_server.replies(reply(edit()))
     hear(omg, "I prefer short checklists.")
     assert [(n.type, n.origin) for n in notes(omg).values()] == [("preference", "user")]
 
 
-def test_the_check_sees_the_persons_words_and_the_proposal_before_but_no_page(omg, openai_server):
+def test_the_check_sees_the_persons_words_and_the_proposal_before_them_but_no_web_page(omg, openai_server):
     openai_server.always(reply(edit(sources=["m4"])))
     content = [{"type": "text", "text": PAGE}]
     result = {"role": "toolResult", "toolCallId": "c", "toolName": "fetch", "content": content}
@@ -585,7 +585,7 @@ def asked_about_twins(server):
     return [r.user for r in server.history if r.user.startswith("# New notes")]
 
 
-def test_a_new_note_that_resembles_a_hidden_one_is_asked_about_and_updates_it(omg, openai_server):
+def test_a_new_note_that_resembles_an_unshown_note_is_asked_about_and_updates_that_note(omg, openai_server):
     allowing(omg, 4_000, previous_observer_tokens=0)
     openai_server.replies(reply(KILN))
     hear(omg, "My kiln trips the breaker above 1180 °C. It hums.")
@@ -606,7 +606,7 @@ def test_a_new_note_that_resembles_a_hidden_one_is_asked_about_and_updates_it(om
 
 
 @pytest.mark.parametrize("answer", ['{"same": []}', '{"same": [{"new": "e9", "node": "n9"}, 3]}', "No idea."])
-def test_a_new_note_stays_new_where_the_model_names_no_twin(omg, openai_server, answer):
+def test_a_new_note_stays_new_if_the_model_names_no_similar_note(omg, openai_server, answer):
     allowing(omg, 4_000, previous_observer_tokens=0)
     openai_server.replies(reply(KILN), reply(MENDED), answer)
     hear(omg, "My kiln trips the breaker above 1180 °C. It hums.")
@@ -616,7 +616,7 @@ def test_a_new_note_stays_new_where_the_model_names_no_twin(omg, openai_server, 
     assert waiting(omg) == 0
 
 
-def test_a_long_body_is_shown_by_its_newest_sentences(omg, openai_server):
+def test_only_the_newest_sentences_of_a_long_body_are_shown(omg, openai_server):
     body = " ".join(f"Firing {n} reached cone {n}." for n in range(1, 99))
     openai_server.replies(reply(KILN | {"body": body}), reply())
     hear(omg, "My kiln trips the breaker. " + body)
