@@ -16,8 +16,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
 `UPDATE_DOCS=1 pytest tests/test_docs.py` rewrites the list.
 
     Base, known to all
-      errors      The exceptions of OMG, as a tree, and how messages are worded: they name the thing, say what is
-                  wrong, and what to do.
+      errors      The exceptions of OMG, as a tree.
       text/       How a text is read: its characters, words, sentences and negations, and its cost in tokens.
                     characters · tokens · words
       client      Finds the home, and asks its daemon over a socket, or a fleet over HTTP.

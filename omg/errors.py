@@ -1,5 +1,5 @@
 """
-The exceptions of OMG, as a tree, and how messages are worded: they name the thing, say what is wrong, and what to do.
+The exceptions of OMG, as a tree. A message names the thing, says what is wrong, and what to do.
 
     OmgError                    printed as one line by the command line, exit code 1
     ├── ConfigError             omg.toml, an OMG_* variable, or a value in them
@@ -29,43 +29,43 @@ class OmgError(Exception):
 
 
 class ConfigError(OmgError):
-    """Names the key, the value, and what would be accepted."""
+    """A wrong setting. The message names the key, its value, and what is accepted."""
 
 
 class NotFound(OmgError):
-    """Names what was looked for, and the nearest thing there is."""
+    """A missing thing. The message names what was looked for, and the nearest thing there is."""
 
 
 class BadNode(OmgError):
-    """Names the file, and what to mend in it."""
+    """A file that is not a note. The message names the file, and what to mend in it."""
 
 
 class OutsideVault(OmgError):
-    """Names the path that would leave the vault."""
+    """A path that would leave the vault. The message names the path."""
 
 
 class Stale(OmgError):
-    """The file changed on disk since it was read. Read again; nothing was written."""
+    """The file changed on disk since the caller read it. Nothing was written; the caller may read and try again."""
 
 
 class Locked(OmgError):
-    """Names the lock and, where known, who holds it."""
+    """Another process holds a lock. The message names the lock and, if known, its holder."""
 
 
 class BadInput(OmgError):
-    """Names the file or argument, and what was expected."""
+    """A file or an argument that cannot be understood. The message names it, and what was expected."""
 
 
 class GatewayError(OmgError):
-    """Names the command or setting of OpenClaw that failed, and what to try."""
+    """OpenClaw failed. The message names its command or setting, and what to try."""
 
 
 class ModelError(OmgError):
-    """No usable answer. The turns it was about are still pending."""
+    """A model gave no usable answer. The turns in question are still pending."""
 
 
 class ModelUnavailable(ModelError):
-    """The model did not answer, after every retry and fallback."""
+    """No model answered, after all retries and fallbacks."""
 
 
 class BadReply(ModelError):
@@ -82,7 +82,8 @@ class OverBudget(ModelError):
 
 def error_text(error: Exception) -> str:
     """
-    *error* as one line for status and logs. Of an unknown exception only the type, because its text may quote a note.
+    Return *error* as one line for status and logs. An unknown exception gives only its type, because its text may quote a
+    note.
     """
     if isinstance(error, OmgError):
         return str(error)
@@ -94,12 +95,12 @@ def error_text(error: Exception) -> str:
 
 
 def how_many(n: int, name: str) -> str:
-    """A count with its noun: "1 note", "2 notes"."""
+    """Return a count with its noun: "1 note", "2 notes"."""
     return f"{n} {name}{'s' * (n != 1)}"
 
 
 def pip_install(extra: str) -> str:
-    """The command that adds *extra* to this installation: from the folder that OMG was installed from, else by name."""
+    """Return the command that installs *extra*, from the folder that OMG was installed from, if any."""
     from importlib import metadata
 
     try:

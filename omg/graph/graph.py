@@ -11,11 +11,11 @@ Graph: everything that belongs to one identity.
         state.json         what is live in each session (state.py)
         uses.jsonl         how often notes were of use (state.py)
         given.jsonl        what recent prompts were given and why (state.py)
-        damaged/           what of these could not be read (state.py)
+        damaged/           files or parts of files that could not be read (state.py)
         index.db           derived; may be deleted at any moment
 
-Every change of the vault holds `lock()`; nobody holds it during a model call. Deletions are noticed in
-worker/registry.py and journal.py.
+Whoever changes the vault holds `lock()`, but never during a model call. worker/registry.py and journal.py notice a
+person's deletions.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ from .state import (
 
 class Tombstones:
     """
-    What was forgotten: salted hashes of message ids, and of the note's id; no content.
+    The file of tombstones: salted hashes of forgotten messages and of deleted notes, without any content.
 
-    A line is {"node": hash | null, "sources": [hash…]}. With a node, a person deleted that note: it does not
-    come back from those messages. Without, the messages themselves were forgotten. {"salt": …} holds for the
-    lines that follow it: a file to which a merged graph's was added has several.
+    A line is {"node": hash | null, "sources": [hash…]}. With a node, a person deleted that note, and the note does not come
+    back from those messages. With null, the messages themselves were forgotten. A line {"salt": …} holds for the lines
+    below it; a file joined from two graphs has two salts.
     """
 
     def __init__(self, file: Path) -> None:
@@ -84,7 +84,7 @@ class Tombstones:
         append_lines(self.file, [json.dumps(line)])
 
     def messages(self, ids: Iterable[str]) -> set[str]:
-        """The *ids* that were forgotten as messages."""
+        """Return those of *ids* whose messages were forgotten."""
         self._read()
         gone: dict[str, set[str]] = {}
         for salt, node, sources in self._lines:
@@ -94,8 +94,8 @@ class Tombstones:
 
     def gone(self, made: Mapping[str, Collection[str]]) -> set[str]:
         """
-        The messages that were forgotten, or that a deleted note was made from. *made*: message → ids of the notes
-        made from it now; a note that was deleted and is back does not count as deleted.
+        Return the messages in *made* that were forgotten, or from which a now deleted note was made. *made*: message → ids
+        of the notes made from that message. A deleted note that is back does not count as deleted.
         """
         self._read()
         found: set[str] = set()
@@ -109,10 +109,10 @@ class Tombstones:
 
     def blocks(self, node: str, sources: Iterable[str], cited: Callable[[], bool]) -> bool:
         """
-        Whether a note made from *sources* was deleted before.
+        Whether tombstones forbid a note with the id *node*, made from *sources*, because a person deleted it before.
 
-        Several notes may come from one message, so the note's id decides. A note with another id is blocked as well, unless
-        a living note still cites these messages (*cited*): a deleted note could come back under another name.
+        A deleted note could come back under another id. So a note with another id is blocked as well, unless a living note
+        still cites these messages (*cited*): several notes may come from one message.
         """
         self._read()
         sources = list(sources)
@@ -123,7 +123,7 @@ class Tombstones:
         return False
 
     def mend(self) -> list[bytes]:
-        """Remove the lines that cannot be read; return them. The caller holds the vault's lock."""
+        """Remove unreadable lines from the file, and return these lines. The caller holds the vault's lock."""
         lines = self.file.read_bytes().split(b"\n") if self.file.exists() else []
         bad = [line for line in lines if line and tombstone_entry(line) is None]
         if bad:
@@ -138,18 +138,18 @@ class Tombstones:
         if (read := read_if_changed(self.file, self._seen)) is None:
             return
         salt, lines = "", []  # type: str, list[tuple[str, str | None, frozenset[str]]]
-        # A line torn by a crash was never promised to anybody.
+        # A line that a crash left torn may be skipped: no caller was told that it was written.
         for value in filter(None, map(tombstone_entry, read[0].split(b"\n"))):
             if "salt" in value:
                 salt = value["salt"]
             else:
                 lines.append((salt, value.get("node"), frozenset(value["sources"])))
-        # In this order, another thread never takes a half-read state for the whole.
+        # `_seen` is set last: until then, another thread reads the file again.
         self._salt, self._lines, self._seen = salt, lines, read[1]
 
 
 def tombstone_entry(line: bytes) -> dict[str, Any] | None:
-    """A line of tombstones.jsonl; None if it is none."""
+    """Parse a line of tombstones.jsonl; None if the line cannot be read."""
     value = parsed_object(line) or {}
     if "salt" in value:
         return value if isinstance(value["salt"], str) else None
@@ -160,8 +160,7 @@ def tombstone_entry(line: bytes) -> dict[str, Any] | None:
 
 # --- One file of `pending/`: a turn that was taken in and is not yet observed.
 #
-# Its name holds a hash of the session and the number of tokens, so that how much is waiting is known without reading any
-# file.
+# The file's name holds a hash of the session and the number of tokens: waiting tokens are counted without reading files.
 
 
 # Name of a pending file, and of the drop it comes from.
@@ -170,13 +169,13 @@ PENDING_NAME = re.compile(r"(\d{1,15})-[\w-]{1,120}", re.ASCII)
 
 
 def session_mark(session: str) -> str:
-    """A short hash: files of one session share it."""
+    """Return a short hash of *session*, which is part of the names of its pending files."""
     return hashlib.sha256(session.encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """One file of `pending/`: `<ms>-<uuid>.<hash of the session>.<tokens>.json`."""
+    """A file of `pending/`, named `<ms>-<uuid>.<hash of the session>.<tokens>.json`."""
 
     file: Path
 
@@ -190,7 +189,7 @@ class Pending:
 
     @property
     def session(self) -> str:
-        """Its `session_mark`."""
+        """The `session_mark` of the turn's session."""
         return self.file.name.split(".")[1]
 
     @property
@@ -199,18 +198,18 @@ class Pending:
 
     def turn(self) -> Turn:
         """
-        The turn in the file now. Raises FileNotFoundError, or BadInput, which names the file, if it is damaged.
+        Read the turn in the file. Raises FileNotFoundError; for a damaged file BadInput, which names the file.
         """
         return parsed_turn(self.file, file_look(self.file))
 
 
 @lru_cache(maxsize=32)  # between intake and archive, a turn is read five times
 def parsed_turn(file: Path, look: tuple[int, int, int]) -> Turn:
-    """The turn in *file*, cached; *look* identifies the version of the file, which is always replaced whole."""
+    """Read the turn in *file*, through a cache. *look* is the file's version (`file_look`)."""
     try:
         return turn_from_json(file.read_text(encoding="utf-8"))
     except (BadInput, UnicodeDecodeError) as e:
-        raise BadInput(f"{file}: is damaged ({e}); move it away, and the other turns go on") from e
+        raise BadInput(f"{file}: this file is damaged ({e}); move it away, and the other turns go on") from e
 
 
 GRAPH_MARK = "identity.json"  # a folder without it is no graph
@@ -218,21 +217,21 @@ REMOVED_GRAPH = ".gone-"  # begins the name of a graph's folder that is being re
 
 
 def kept_tombstones(folder: Path) -> Path:
-    """The tombstones of a graph that was removed from *folder*; their file name is the hash of its key."""
+    """Return the file that keeps the tombstones of the graph in *folder* after the graph is removed."""
     return folder.parents[1] / "forgotten" / f"{folder.name.rpartition('-')[2]}.jsonl"
 
 
 def write_mark(folder: Path, who: Identity) -> None:
-    """Write into *folder* whose graph it is, unless it is written there already."""
+    """Write identity.json, which says whose graph *folder* is, unless the file exists."""
     if not (mark := folder / GRAPH_MARK).exists():
         write_private(mark, json.dumps(asdict(who)))
 
 
 def marked_identity(mark: Path) -> Identity:
-    """The identity that *mark*, a graph's identity.json, names. Raises OSError, ValueError."""
+    """Read the identity from *mark*, a graph's identity.json. Raises OSError, ValueError."""
     value = parsed_object(mark.read_bytes()) or {}
     if not all(isinstance(value.get(name), str) for name in ("key", "scope", "agent")):
-        raise ValueError("it needs a key, a scope and an agent")
+        raise ValueError("the file needs a key, a scope and an agent")
     return Identity(value["key"], value["scope"], value["agent"])
 
 
@@ -246,32 +245,32 @@ class Graph:
             (folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
         self._inode = folder.stat().st_ino
         self.tombstones = Tombstones(folder / "tombstones.jsonl")
-        # The graph was removed once and begins anew. A graph that is just being removed still has its own file.
+        # A graph that was removed and is made again gets its tombstones back. A graph that is just being removed still has them.
         if (kept := kept_tombstones(folder)).exists() and not self.tombstones.file.exists():
             kept.replace(self.tombstones.file)
         self.uses = Uses(folder / "uses.jsonl")
-        # For a graph that will replace another one (rebuild.py): the index of the old graph, and the notes that a person
-        # made or changed there, which were copied here. Several notes may come from one message.
+        # For a graph that will replace an old one (rebuild.py): the index of the old graph, and the notes that a person
+        # made or changed there, which were copied here.
         self.former: Index | None = None
         self.carried: frozenset[str] = frozenset()
         self._keys: dict[str, frozenset[str]] = {}  # pending file -> the keys of its messages
-        self._pending_keys: set[str] = set()  # all of them
+        self._pending_keys: set[str] = set()  # the keys of all pending files
         self._counting = threading.Lock()
         self._remembering = threading.RLock()
-        self._state, self._stamp = State(), (-1, -1, -1)  # as last read or written; the file's version
-        self._noted: list[Callable[[State], None]] = []  # changes that are in no file yet
+        self._state, self._stamp = State(), (-1, -1, -1)  # as last read or written, and the file's version
+        self._noted: list[Callable[[State], None]] = []  # changes that are not in the file yet
         self._fault = ""  # what is wrong with state.json
         self.notes_given = True  # whether the graph records what prompts were given
 
     def is_there(self) -> bool:
-        """Whether the folder is still the one that was opened. It is not if the graph was forgotten, or made again since."""
+        """Whether the folder is still the one that was opened. False if the graph was since forgotten, or made again."""
         try:
             return self.folder.stat().st_ino == self._inode and (self.folder / GRAPH_MARK).exists()
         except FileNotFoundError:
             return False
 
     def remove_leftovers(self) -> None:
-        """Remove temporary files of writers that died, because they may hold conversation text."""
+        """Remove temporary files of dead processes, because such files may hold conversation text."""
         remove_refused()
         for folder in (self.folder, *(self.folder / name for name in ("pending", "receipts"))):
             for file in folder.glob(".*"):
@@ -279,32 +278,32 @@ class Graph:
                     file.unlink(missing_ok=True)
 
     def mend(self) -> None:
-        """Set aside unreadable files that cannot be made again from others. The caller holds the lock."""
+        """Set aside the unreadable parts of tombstones.jsonl and state.json. The caller holds the lock."""
         if bad := self.tombstones.mend():
             why = f"{how_many(len(bad), 'line')} cannot be read"
-            mend = "what they forgot may come back by an import: forget it again"
+            mend = "an import may bring back what these lines forgot; if so, forget it again"
             set_aside_damaged(self.folder, self.tombstones.file, why, mend, b"\n".join(bad) + b"\n")
         self.state()
         if self._fault:
             self.update(lambda state: None)
 
     def lock(self, timeout_s: float = 30.0) -> Any:
-        """Hold the vault: receipt → write → sync. Never across a model call."""
+        """Lock the vault while a receipt, notes and the index are written. Never hold the lock during a model call."""
         return flock(self.folder / "lock", f"the vault of {self.identity.key}", timeout_s)
 
     # --- pending
 
     def pending(self) -> list[Pending]:
-        """Oldest first."""
+        """Return the pending files, oldest first."""
         found = sorted((self.folder / "pending").glob("[0-9]*-*.json"))
         return [Pending(p) for p in found if PENDING.fullmatch(p.name)]
 
     def intact(self) -> list[Pending]:
-        """`pending` without unreadable files, which are set aside."""
+        """Return the readable pending files, oldest first. Unreadable files are set aside."""
         return [p for p in self.pending() if self.readable(p) is not None]
 
     def readable(self, pending: Pending) -> Turn | None:
-        """The turn of a pending file; None if it was observed meanwhile, or is damaged and therefore set aside."""
+        """Read the turn of a pending file; None if the file is gone (the turn was observed) or damaged (then set aside)."""
         try:
             return pending.turn()
         except FileNotFoundError:
@@ -316,8 +315,8 @@ class Graph:
 
     def put(self, name: str, turn: Turn) -> Pending:
         """
-        Keep *turn* until it is observed. *name* (`<ms>-<uuid>`, else one is made of it) decides the file, so a
-        repeat changes nothing.
+        Store *turn* as a pending file until it is observed. *name*, `<ms>-<uuid>`, names the file, so a second call changes
+        nothing. Any other *name* is replaced by a hash of it.
         """
         found = PENDING_NAME.fullmatch(name)
         if not found or int(found[1]) >= LAST_MS:
@@ -329,10 +328,10 @@ class Graph:
         return Pending(file)
 
     def unseen(self, messages: Iterable[Message]) -> list[Message]:
-        """The messages that are neither archived, pending, nor forgotten; each once."""
+        """Return those of *messages* that are not archived, pending or forgotten, each once."""
         messages = list(messages)
         keys = {k for m in messages for k in (m.id, m.key)}
-        # In this order, because another process may move them from the first place to the second meanwhile.
+        # In this order, because another process may move messages from pending to the archive meanwhile.
         known = self.pending_keys(keys) | self.index.seen(keys) | self.tombstones.messages(keys)
         fresh = []
         for m in messages:
@@ -342,11 +341,11 @@ class Graph:
         return fresh
 
     def is_cited(self, ids: list[str]) -> bool:
-        """Whether a note was made from one of these messages, here or in the graph that this one will replace."""
+        """Whether a note was made from one of these messages, in this graph or in the old graph that it will replace."""
         return any(index.citing(ids) for index in (self.index, self.former) if index is not None)
 
     def pending_keys(self, among: Collection[str] | None = None) -> set[str]:
-        """Ids and keys of the messages that wait to be observed, or those of *among*."""
+        """Return the ids and keys of all pending messages, or only those that are in *among*."""
         # Only files added or removed since the last call are read: during an import thousands of files wait.
         with self._counting:
             with os.scandir(self.folder / "pending") as entries:
@@ -365,7 +364,7 @@ class Graph:
     # --- archive
 
     def archive(self, names: Iterable[str]) -> None:
-        """Move pending files to the archive, then into the index. Repeating it after a crash adds nothing."""
+        """Move the messages of pending files to the archive and the index. A second call after a crash adds nothing twice."""
         files = [self.folder / "pending" / name for name in names]
         files = [f for f in files if f.exists()]
         self.index.archive(self.folder / "archive")
@@ -386,7 +385,7 @@ class Graph:
     # --- state
 
     def state(self) -> State:
-        """The current state, to be read only; change it by `update` or `note`."""
+        """Return the current state. Do not change the result; change the state by `update` or `note`."""
         file = self.folder / "state.json"
         with self._remembering:
             if self._stamp != (stamp := file_look(file)):
@@ -397,7 +396,7 @@ class Graph:
             return self._state
 
     def update(self, change: Callable[[State], None]) -> State:
-        """Let *change* alter the state and write it to state.json; under its own lock, held for milliseconds."""
+        """Let *change* alter the state, write state.json, and return the new state. The lock is held for milliseconds."""
         file = self.folder / "state.json"
         with flock(self.folder / "state.lock", f"the state of {self.identity.key}"):
             with self._remembering:
@@ -417,7 +416,7 @@ class Graph:
         return state
 
     def note(self, change: Callable[[State], None]) -> None:
-        """Like `update`, but written only with the next update or by `flush`: for changes that a crash may lose."""
+        """Let *change* alter the state, but write only at the next `update` or `flush`. A crash may lose the change."""
         with self._remembering:
             state = copied_state(self.state())
             change(state)
@@ -426,8 +425,8 @@ class Graph:
             self._noted.append(change)
 
     def flush(self) -> None:
-        """Write the changes that `note` made."""
-        if self._noted and (self.folder / "pending").is_dir():  # otherwise the graph was forgotten whole
+        """Write the changes of `note` to state.json."""
+        if self._noted and (self.folder / "pending").is_dir():  # otherwise the whole graph was forgotten
             self.update(lambda state: None)
 
     def close(self) -> None:
@@ -436,6 +435,6 @@ class Graph:
         self.index.close()
 
     def __del__(self) -> None:
-        # Closed by its last user: a home drops graphs that it has not used for long, while others may still use them.
+        # The last user closes the graph: a home drops graphs unused for long, while other code may still use them.
         with suppress(Exception):
             self.close()

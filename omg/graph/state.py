@@ -1,6 +1,5 @@
 """
-What is live in each session, when a graph was last observed and reflected, how often notes were of use, and what prompts
-were given.
+The state of a graph: its sessions, its last observation and reflection, how often notes were of use, what prompts were given.
 
 An invalid value in state.json causes an activation, not an error.
 """
@@ -30,11 +29,11 @@ from ..vault.files import append_lines as append_lines
 from ..vault.files import remove_refused as remove_refused
 from ..vault.files import write_private as write_private
 
-# --- Private files: read as JSON, locked by the kernel, set aside where they cannot be read. vault/files.py writes them.
+# --- Private files: read as JSON, locked by the kernel, set aside if unreadable. vault/files.py writes these files.
 
 
 def read_object(file: Path) -> dict[str, Any]:
-    """The JSON object in *file*; empty if there is none."""
+    """Read the JSON object in *file*; {} if there is no file or no object."""
     try:
         return parsed_object(file.read_text(encoding="utf-8", errors="replace")) or {}
     except OSError:
@@ -42,7 +41,7 @@ def read_object(file: Path) -> dict[str, Any]:
 
 
 def parsed_object(text: str | bytes) -> dict[str, Any] | None:
-    """The JSON object that *text* is, or None; also for what is no text, as a column of a database may hold."""
+    """Parse *text* as a JSON object; None if it is not one. *text* may be any value, such as a database's NULL."""
     try:
         value = json.loads(text)
     except (ValueError, TypeError, RecursionError):
@@ -51,19 +50,19 @@ def parsed_object(text: str | bytes) -> dict[str, Any] | None:
 
 
 def mapping_in(body: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """The JSON object under *key* of *body*; empty if there is none."""
+    """Return the JSON object under *key* of *body*; {} if there is none."""
     value = body.get(key)
     return dict(value) if isinstance(value, Mapping) else {}
 
 
 def objects_in(body: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
-    """The JSON objects in the list under *key* of *body*; empty if there is none."""
+    """Return the JSON objects in the list under *key* of *body*; [] if there is no list."""
     value = body.get(key)
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def process_alive(pid: int) -> bool:
-    """Whether that process runs. After a restart another process may have its number, which only delays a clean-up."""
+    """Whether the process *pid* runs. Another process may have got the number since, which only delays a clean-up."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -92,7 +91,7 @@ def flock(file: Path, what: str, timeout_s: float = 30.0) -> Iterator[None]:
         yield  # closing the file releases the lock
 
 
-# --- what cannot be read: set aside as damaged/<name>, with a line that says what to do in damaged/<name>.txt
+# --- Unreadable files: set aside as damaged/<name>; damaged/<name>.txt says what to do.
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +99,8 @@ DAMAGED_FOLDER = "damaged"
 
 
 def set_aside_damaged(graph: Path, file: Path, why: str, mend: str, part: bytes | None = None) -> None:
-    """Move *file*, or copy a damaged *part* of it, below the folder *graph*; nothing is done if the file is gone."""
+    """Move *file*, or copy only its damaged *part*, to damaged/ in the folder *graph*, with a text of *why* and what to do
+    (*mend*). Does nothing if *file* is gone."""
     target = free_name(graph, file.name)
     said, line = target.with_name(f"{target.name}.txt"), f"{file}: {why}; set aside as {target}; {mend}"
     write_new(said, line.encode("utf-8", "replace"))
@@ -115,7 +115,7 @@ def set_aside_damaged(graph: Path, file: Path, why: str, mend: str, part: bytes 
 
 
 def damaged_files(graph: Path) -> Iterator[tuple[Path, str]]:
-    """The files that were set aside, each with the line that explains it."""
+    """Yield each file that was set aside, with the line that explains it."""
     for file in sorted((graph / DAMAGED_FOLDER).glob("*.txt")):
         yield file.with_suffix(""), file.read_text(encoding="utf-8")
 
@@ -130,70 +130,70 @@ def free_name(graph: Path, name: str) -> Path:
     return target
 
 
-SESSIONS_KEPT = 100  # most sessions of one identity; an older session that returns is only activated anew
+SESSIONS_KEPT = 100  # of one identity; an older session that returns is merely activated anew
 
 
-Ms = Annotated[int, Field(gt=-LAST_MS, lt=LAST_MS)]  # since the epoch; beyond, no date can be made of it
+Ms = Annotated[int, Field(gt=-LAST_MS, lt=LAST_MS)]  # ms since the epoch, within the range of dates
 
 
 @dataclass(slots=True)
 class SessionState:
-    """What is live in one session. Times in ms since the epoch; 0 = never."""
+    """The state of one session. Times are in ms since the epoch; 0 means never."""
 
     task: str = ""  # continuation hints, from the last observation that had any
     state: str = ""
     next: str = ""
     shared: list[str] = field(default_factory=list)  # names of the hints that other sessions may see
-    at_ms: Ms = 0  # time of the messages behind the hints
+    at_ms: Ms = 0  # time of the messages that gave the hints
     system: str = ""  # the `system` slice as served until the next activation
     activated_ms: Ms = 0
     reason: str = ""
-    epoch: int = -1  # State.epoch when it was rendered
+    epoch: int = -1  # State.epoch when `system` was rendered
     model: str = ""
-    last_ms: Ms = 0  # the last turn seen
-    session_id: str = ""  # of the gateway's last request; another: a conversation begun anew
-    cut: str = ""  # what last cut its context, "compaction" or "reset",
-    cut_ms: Ms = 0  # and when
+    last_ms: Ms = 0  # time of the last turn seen
+    session_id: str = ""  # the gateway's id in its last request; another id: the conversation began anew
+    cut: str = ""  # what last cut the session's context: "compaction" or "reset"
+    cut_ms: Ms = 0  # when `cut` happened
     window: int = 0  # tokens of turns taken in since the last activation
     # with OMG as the context engine (context.py):
     asked_ms: Ms = 0  # when the gateway last asked what leaves the context
-    prompted: int = 0  # tokens of its prompts since the engine came, as the provider counted them,
-    cached: int = 0  # and how many of them were in its cache
+    prompted: int = 0  # tokens of the session's prompts, as the provider counted them
+    cached: int = 0  # how many of these tokens were in the provider's cache
     timeline: str = ""  # the text that replaces cut turns, as served until the next cut
-    timeline_epoch: int = -1  # State.epoch when it was rendered
+    timeline_epoch: int = -1  # State.epoch when `timeline` was rendered
     cut_turns: dict[str, int] = field(default_factory=dict)  # a turn's beginning -> how many messages it has
-    cut_tokens: dict[str, int] = field(default_factory=dict)  # and how many tokens these cost
-    told_before_ms: Ms = 0  # the timeline also covers all earlier messages, which the gateway no longer sends
-    # a run -> the `prompt` slice it got since the last cut
+    cut_tokens: dict[str, int] = field(default_factory=dict)  # a turn's beginning -> how many tokens it has
+    told_before_ms: Ms = 0  # the timeline covers all messages before: the gateway no longer sends them
+    # a run -> the `prompt` slice that the run got since the last cut
     served: dict[str, str] = field(default_factory=dict)
-    assembled: str = ""  # the newest run whose slice stands in the context that was last put together,
-    raw_tokens: int = 0  # what of that was not cut costs,
-    raw_from_ms: Ms = 0  # and when it begins
+    assembled: str = ""  # the newest run whose slice is in the last assembled context
+    raw_tokens: int = 0  # tokens of the turns in that context that were not cut
+    raw_from_ms: Ms = 0  # time of the first of these turns
     context_cut_ms: Ms = 0
 
 
 @dataclass(slots=True)
 class State:
     sessions: dict[str, SessionState] = field(default_factory=dict)
-    epoch: int = 0  # grows when a person edits, forgets, undoes: every `system` slice is stale then
+    epoch: int = 0  # grows when a person edits, forgets or undoes; every `system` slice is then outdated
     observed_ms: Ms = 0  # when an observation was last completed
     quiet_ms: Ms = 0  # when an observation last ran because the conversation rested
-    urgent_ms: Ms = 0  # when a compaction or reset last asked for everything to be taken in
+    urgent_ms: Ms = 0  # when a compaction or reset last asked to observe everything
     near_day_ms: Ms = 0  # time of the first pending message that names a day soon
     failures: int = 0  # in a row
     failed_ms: Ms = 0
     error: str = ""
     reflected_ms: Ms = 0
-    reflected: str = ""  # what that did, in numbers
-    redactions: int = 0  # how often words were removed: a text drafted before a removal still has them
-    changed_tokens: int = 0  # of nodes written since the last reflection
-    verdicts: int = 0  # of the last reflection that asked a model: on how many notes it said something,
-    verdicts_refused: int = 0  # and how much of that was not followed
-    # what the rules alone have read, and a model is to read at night: "<ms of the first> <session>" -> ms of the last
+    reflected: str = ""  # what the last reflection did, in numbers
+    redactions: int = 0  # how often words were removed: a text drafted before a removal still has the words
+    changed_tokens: int = 0  # tokens of notes written since the last reflection
+    verdicts: int = 0  # verdicts on notes that a model gave in the last reflection that asked one
+    verdicts_refused: int = 0  # how many of these verdicts were not followed
+    # turns that only the rules have read; a model reads them at night: "<ms of the first> <session>" -> ms of the last
     unread: dict[str, int] = field(default_factory=dict)
     # who speaks in a group: a hash of a first name -> hashes of the sender ids that have it, in the order they came
     people: dict[str, list[str]] = field(default_factory=dict)
-    # inbox note that a person wrote -> its mtime then, ns
+    # inbox note that a person wrote -> its mtime when it was read, ns
     by_hand: dict[str, int] = field(default_factory=dict)
     former_rules: str = ""  # the cycle that archived notes of earlier rules, or "none"; "": not looked at yet
 
@@ -202,7 +202,7 @@ STATE = TypeAdapter(State)
 
 
 def file_look(file: Path) -> tuple[int, int, int]:
-    """An identifier of this version of *file*, which is always replaced whole."""
+    """Return inode, mtime (ns) and size of *file*, which tell its versions apart; zeros if there is no file."""
     try:
         found = file.stat()
     except FileNotFoundError:
@@ -211,12 +211,13 @@ def file_look(file: Path) -> tuple[int, int, int]:
 
 
 def copied_state(state: State) -> State:
-    """A copy that can be changed while others read *state*; values of its sessions are replaced, never altered."""
+    """Copy *state*, so that the copy can be changed while others read *state*. Dicts and lists of sessions are shared:
+    replace them, never alter them."""
     return replace(state, sessions={key: replace(own) for key, own in state.sessions.items()})
 
 
 def forget_served(own: SessionState) -> None:
-    """Drop every text that was served to a session, because it may quote forgotten words."""
+    """Delete every text that was served to a session, because such a text may quote forgotten words."""
     own.system = own.timeline = ""
     own.served = {}
 
@@ -230,7 +231,7 @@ def note_session_id(state: State, session: str, session_id: str) -> None:
 
 
 def drop_oldest_sessions(state: State) -> None:
-    """Keep the sessions that were last live: a state is copied, read and written whole."""
+    """Remove all but the SESSIONS_KEPT newest sessions: each change writes the whole state."""
     if len(state.sessions) > SESSIONS_KEPT:
         latest = sorted(state.sessions, key=lambda key: live_ms(state.sessions[key]), reverse=True)
         for key in latest[SESSIONS_KEPT:]:
@@ -242,13 +243,14 @@ def live_ms(session: SessionState) -> int:
 
 
 def state_fields(state: State | SessionState) -> dict[str, Any]:
-    """For json; `dataclasses.asdict` copies every value and takes ten times as long."""
+    """Return the fields as a dict, for JSON. `dataclasses.asdict` copies every value and takes ten times as long."""
     return {name: getattr(state, name) for name in state.__slots__}
 
 
 def load_state(file: Path) -> tuple[State, str]:
     """
-    The valid part of the state, and the names of invalid parts ("" if none). Invalid parts only cost an activation.
+    Read the valid part of the state from *file*, and name its invalid parts ("" if none). Losing these parts only causes an
+    activation.
     """
     try:
         raw = json.loads(file.read_text(encoding="utf-8"))
@@ -273,39 +275,39 @@ def load_state(file: Path) -> tuple[State, str]:
 
 # --- How often each note was of use to a prompt, and when last: a line for each use, in `uses.jsonl` of a graph.
 #
-# A prompt adds one line, however many notes there are. A crash may lose a count. inject/decide.py decides what counts
-# as a use; index/search.py and reflect/similar.py read the counts.
+# A crash may lose a count. inject/decide.py decides what counts as a use; index/search.py and reflect/similar.py read the
+# counts.
 
 
-USE_DAY_MS = 86_400_000  # a conversation about one note counts as one use
+USE_DAY_MS = 86_400_000  # uses of a note within a day count once, because they are one conversation
 NEVER = (0, 0)
 
 
 class Uses:
-    """Node id → times and when last, in ms. Threads and processes may share one."""
+    """Counts how often each note was of use: id → (count, time of the last use in ms). Processes may share the file."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
         self._kept = Entries(file, use_in, lambda id, use: [id, *(use or NEVER)])
 
     def all(self) -> Mapping[str, tuple[int, int]]:
-        """To be read only; it keeps changing."""
+        """Return all counts. The caller must not change the result, which later calls may change."""
         return self._kept.all()
 
     def add(self, ids: Iterable[str], at_ms: int) -> None:
-        """Count a use of each of *ids* at *at_ms*, unless one was counted within the day before."""
+        """Count a use at *at_ms* for each id, unless a use of that id was counted within the day before."""
         with self._kept.guard:
             known = {id: self.all().get(id, NEVER) for id in ids}
             fresh = {id: use for id, use in known.items() if at_ms - use[1] >= USE_DAY_MS}
             self._kept.put({id: (times + 1, at_ms) for id, (times, _) in fresh.items()})
 
     def adopt(self, known: Mapping[str, tuple[int, int]]) -> None:
-        """Add the counts in *known* for notes without one."""
+        """Take over the counts in *known* for notes that have no count yet."""
         with self._kept.guard:
             self._kept.put({id: use for id, use in known.items() if id not in self.all()})
 
     def drop(self, gone: Callable[[str], bool]) -> None:
-        """Remove the ids in *gone* from the file."""
+        """Remove the ids for which *gone* is true."""
         self._kept.drop(gone)
 
 
@@ -316,9 +318,9 @@ def use_in(value: Any) -> tuple[str, tuple[int, int]]:
 
 # --- What recent prompts were given and why: a line for each prompt, in `given.jsonl` of a graph.
 #
-# A line holds paths of notes, times of the quoted messages, scores and reasons. It quotes only the words by which a note
-# was found. The texts are read from the vault and the archive when a person looks. A forgetting takes out the lines that
-# name something of it (forget/erase.py). A crash may lose a line; no prompt waits for the disk.
+# A line holds paths of notes, times of the quoted messages, scores and reasons. A line quotes only the words by which a note
+# was found; the page reads the texts from the vault and the archive. Forgetting removes the lines that name what was
+# forgotten (forget/erase.py). A crash may lose a line; no prompt waits for the disk.
 
 
 GIVEN = "given.jsonl"
@@ -327,7 +329,7 @@ LONGEST_BYTES = 600_000  # size of the file at which all but the last KEPT lines
 
 
 def note_given(graph: Path, record: Mapping[str, Any]) -> None:
-    """Append *record* to the file in the folder *graph*."""
+    """Append *record* to given.jsonl in the folder *graph*."""
     file = graph / GIVEN
     line = json.dumps(record, ensure_ascii=False)
     if append_lines(file, [line], durable=False).st_size > LONGEST_BYTES:
@@ -342,7 +344,7 @@ def given_lines(graph: Path) -> list[str]:
 
 
 def given_lately(graph: Path) -> Iterator[dict[str, Any]]:
-    """The last records, newest first, without lines that a crash left torn."""
+    """Yield the last KEPT records of given.jsonl, newest first. Torn lines are left out."""
     for line in reversed(given_lines(graph)[-KEPT:]):
         if (record := parsed_object(line)) is not None and isinstance(record.get("at"), int):
             yield record
