@@ -63,8 +63,8 @@ Each line is the first sentence of the room's docstring, then come the names of 
                     erase · places · removal · selection
       observe/    The Observer turns pending turns into notes.
                     former · question · reply · run · twins
-      context     Long conversations, for OpenClaw's slot `contextEngine`: observed turns leave the context, their
-                  notes take their place.
+      context     Cuts long conversations, for OpenClaw's slot `contextEngine`: observed turns leave the context, and
+                  notes replace them.
       reflect/    The Reflector tidies a graph at night: repetitions, contradictions, maps, weeks and months.
                     checking · maps · periods · run · similar · topics · verdicts
       rebuild     Makes the notes of a graph again from its archive, for example with a better model.

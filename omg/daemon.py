@@ -1,23 +1,22 @@
 """
 The daemon: its server, routes, threads, lock, signals and log.
 
-    POST /inject    a prompt's who and what   -> the result of before_prompt_build, as is
-    POST /notice    whose reply is sent         -> the line below it: what was noted (tools/today.py)
-    POST /tool /command /corpus               -> what the agent's tools and commands answer (tools/tools.py)
-    POST /host      a client's session or prompt -> what it is given (hosts/serve.py)
-    POST /mcp       a tool of `omg mcp`          -> what it answers (hosts/serve.py)
-    POST /context/assemble                    what leaves a long context, and the text in its place (context.py)
-    POST /page        a view and its parameters -> the owner's page, to be read in the Control UI (ui/pages.py)
-    POST /llm/next /llm/done                  the plugin lends us the agent's own model (llm/asker.py)
+    POST /inject      a session and its prompt     -> the result of the gateway's hook before_prompt_build
+    POST /notice      the session of a reply       -> a line below the reply: what was noted (tools/today.py)
+    POST /tool /command /corpus                    -> the answers of the agent's tools and commands (tools/tools.py)
+    POST /host        a client's session or prompt -> the slice for the client (hosts/serve.py)
+    POST /mcp         a tool of `omg mcp`          -> the tool's answer (hosts/serve.py)
+    POST /context/assemble                         what leaves a long context, and the text in its place (context.py)
+    POST /page        a view and its parameters    -> the owner's page, for the Control UI (ui/pages.py)
+    POST /llm/next /llm/done                       the plugin lends OMG the agent's own model (llm/asker.py)
     POST /status /search /work /rebuild /reflect /stop /health
 
-It answers HTTP with JSON on a unix socket. The socket is in a folder that only its owner can enter, so no other
-authentication is needed; a TCP port would need a token, and guards against web pages. Every request gets an answer, and a
-bad one does not disturb other clients.
+The daemon speaks HTTP with JSON on a unix socket. Only the owner can enter the socket's folder, so no other authentication
+is needed. Every request gets an answer, and a bad request does not disturb other clients.
 
 Threads: one for each request, three of the daemon's, those that observe and reflect (worker/worker.py), and watchdog's. A
-prompt never takes a lock that is held during a model call or while another process writes to a vault. Model libraries are
-imported only in the child (llm/child.py).
+prompt never takes a lock that is held during a model call or while another process writes to a vault. Only the child
+(llm/child.py) imports model libraries.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ BODY_BYTES = 32_000_000
 
 # The gateway uses few connections; each costs a thread and its memory.
 CONNECTIONS_AT_ONCE = 128
-SILENT_S = 60  # a client that sends nothing for so long is disconnected; our clients ask at once
+SILENT_S = 60  # a client that sends nothing for this long is disconnected; our clients ask at once
 BUSY = json.dumps({"error": f"busy: {CONNECTIONS_AT_ONCE} connections are open already; ask again"}).encode()
 
 REFUSAL = (
@@ -91,12 +90,14 @@ REFUSAL = (
 
 class Server(socketserver.ThreadingUnixStreamServer):
     """
-    *answers*: path → the function that answers it; each request has its own thread. *lost*: path → the function
-    to call with an answer that did not reach its client.
+    Answers each request in a thread of its own. *answers*: path → the function that answers. *lost*: path → the function to
+    call with an answer that did not reach its client.
     """
 
     daemon_threads = True
-    request_queue_size = 512  # connections at one moment; a full queue drops them without an answer
+    request_queue_size = (
+        512  # waiting connections; if the queue is full, the system drops new ones without an answer
+    )
 
     def __init__(
         self, home: Path, answers: Mapping[str, Answer], lost: Mapping[str, Lost] = MappingProxyType({})
@@ -113,7 +114,7 @@ class Server(socketserver.ThreadingUnixStreamServer):
             os.umask(mask)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve the connection in a thread; refuse it at once if there are too many."""
+        """Serve the connection in a thread. If there are too many connections, refuse this one at once."""
         if self._room.acquire(blocking=False):
             return super().process_request(request, client_address)
         try:
@@ -145,14 +146,14 @@ class Handler(BaseHTTPRequestHandler):
             length = BODY_BYTES + 1
         if not 0 <= length <= BODY_BYTES:
             self.close_connection = True
-            return self.reply(413, {"error": f"a body has {BODY_BYTES} bytes at the most"})
+            return self.reply(413, {"error": f"the body is larger than {BODY_BYTES} bytes"})
         sent = self.rfile.read(length)
         answer = self.server.answers.get(self.path)
         if answer is None:
             return self.reply(404, {"error": f"no such path: {self.path[:100]}"})
         body = parsed_object(sent or b"{}")
         if body is None:
-            return self.reply(400, {"error": "the body is no JSON object"})
+            return self.reply(400, {"error": "the body is not a JSON object"})
         try:
             value = answer(body)
         except OmgError as e:
@@ -170,7 +171,7 @@ class Handler(BaseHTTPRequestHandler):
     do_GET = do_POST
 
     def reply(self, status: int, value: Mapping[str, Any]) -> None:
-        """Send head and body in one write: a second one would wait for the acknowledgement of the first."""
+        """Send head and body in one write. A second write would wait until the client acknowledges the first."""
         data = json.dumps(value).encode("utf-8", "replace")
         self.send_response_only(status)
         self.send_header("content-type", "application/json")
@@ -187,11 +188,11 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-# --- Events of the files below a folder, as far as the system reports them.
+# --- Watches the files below a folder, if the system reports their events.
 
 
 class VaultWatcher(FileSystemEventHandler):  # type: ignore[misc]  # watchdog has no types
-    """Marks a vault as changed at any event, because an atomic replace arrives only as *moved*."""
+    """Calls *touched* with the path of every event. All kinds count: an atomic replace arrives only as *moved*."""
 
     def __init__(self, touched: Callable[[Path], None]) -> None:
         self.touched = touched
@@ -213,17 +214,17 @@ RESCAN_S = 60.0
 BLOCKED_S = 20.0  # longest wait of a turn for observation ([context] block_after), which takes 5 to 15 s
 BLOCKED_STEP_S = 0.05
 IN_VAIN_S = 300.0  # after a wait without result, turns of the graph do not wait for this long
-RENDERED_AT_ONCE = 4  # prompts; with more, each would take longer, because one core renders them
+RENDERED_AT_ONCE = 4  # prompts; with more of them each would take longer, because one core renders all
 TURN_S = 0.1  # how long a prompt waits for its turn to be rendered: the plugin waits 150 ms in all
-STUCK_S = 1.0  # a prompt that takes longer waits for a file, and no longer counts as one of RENDERED_AT_ONCE
+STUCK_S = 1.0  # a prompt that takes longer waits for a file; it gives up its place of RENDERED_AT_ONCE
 JOIN_S = 10.0  # how long to wait for threads at the end; the gateway's plugin kills the daemon after 5 s
 M_ARENA_MAX = -8  # malloc.h
 VAULTS_PER_TICK = 50  # graphs without a watch that are scanned in one tick; more take several ticks
-VECTORS_AT_ONCE = 32  # an edit waits while they are made
+VECTORS_AT_ONCE = 32  # an edit waits while these are made
 
 
 class Daemon:
-    """`run` returns when asked to stop. *with_parent*: the gateway started us, and lends its agents' models."""
+    """Serves one home until asked to stop. *with_parent*: the gateway started the daemon, and lends its agents' models."""
 
     def __init__(self, config: Config, *, with_parent: bool = False) -> None:
         self.config, self.with_parent, self.code = config, with_parent, code_digest()
@@ -284,7 +285,7 @@ class Daemon:
             log.info("down")
 
     def _warm(self) -> None:
-        """Load in advance what the first prompt needs: the gateway waits only 150 ms."""
+        """Load what the first prompt needs before it comes: the gateway waits only 150 ms."""
         count_tokens("warm")
         redact("warm")  # 0.4 s; 4 s where the scanner's rules are not cached yet
         return_freed_memory()
@@ -330,8 +331,8 @@ class Daemon:
 
     def inject(self, body: dict[str, Any]) -> Mapping[str, Any]:
         """
-        The hook's result for this prompt; empty if the session is not served or has no memory yet. If too many prompts come
-        at once, the session gets its last `system` again, without notes for this prompt.
+        Return the hook's result for this prompt; {} if the session is not served or has no memory yet. If too many prompts
+        come at once, return the session's last `system` slice, without notes for this prompt.
         """
         # A heartbeat with nothing to do leaves no transcript, so nothing would show that its run is over.
         if (session := str(body.get("sessionKey") or "")) and body.get("trigger") != "heartbeat":
@@ -343,7 +344,7 @@ class Daemon:
         return before
 
     def notice(self, body: Mapping[str, Any]) -> dict[str, str]:
-        """The line below a reply: which notes of this person are new or changed since their last reply. {} if none."""
+        """Return the line to put below a reply: the person's notes that are new or changed since the last reply. {}: none."""
         graph = graph_served(self.memory, body) if self.config.notices.replies else None
         if graph is None or graph.identity.scope != "dm":
             return {}
@@ -354,7 +355,7 @@ class Daemon:
         return {"text": text} if text else {}
 
     def given_before(self, body: dict[str, Any]) -> dict[str, str]:
-        """The `system` that the session was given last, reported as an event; {} if there is none."""
+        """Return the `system` slice that the session was given last, and report an event; {} if there is no slice."""
         graph, session = graph_served(self.memory, body), str(body.get("sessionKey") or "")
         if graph is None or not (result := result_given_before(graph, session, self.config)):
             return {}
@@ -366,8 +367,8 @@ class Daemon:
 
     @contextlib.contextmanager
     def turn_to_render(self) -> Iterator[bool]:
-        """Wait up to TURN_S for one of RENDERED_AT_ONCE places, held until the block ends. Yields whether there was
-        one."""
+        """Wait up to TURN_S for one of RENDERED_AT_ONCE places, and hold the place during the block. Yields False if no
+        place was free."""
 
         def is_free() -> bool:
             now = time.monotonic()
@@ -388,8 +389,8 @@ class Daemon:
         """
         Tell `omg-context` which messages leave the context, and the text that replaces them; {} if none leave.
 
-        `wait_ms` in the answer asks the plugin to ask again, with `waits` and this deadline: that answer comes once the turns
-        that could leave are observed. A turn waits for memory only here, and only with the engine installed.
+        `wait_ms` in the answer tells the plugin to ask again, with `waits` and this deadline. The second answer comes once
+        the turns that could leave are observed. Only here does the gateway's turn wait for memory.
         """
         graph = graph_of(self.memory.registry, body)
         if graph is None:
@@ -406,7 +407,7 @@ class Daemon:
 
     def _wait_for_observation(self, graph: Graph, session: str, tell: Callable[..., None]) -> None:
         """
-        Wait until nothing of *session* is pending, at most BLOCKED_S. If that fails, no turn of the graph waits during
+        Wait until nothing of *session* is pending, at most BLOCKED_S. After a wait in vain, no turn of the graph waits for
         the next IN_VAIN_S.
         """
         began, mark = time.monotonic(), session_mark(session)
@@ -430,13 +431,13 @@ class Daemon:
         return self.model.next(body)
 
     def miss_gateway(self) -> None:
-        """Stop asking the model of a gateway that has gone. Until it is back, turns wait, and nights go by rule."""
+        """Stop asking the gateway's model if the gateway is gone. Until it is back, turns wait and nights use only rules."""
         if self.memory.worker.gateway is not None and self.model.is_gone():
             self.memory.worker.gateway = None
-            log.info("no gateway asks for questions any more: the agent's own model cannot be asked")
+            log.info("the gateway no longer fetches questions, so the agent's own model cannot be asked")
 
     def came_late(self, question: ModelQuestion, reply: ModelReply) -> None:
-        """Enter a late answer of the gateway's model into the ledger: it was paid for although nobody used it."""
+        """Enter a late reply of the gateway's model into the ledger, because the reply was paid for."""
         self.memory.worker.ledger.spend(
             with_token_counts(reply, question), question.purpose, self.memory.clock()
         )
@@ -460,21 +461,21 @@ class Daemon:
             try:
                 wait_s = turn()
             except Exception:
-                log.exception("%s failed; it goes on", turn.__name__)
+                log.exception("%s failed; its thread goes on", turn.__name__)
             awake.wait(TICK_S if wait_s is None else min(wait_s, TICK_S))
 
     def _observe(self) -> None:
-        """Observe what is due, in the worker's threads, without waiting for them."""
+        """Let the worker's threads observe what is due; do not wait for them."""
         self.memory.worker.start()
         self._idle = not self.memory.worker.under_way()
         self.rested.set()
 
     def _reflect(self) -> None:
-        """Reflect on graphs in which enough has changed. Observing does not wait for this."""
+        """Reflect on the graphs in which enough has changed. Observing goes on meanwhile."""
         background_reflection(self.memory.worker, idle=self._idle)
 
     def _keep(self) -> float | None:
-        """Take in the spool, bring the index up to the vaults, make missing vectors."""
+        """Take in the spool, update the indexes from the vaults, make missing vectors. Return when to run again (seconds)."""
         self.miss_gateway()
         wait_s = None
         try:
@@ -505,7 +506,7 @@ class Daemon:
             if who.key not in self._followed:
                 self._attempt(who, self._catch_up)
             if self.touched.is_set() or self.stopping.is_set():
-                break  # a watched vault was edited just now, and comes first
+                break  # a watched vault was just edited, and comes first
 
     def _attempt(self, who: Identity, what: Callable[[Graph], None]) -> None:
         """Call *what* with the graph of *who*; an error is logged and does not stop the others."""
@@ -513,7 +514,7 @@ class Daemon:
             what(self.memory.graph(who, wait_s=PATIENCE_S, keep=False, make=False))
             self._warned.pop(who.key, None)
         except NotFound:
-            log.info("a graph was forgotten whole, and is no longer followed")  # without the graph's name
+            log.info("a whole graph was forgotten, and is no longer followed")  # without the graph's name
         except Locked as e:
             log.info("%s; its edits are read later", e)
         except Exception as e:
@@ -539,8 +540,8 @@ class Daemon:
 
     def _watched(self, handler: VaultWatcher, folder: Path, otherwise_s: float) -> ObservedWatch | None:
         """
-        Watch *folder* with *handler*; None if the system has no watch left: then the folder is scanned from time to
-        time.
+        Watch *folder* with *handler*. Return None if the system has no watch left; the folder is then scanned every
+        *otherwise_s*.
         """
         try:
             if self._watch is None:
@@ -549,11 +550,11 @@ class Daemon:
                 self._watch = watch
             return self._watch.schedule(handler, str(folder), recursive=True)
         except OSError as e:
-            log.warning("%s is only looked through every %d s: %s", folder, otherwise_s, error_text(e))
+            log.warning("%s is only scanned every %d s: %s", folder, otherwise_s, error_text(e))
             return None
 
     def _unfollow(self, key: str) -> None:
-        """Stop watching the vault of *key*. When it is watched again, all of it is scanned first."""
+        """Stop watching the vault of *key*. When the vault is watched again, it is scanned in full first."""
         with self._guard:
             self._dirty.pop(key, None)
         if watch := self._followed.pop(key, None):
@@ -600,7 +601,7 @@ class Daemon:
 
 
 def shared_answers(codes: Codes) -> dict[str, Callable[[Memory, dict[str, Any]], Mapping[str, Any]]]:
-    """Path → the answer from a memory alone, for the daemon and for a fleet's server."""
+    """Return path → function for the answers that need only a memory, for the daemon and for a fleet's server."""
     return {
         "/inject": inject_answer,
         "/tool": lambda memory, body: call_tool(memory.intake, body, codes),
@@ -620,7 +621,7 @@ def inject_answer(memory: Memory, body: dict[str, Any]) -> Mapping[str, Any]:
 
 
 def graph_served(memory: Memory, body: Mapping[str, Any]) -> Graph | None:
-    """The graph that this prompt may use; None if the session is not served, or nothing is remembered yet."""
+    """Return the graph that this prompt may use; None if the session is not served or has no memory yet."""
     if not is_remembered(body, ("user", *memory.config.identity.members)):
         return None
     return graph_of(memory.registry, body)
@@ -656,23 +657,23 @@ def return_freed_memory() -> None:
 
 @contextlib.contextmanager
 def daemon_lock(home: Path) -> Iterator[None]:
-    """Hold this home's daemon lock. The kernel releases it when the process ends, however that happens."""
+    """Hold this home's daemon lock. The kernel releases the lock when the process ends, even after a crash."""
     file = home / "lock"
     with contextlib.ExitStack() as held:
         try:
             held.enter_context(flock(file, "the daemon", timeout_s=0))
         except Locked:
             pid = file.read_text().strip() or "unknown"
-            raise Locked(f"a daemon is up for {home} already (pid {pid}); `omg down` stops it") from None
+            raise Locked(f"a daemon already runs for {home} (pid {pid}); stop it with `omg down`") from None
         file.write_text(str(os.getpid()))
         yield
 
 
 def serve_home(config: Config, *, with_parent: bool) -> None:
     """
-    Run in the foreground until SIGTERM, SIGINT, /stop, or with *with_parent* until stdin ends.
+    Run the daemon in the foreground until SIGTERM, SIGINT or /stop; *with_parent*: also until stdin ends.
 
-    Raises Locked if another daemon is up for this home.
+    Raises Locked if another daemon runs for this home.
     """
     with daemon_lock(config.home):
         return_freed_memory()
@@ -687,7 +688,7 @@ def serve_home(config: Config, *, with_parent: bool) -> None:
 
 
 def follow_parent(daemon: Daemon) -> None:
-    """Stop the daemon when stdin ends: it is a pipe that the gateway holds, so the gateway is gone."""
+    """Stop the daemon when stdin ends. Stdin is a pipe from the gateway, so its end means that the gateway is gone."""
     with contextlib.suppress(OSError):
         while os.read(sys.stdin.fileno(), 4096):
             pass
@@ -695,7 +696,7 @@ def follow_parent(daemon: Daemon) -> None:
 
 
 class LogFormatter(logging.Formatter):
-    """Formats where an exception came from, without its message, which may quote what was said."""
+    """Formats the type and the place of an exception, without its message, which may quote a conversation."""
 
     def formatException(self, ei: Any) -> str:
         lines: list[str] = []
@@ -709,7 +710,7 @@ class LogFormatter(logging.Formatter):
 
 
 def log_to(file: Path) -> None:
-    """Log to *file* only, and keep one older file."""
+    """Send all logging to *file*, and keep one older file."""
     handler = RotatingFileHandler(file, maxBytes=2_000_000, backupCount=1)
     file.chmod(0o600)
     handler.setFormatter(LogFormatter("%(asctime)s %(levelname)s %(message)s"))

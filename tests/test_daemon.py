@@ -178,7 +178,7 @@ def test_an_overloaded_daemon_gives_a_prompt_its_sessions_last_slice_if_still_va
         memory.close()
 
 
-def test_the_socket_is_for_its_owner_alone(shared: Running) -> None:
+def test_only_the_owner_can_use_the_socket(shared: Running) -> None:
     assert stat.S_IMODE((shared.home / "omg.sock").stat().st_mode) == 0o600
     assert stat.S_IMODE(shared.home.stat().st_mode) == 0o700
     assert stat.S_IMODE((shared.home / "omg.log").stat().st_mode) == 0o600
@@ -201,7 +201,7 @@ def test_the_second_of_two_daemons_says_that_one_is_already_running(start: Start
     said = gone.end()
     assert gone.process.returncode == 0
     assert said.count("\n") == 1
-    assert "a daemon is up" in said
+    assert "a daemon already runs" in said
     assert up.ready().ask("/health")["pid"] == up.process.pid
 
 
@@ -335,7 +335,7 @@ def test_the_gateways_model_is_asked_over_the_socket(start: Start) -> None:
     assert SECRET not in json.dumps(daemon.ask("/status")) + daemon.log()
 
 
-def test_the_gateways_model_is_told_its_limit_and_says_when_a_reply_reached_it() -> None:
+def test_the_gateways_model_gets_a_token_limit_and_a_reply_at_the_limit_is_marked_cut() -> None:
     model, replies = GatewayModel(20, 4_000), []
     question = ModelQuestion("s", "u", None, "observe")
     for reason in ("length", "stop", None):
@@ -413,9 +413,9 @@ main()
 """
 
 
-def test_a_daemon_without_file_watches_looks_for_changes_by_itself(start: Start, home: Path) -> None:
+def test_a_daemon_without_file_watches_scans_for_changes(start: Start, home: Path) -> None:
     daemon = start(under=(sys.executable, "-c", NO_WATCH)).ready()
-    eventually(lambda: "is only looked through every" in daemon.log(), 10)
+    eventually(lambda: "is only scanned every" in daemon.log(), 10)
     drop(home, "I prefer short checklists.")  # and nobody wakes it
     body = {"name": "omg_search", "params": {"query": "checklists"}, "context": {"sessionKey": OWNER}}
     eventually(lambda: daemon.ask("/tool", **body)["details"].get("hits"), 30)

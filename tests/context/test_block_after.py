@@ -79,7 +79,7 @@ def test_a_wait_without_result_ends_and_is_not_repeated(
     assert daemon.assemble(body)["cut"]
 
 
-def test_a_stuck_memory_holds_up_no_other_memory(daemon: Daemon) -> None:
+def test_a_stuck_memory_delays_no_other_memory(daemon: Daemon) -> None:
     body, other = talked(daemon), talked(daemon, session="agent:main:telegram:direct:7")
     daemon.memory.work(force=True)
     with flock(daemon.memory.find(SESSION).folder / "state.lock", "the state"):

@@ -416,7 +416,7 @@ PLUMBER = "The plumber Albrecht in Karlstrasse mends kitchen taps for 145 euros.
 ASKED = "Which plumber did you recommend for the kitchen taps?"
 
 
-def test_after_a_reset_that_no_hook_told_of_the_days_before_are_quoted(talk: Talk) -> None:
+def test_after_a_reset_without_a_hook_the_earlier_days_are_quoted(talk: Talk) -> None:
     talk.turn("Who mends taps?", answer=PLUMBER)
     talk.take_in()
     assert PLUMBER not in talk.prompted(ASKED, "window-1")

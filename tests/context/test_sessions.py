@@ -28,7 +28,7 @@ def talk_of_letters(talk: Talk, turns: int = 30) -> None:
         talk.turn(f"I prefer the letter {2 * chr(97 + n)} in lists. " + "And so on and so forth. " * 6)
 
 
-def test_talk_from_before_a_reset_does_not_come_back_after_a_forgetting(talk: Talk) -> None:
+def test_messages_from_before_a_reset_stay_out_after_a_person_forgets_something(talk: Talk) -> None:
     long_talk(talk, 10)
     begin_anew(talk)
     talk_of_letters(talk, 16)
@@ -43,7 +43,7 @@ def test_talk_from_before_a_reset_does_not_come_back_after_a_forgetting(talk: Ta
     assert "number" not in after.text
 
 
-def test_after_a_forgetting_only_messages_outside_the_context_are_quoted(talk: Talk) -> None:
+def test_after_a_person_forgets_something_only_messages_outside_the_context_are_quoted(talk: Talk) -> None:
     talk.turn("Who mends taps?", answer=PLUMBER)
     long_talk(talk)
     talk.turn(
@@ -85,7 +85,7 @@ def test_turns_that_the_gateway_began_leave_with_the_turns_around_them(talk: Tal
     assert not any("disk is nearly full" in f.read_text() for f in graph.folder.glob("archive/*"))
 
 
-def test_a_turn_of_the_gateway_stays_while_what_a_person_said_beside_it_is_not_observed(talk: Talk) -> None:
+def test_the_gateways_own_turn_stays_until_the_persons_turns_around_it_are_observed(talk: Talk) -> None:
     long_talk(talk)
     talk.turn(POLL, by="heartbeat", answer="The disk is nearly full, shall I look into it?")
     talk.take_in()
@@ -109,7 +109,7 @@ def test_a_jobs_result_stays_until_it_is_observed_if_jobs_are_remembered(tmp_pat
     talk.memory.close()
 
 
-def test_a_forgotten_turn_leaves_the_context_also_if_its_call_ids_changed(talk: Talk) -> None:
+def test_a_forgotten_turn_leaves_the_context_even_if_its_call_ids_changed(talk: Talk) -> None:
     for n in range(4):
         talk.turn(f"List folder {n}", tool="a file of Zanzibar\n" * 3)
     talk.take_in()

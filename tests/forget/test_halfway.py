@@ -134,7 +134,7 @@ def test_a_daemon_logs_no_session_that_a_command_forgot(
     caplog.set_level(logging.INFO)
     daemon._keep()
     assert list(under_way) == []
-    assert "forgotten whole" in caplog.text
+    assert "whole graph was forgotten" in caplog.text
     assert PERSON not in caplog.text
 
 
