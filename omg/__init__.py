@@ -21,7 +21,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
                     characters · tokens · words
       client      Finds the home, and asks its daemon over a socket, or a fleet over HTTP.
       config      Reads and edits omg.toml; `OMG_*` variables take precedence over it.
-      identity    Whose memory a session writes to and reads from.
+      identity    Decides whose memory a session writes to and reads from.
       dates/      Finds days in text ("next Friday") and writes days as text ("3 weeks ago").
                     days · rules
     Values, without I/O
@@ -46,7 +46,8 @@ Each line is the first sentence of the room's docstring, then come the names of 
     What is written, and how
       journal     The journal of one batch: every file with its text before and after, written before the first note
                   changes.
-      inbox       Loose notes as messages: files that people leave in inbox/, and the agent's own memory files.
+      inbox       Turns loose notes into messages: files that people leave in inbox/, and the agent's own memory
+                  files.
       plan/       Proposed edits as drafts of notes; the text of maps, index and Now.
                     corrections · drafts · edits · mentions · pages
       rules/      The Observer without a model: rules that quote people's wishes, traits, likes, decisions and plans.

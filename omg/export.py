@@ -5,8 +5,8 @@ Exports everything that is remembered, as a folder or as JSON lines. `omg import
     notes/nodes/….md         the notes as they are in the vault, with their properties and History
     messages/YYYY-MM.jsonl   what was said: a line for each message, with its id, role, time, session and text
 
-As JSON lines, the first is that of omg-export.json. Then come {"note": path, "text": …, "by_hand": …} for each note and
-{"message": …} for each message. A note names its messages in `sources`. Maps, the index and Now are made anew.
+As JSON lines, the first line is the content of omg-export.json. Then come {"note": path, "text": …, "by_hand": …} for each
+note and {"message": …} for each message. Maps, the index and Now are not exported, because they can be made anew.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .vault.vault import Vault
 from .worker.registry import Registry
 
 HEAD = "omg-export.json"
-TAKEN = ("nodes/", "reflections/", "inbox/")  # folder of a vault; generated pages are made anew
+TAKEN = ("nodes/", "reflections/", "inbox/")  # the folders of a vault that are exported
 
 
 def head_of_export(graph: Graph) -> dict[str, Any]:
@@ -56,14 +56,14 @@ def exported_notes(graph: Graph) -> Iterator[dict[str, Any]]:
 
 
 def archived_lines(graph: Graph) -> Iterator[tuple[str, str]]:
-    """For each archived message: the name of its file, and its line."""
+    """Yield each archived message: the name of its file, and its line."""
     for file in sorted((graph.folder / "archive").glob("*.jsonl")):
         with file.open(encoding="utf-8", errors="replace") as lines:
             yield from ((file.name, line.rstrip("\n")) for line in lines if parsed_object(line))
 
 
 def write_lines(graph: Graph, out: Path) -> None:
-    """Write the export as JSON lines, readable by its owner alone."""
+    """Write the export as JSON lines, in a file that only its owner can read."""
     messages = ({"message": json.loads(line)} for _, line in archived_lines(graph))
     with private(out) as file:
         for value in chain([head_of_export(graph)], exported_notes(graph), messages):
@@ -71,7 +71,7 @@ def write_lines(graph: Graph, out: Path) -> None:
 
 
 def write_folder(graph: Graph, out: Path) -> None:
-    """Write the export as a folder. Raises BadInput if *out* is there and not empty."""
+    """Write the export as a folder. Raises BadInput if *out* exists and is not an empty folder."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BadInput(f"{out} is there already; name a new folder")
     by_hand = []
@@ -83,12 +83,12 @@ def write_folder(graph: Graph, out: Path) -> None:
     for name, line in archived_lines(graph):
         with private(out / "messages" / name, add=True) as file:
             file.write(line + "\n")
-    with private(out / HEAD) as file:  # last: without it the folder is no export
+    with private(out / HEAD) as file:  # last, because without this file the folder is no export
         file.write(json.dumps({**head_of_export(graph), "by_hand": by_hand}, ensure_ascii=False, indent=1))
 
 
 def private(file: Path, *, add: bool = False) -> Any:
-    """*file*, opened to be written as it is, without translating line ends."""
+    """Open *file* for writing, so that only its owner can read it, and without translating line ends."""
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     mode = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if add else os.O_TRUNC)
     try:
@@ -108,7 +108,10 @@ def is_own_export(path: Path) -> bool:
 
 
 def values_of(path: Path) -> Iterator[dict[str, Any]]:
-    """The values of the export at *path*, as its JSON lines have them; a line that cannot be read has no value."""
+    """
+    Yield the values of the export at *path*, in the form of its JSON lines. A line that cannot be read gives an empty
+    value.
+    """
     if path.is_dir():
         head = parsed_object((path / HEAD).read_bytes()) or {}
         yield head
@@ -126,7 +129,7 @@ def values_of(path: Path) -> Iterator[dict[str, Any]]:
 
 @dataclass(slots=True)
 class Taken:
-    """Counts of what came in, and of what stays out because it was forgotten here."""
+    """Counts the notes and messages that came in, that were forgotten here, and that could not be used."""
 
     notes: int = 0
     messages: int = 0
@@ -135,7 +138,10 @@ class Taken:
 
 
 def take_export(registry: Registry, into: Graph, path: Path) -> Taken:
-    """Add the export at *path* to *into*, as if two memories were joined: one cycle, which can be undone. Raises BadInput."""
+    """
+    Add the export at *path* to the graph *into*, as if two memories were joined: one cycle, which can be undone.
+    Raises BadInput.
+    """
     values, taken = values_of(path), Taken()
     if (version := next(values, {}).get("v")) != 1:
         raise BadInput(f"{path}: an export of version {version}; update OMG to read it")
@@ -161,7 +167,7 @@ def take_export(registry: Registry, into: Graph, path: Path) -> Taken:
 
 def place(value: dict[str, Any], source: Graph, into: Graph, taken: Taken) -> None:
     """
-    Put *value*, a note or message of an export, into *source*, unless it was forgotten in *into* or cannot be used.
+    Put *value*, a note or a message of an export, into *source*, unless it was forgotten in *into* or cannot be used.
     """
     try:
         if isinstance(value.get("note"), str):
@@ -172,7 +178,7 @@ def place(value: dict[str, Any], source: Graph, into: Graph, taken: Taken) -> No
             if gone or into.tombstones.blocks(node.id, ids, cited=lambda: False):
                 taken.forgotten += 1
             elif path.startswith(TAKEN) and into.vault.bytes(path) != text.encode():
-                if value.get("by_hand"):  # not written by the vault, so that the note counts as a person's
+                if value.get("by_hand"):  # the vault does not write it, so that the note counts as a person's
                     with private(source.vault.file(path)) as file:
                         file.write(text)
                 else:

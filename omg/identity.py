@@ -1,14 +1,7 @@
-"""
-Whose memory a session writes to and reads from.
+"""Decides whose memory a session writes to and reads from.
 
-`identity_of_session` reduces a gateway's sessionKey to its owner: the main session, a direct peer, a group. Threads and
-topics belong to the session they are part of. The keys of the gateway's own chats do not say whose session it is. Such
-a session is the owner's if the gateway says that the owner speaks there; otherwise it has a memory of its own. Sessions
-in which no person speaks have no memory.
-
-Two sessions share a memory only if the gateway itself, or an explicit link, says that they are one person's.
-worker/registry.py knows where an identity's notes lie.
-"""
+`identity_of_session` reduces a gateway's session key to its owner: the main session, a direct peer or a group. Two
+sessions share a memory only if the gateway, or an explicit link, says that they are one person's."""
 
 from __future__ import annotations
 
@@ -27,8 +20,8 @@ DIRECT = frozenset(("direct", "dm"))
 GROUPS = frozenset(("group", "channel", "room"))
 WEB_CHAT = "webchat"  # the gateway's own interfaces: Control UI, apps, `openclaw gateway call chat.send`
 INSIDE = ("", WEB_CHAT)  # channels that only the gateway's operator can reach
-# A right that OpenClaw gives only to its owner; and the profile of whoever operates it and signs in without a name, by its
-# token or from a paired device. A phone that is paired with limited access has the profile, but not the right.
+# ADMIN_SCOPE is a right that OpenClaw gives only to its owner. OWNERS_PROFILE is the profile of a person who signs in to
+# OpenClaw without a name, by its token or from a paired device. A phone with limited access has only the profile.
 ADMIN_SCOPE = "operator.admin"
 OWNERS_PROFILE = {"type": "profile", "id": "gateway-owner"}
 
@@ -40,13 +33,13 @@ NOBODY = re.compile(
 
 AGENT = re.compile(r"agent:([^:]+):(.+)$", re.IGNORECASE | re.DOTALL)
 
-# A thread, a forum topic, or one sender in a group. Only these words end the key: ids may contain colons (Matrix).
+# The end of a key that names a thread, a forum topic, or one sender in a group. Ids may contain other colons (Matrix).
 LANE = re.compile(r":(?:topic|thread|sender):.*$", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who a memory belongs to. Identities with the same key have the same memory."""
+    """The owner of a memory. Identities with the same key have the same memory."""
 
     key: str
     scope: Scope
@@ -69,11 +62,15 @@ def identity_of_session(
     asked: Collection[str] = (),
 ) -> Identity | None:
     """
-    Whose the session is; None if it is not remembered.
+    Find the identity that a session belongs to; None if the session is not remembered, for example because no person
+    speaks in it.
 
-    *links*: a name → the accounts of that person, as "channel:sender". *channel*, *sender*, *owner*: those of the turn, as
-    far as known. *asked*: further triggers that are remembered; sessions of `cron` and `heartbeat` are the owner's then.
-    A link of an INSIDE channel ("webchat:cli") applies to every key that does not say whose the session is.
+    Threads and topics belong to their session. If the key does not name an owner, the session is the owner's if
+    *owner*; otherwise it has a memory of its own.
+
+    *links*: name → accounts of the person, as "channel:sender". *channel*, *sender*, *owner*: of the turn, as far as
+    known. *asked*: further triggers that are remembered; sessions of `cron` and `heartbeat` are the owner's then. A
+    link of an INSIDE channel ("webchat:cli") applies to every key that does not name an owner.
     """
     m = AGENT.match(session_key)
     agent, rest = (m[1], m[2]) if m else ("main", session_key)
@@ -83,13 +80,13 @@ def identity_of_session(
     if nobody := NOBODY.search(rest.strip().lower()):
         trigger = nobody["trigger"] or nobody["beat"]
         return main if trigger in ("cron", "heartbeat") and trigger in asked else None
-    if rest != rest.strip():  # its spaces make it look like another key; it is a key of its own
+    if rest != rest.strip():  # a key with outer spaces differs from the key without them
         return Identity(f"agent:{agent}:{rest}", "dm", agent)
     base = LANE.sub("", rest)
     shared = {"main": main, "global": Identity(f"agent:{agent}:global", "global", agent)}
     if base.lower() in shared:
         return shared[base.lower()]
-    if ":project:" in base:  # of a repository (hosts/sessions.py): its own, whoever speaks
+    if ":project:" in base:  # a repository (hosts/sessions.py) has its own memory, whoever speaks
         return Identity(f"agent:{agent}:{base}", "dm", agent)
     parts = base.split(":")
     kinds = [part.lower() for part in parts[: min(3, len(parts) - 1)]]  # channel, account, kind; then the id
@@ -100,7 +97,7 @@ def identity_of_session(
     name = None
     if at is not None:
         place, peer = parts[0] if at else "", ":".join(parts[at + 1 :])
-        # If the owner writes into another person's conversation through the gateway's interface, it stays that person's.
+        # If the owner writes into another person's conversation, the conversation stays that person's.
         itself = channel.lower() == WEB_CHAT
         name = _linked(links, place if itself else channel or place, peer if itself else sender or peer)
     elif inside:
@@ -112,7 +109,10 @@ def identity_of_session(
 
 
 def account_of(key: str) -> str:
-    """The account of a direct conversation's *key*, as [identity.links] names it: "telegram:111". "" if the key has none."""
+    """
+    The account that a direct conversation's *key* names, in the form of [identity.links]: "telegram:111". "" if the
+    key names no account.
+    """
     m = AGENT.match(key)
     place, _, peer = re.sub(r":(?:direct|dm):", "\n", m[2] if m else key, count=1).partition("\n")
     return f"{place.partition(':')[0]}:{peer}" if place and peer else ""
@@ -123,7 +123,8 @@ def person_label(people: dict[str, list[str]], group: str, name: str, sender_id:
     Make *name* a label of one sender: the second Ann who speaks in the *group* is "Ann-2", and "Ann Lee" is "Ann-2
     Lee".
 
-    *people*: a hash of a first name → hashes of the senders who have it; a new sender is added. Without an id, *name*.
+    *people*: hash of a first name → hashes of the senders with that name; a new sender is added. Without a
+    *sender_id*, *name* is returned unchanged.
     """
 
     def hashed(text: str) -> str:
@@ -143,7 +144,7 @@ def person_label(people: dict[str, list[str]], group: str, name: str, sender_id:
 
 
 def speaker_decides(session_key: str) -> bool:
-    """Whether the key does not say whose the session is. It is the owner's then, if only the owner speaks there."""
+    """Whether *session_key* does not name an owner. The session is the owner's then, if only the owner speaks in it."""
     return identity_of_session(session_key, owner=True) != identity_of_session(session_key)
 
 
@@ -161,7 +162,10 @@ def says_owner(vouched: Mapping[str, Any]) -> bool | None:
 
 
 def is_remembered(ctx: Mapping[str, Any], triggers: Collection[str] = ("user",)) -> bool:
-    """Whether a hook's context is a turn that is remembered and served: a person's, or one of the other *triggers*."""
+    """
+    Whether the hook context *ctx* is of a turn that is remembered: a turn of a person, or of another trigger among
+    *triggers*.
+    """
     trigger = ctx.get("trigger")
     session = str(ctx.get("sessionKey") or "")
     if trigger not in triggers or identity_of_session(session, asked=triggers) is None:
@@ -172,6 +176,6 @@ def is_remembered(ctx: Mapping[str, Any], triggers: Collection[str] = ("user",))
 
 
 def _linked(links: Mapping[str, Sequence[str]], channel: str, sender: str) -> str | None:
-    """The name that a sender of a channel is linked to. Upper and lower case count as equal, as for the gateway."""
+    """The name to which *links* assign a sender of a channel. Letter case does not matter, as for the gateway."""
     wanted = f"{channel}:{sender}".lower()
     return next((name for name, ids in links.items() if any(i.strip().lower() == wanted for i in ids)), None)

@@ -1,20 +1,19 @@
 """
-Loose notes as messages: files that people leave in inbox/, and the agent's own memory files.
+Turns loose notes into messages: files that people leave in inbox/, and the agent's own memory files.
 
-    <vault>/inbox/*.md                    a message for each paragraph: a person's, or the agent's where a run of it
-                                          may have written the file (Runs)
-    <vault>/inbox/*.txt                   renamed to .md and read as such, unless an agent may have written it
-    <workspace>/memory/YYYY-MM-DD.md      a message for each line, the agent's; into the owner's graph, where only the
-                                          owner reaches the agent, and no older than the graph
-    <workspace>/MEMORY.md, memory/*.md    the same of older ones, where `omg import --openclaw` asks for them
-    <home>/runs/<hash of the session>     runs under way: a line for each prompt that was built, in ms since the epoch;
-                                          removed once the transcript has what came after it
-    <home>/writes.jsonl                   the files that transcripts show were written (message/drop.py), for KEPT_MS
+    <vault>/inbox/*.md                    a message for each paragraph, from a person; from the agent if a run of
+                                          the agent may have written the file (Runs)
+    <vault>/inbox/*.txt                   renamed to .md and read so, unless an agent may have written the file
+    <workspace>/memory/YYYY-MM-DD.md      a message for each line, from the agent, in the owner's graph; only if
+                                          nobody else reaches the agent, and for days since the graph was made
+    <workspace>/MEMORY.md, memory/*.md    the same for older files, by `omg import --openclaw`
+    <home>/runs/<hash of the session>     runs under way: for each prompt that was built, a line with the time in ms
+                                          since the epoch; removed once the transcript of the run arrives
+    <home>/writes.jsonl                   files that runs wrote, as transcripts show (message/drop.py); kept for KEPT_MS
 
-A message's id is `inbox:<path>:<hash of the text>`. So when a note grows, only what was added is new. Its key is made from
-the text alone, so renaming a note adds nothing. Notes and memory files are only read, except that a .txt is renamed. Runs
-of all sessions count, also of sessions that are not remembered: whoever reaches the agent reaches its tools.
-observe/run.py observes the messages.
+A message's id is `inbox:<path>:<hash of the text>`, so only text that is added to a note is new. The message's key is made
+from the text alone, so renaming a note adds nothing. The text of notes and memory files is never changed here. Runs of all
+sessions count, because everybody who reaches the agent reaches its tools.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ from .vault.vault import copy_of_another
 
 PREFIX = "inbox:"
 INBOX_SESSION = "inbox"  # the source of an inbox note has this instead of a conversation
-SETTLED_S = 60  # since the last save; before that, somebody may still be writing
-# Begins a note of ours with text that could not be written elsewhere (journal.py)
+SETTLED_S = 60  # seconds since the last save; before, somebody may still be writing
+# The first words of a note that OMG makes for text that it could not write elsewhere (journal.py).
 MEANT = "This was meant for `"
 DAY_FILE = re.compile(r"\d{4}-\d\d-\d\d\.md")
 DAY_BEFORE = re.compile(r"\d{4}-\d\d-\d\d(?!\d)")  # at the beginning of a file's name
@@ -68,11 +67,11 @@ def take_loose(
     force: bool = False,
 ) -> int:
     """
-    Make new messages from loose notes pending; return how many.
+    Make the new messages of loose notes pending; return their number.
 
-    *known*: file → its state when it was last read; the mapping is updated. *wrote*: tells whether an agent may
-    have written a file; a file waits while the answer is unknown. *memory*: the folder of the agent's own files, if
-    it is not above the vault. With *force*, also take notes saved just now.
+    *known*: file → its state when it was last read; updated here. *wrote*: tells whether an agent may have written a
+    file; the file waits while the answer is None. *memory*: the folder of the agent's own files, if it is not above
+    the vault. *force*: also read notes that were saved just now.
     """
     texts = ((file, f"inbox/{file.stem}") for file in other_files(graph))
     files, taken = [*loose_notes(graph), *texts, *day_files(graph, memory)], 0
@@ -93,7 +92,7 @@ def take_loose(
         try:
             read = read_loose_file(graph, file, name, saved_ms[0], agents=agents)
         except (OmgError, OSError, UnicodeDecodeError):
-            continue  # the index says what is wrong with it
+            continue  # the index reports the fault
         if read is None:
             continue
         node, messages = read
@@ -110,8 +109,8 @@ def read_loose_file(
     graph: Graph, file: Path, name: str, said_ms: int, *, agents: bool
 ) -> tuple[Node | None, tuple[Message, ...]] | None:
     """
-    The note in *file* (None if it is not a note) and its messages; None for a file that an agent may have written, or
-    that cannot become a note.
+    The note in *file* (None for a memory file) and its messages. Returns None instead if the file cannot become a
+    note, or if an agent may have written a file that is no note yet.
     """
     if file.suffix != ".md":
         if agents or why_no_note(file):
@@ -125,13 +124,13 @@ def read_loose_file(
 
 
 def other_files(graph: Graph) -> list[Path]:
-    """The files of the inbox that are no notes."""
+    """The files of the inbox that are not notes."""
     files = sorted((graph.vault.root / "inbox").glob("[!.]*"))
     return [f for f in files if f.suffix != ".md" and f.is_file() and not f.is_symlink()]
 
 
 def why_no_note(file: Path) -> str:
-    """Why one of `other_files` cannot be renamed to a note, and what to do; "" for a text file that can."""
+    """Why *file*, one of `other_files`, cannot be renamed to a note, and what to do; "" if it can."""
     text = file.suffix.lower() == ".txt"
     if text and file.with_suffix(".md").exists():
         return f"{file.stem}.md is there already; give this file another name"
@@ -143,14 +142,13 @@ def why_no_note(file: Path) -> str:
 
 def unread_files(graph: Graph) -> tuple[list[str], list[str]]:
     """
-    Two lists of inbox files: files with text that is not taken in yet, and files that were read but whose
-    filing was undone, so that no line in them says where their text went. Both leave out files that can never
-    be read.
+    Two lists of inbox files: files with text that is not read yet, and files that were read but do not say where
+    their text went, because the filing was undone. Files that can never be read are left out.
     """
     found, undone = [f"inbox/{file.name}" for file in other_files(graph) if not why_no_note(file)], []
     pending = graph.pending_keys()
     for _, name in loose_notes(graph):
-        with suppress(OmgError, OSError, UnicodeDecodeError):  # the index says what is wrong with it
+        with suppress(OmgError, OSError, UnicodeDecodeError):  # the index reports the fault
             node = read_loose(graph, name)
             messages = note_messages(node, 0, agents=False) if node else ()
             if graph.unseen(messages):
@@ -161,7 +159,7 @@ def unread_files(graph: Graph) -> tuple[list[str], list[str]]:
 
 
 def put_loose(graph: Graph, messages: Iterable[Message]) -> int:
-    """Make new *messages* pending; return how many."""
+    """Make those of *messages* pending that are new; return their number."""
     if fresh := graph.unseen(messages):
         what = hashlib.sha256("".join(m.id for m in fresh).encode()).hexdigest()[:16]
         turn = Turn(INBOX_SESSION, INBOX_SESSION, graph.identity.agent, "inbox", "", "", "", tuple(fresh))
@@ -174,7 +172,7 @@ def vouch_for(state: State, by_hand: dict[str, int]) -> None:
 
 
 def loose_notes(graph: Graph) -> Iterator[tuple[Path, str]]:
-    """File and path of each note in the inbox, without its README."""
+    """Yield the file and the path of each note in the inbox, except its README."""
     for file in sorted((graph.vault.root / "inbox").glob("*.md")):
         if file.stem.startswith(".") or file.stem == "README" or file.is_symlink():
             continue
@@ -183,7 +181,10 @@ def loose_notes(graph: Graph) -> Iterator[tuple[Path, str]]:
 
 
 def day_files(graph: Graph, memory: Path | None) -> Iterator[tuple[Path, str]]:
-    """OpenClaw's own daily notes since the graph was made, beside the vault or in *memory*."""
+    """
+    Yield the file and the path of each daily note that OpenClaw's agent wrote since the graph was made. They lie
+    beside the vault or in *memory*.
+    """
     root, who = graph.vault.root, graph.identity
     if (root.parent.name, root.name) == ("memory", "omg"):
         memory = root.parent
@@ -198,8 +199,8 @@ def day_files(graph: Graph, memory: Path | None) -> Iterator[tuple[Path, str]]:
 
 def agents_notes(memory: Path, zone: tzinfo) -> Iterator[tuple[Path, str, date]]:
     """
-    The agent's own notes: each file in its workspace's `memory/`, and MEMORY.md beside it, with its name and its day. The
-    day is that of the file's name, else the day it was last saved.
+    Yield the file, the name and the day of each of the agent's own notes: files in *memory*, and MEMORY.md beside
+    that folder. The day comes from the file's name, else from its last save.
     """
     for file in [memory.parent / "MEMORY.md", *sorted(memory.glob("*.md"))]:
         if file.is_file() and not file.is_symlink():
@@ -217,25 +218,25 @@ def day_named(name: str) -> date | None:
 
 
 def read_loose(graph: Graph, path: str) -> Node | None:
-    """A loose note; None if it is one of ours."""
+    """Read the loose note at *path*; None if it is gone, or if OMG wrote it."""
     data = graph.vault.bytes(path)
     return None if data is None or graph.vault.ours(data) else parse_node(data.decode("utf-8"), path)
 
 
 def is_placed(node: Node) -> bool:
-    """Whether the file's properties make it a note of the graph, and not text to be filed."""
+    """Whether the properties of *node* make it a note of the graph, and not text to be filed."""
     return node.type != "note" or bool(node.sources)
 
 
 def note_messages(node: Node, said_ms: int, *, agents: bool) -> tuple[Message, ...]:
     """
-    The paragraphs of a loose note as messages; none if the note has a place in the graph already.
+    The paragraphs of a loose note as messages; none if its properties make it a note of the graph.
 
-    *agents*: whether an agent may have written the note. The note's properties do not count then.
+    *agents*: an agent may have written the note. The note's properties do not count then.
     """
     if (is_placed(node) and not agents) or node.full_body.lstrip().startswith(MEANT):
         return ()
-    # The words come from the web page, so each paragraph is marked as a quotation.
+    # The words of a clipping are the web page's, so each paragraph is marked as a quotation.
     texts = [*map(quoted, paragraphs(node))] if is_clipped(node) else paragraphs(node)
     return clean_entries(inbox_entries("assistant" if agents else "user", node.path, texts, said_ms))
 
@@ -252,8 +253,8 @@ def is_clipped(node: Node) -> bool:
 
 def paragraphs(node: Node) -> list[str]:
     """
-    A person's text in blocks; a heading goes with the text below it. A block that the file passes on (a mail, code) is
-    marked as a quotation, unless it already looks like one.
+    Split the text of *node* into paragraphs; a heading goes with the text below it. A paragraph that the person
+    passes on (a mail, code) is marked as a quotation, unless it already looks like one.
     """
     body = node.full_body.partition(f"{HISTORY_HEADING}\n")[0].replace("\r\n", "\n")
     found: list[str] = []
@@ -273,7 +274,7 @@ def paragraphs(node: Node) -> list[str]:
 
 
 def line_entries(file: Path, name: str, day: date, zone: tzinfo) -> Iterator[dict[str, Any]]:
-    """The lines of one of the agent's files as entries of a drop, dated noon of *day*."""
+    """The lines of one of the agent's files as entries of a drop, dated at noon of *day*."""
     lines = [without_list_mark(text.strip()) for text in file.read_text("utf-8").split("\n")]
     noon = datetime.combine(day, time(12), zone).astimezone(UTC)
     said = [text for text in lines if text and not SAYS_NOTHING.match(text)]
@@ -286,56 +287,63 @@ def inbox_entries(role: str, path: str, texts: list[str], said_ms: int) -> Itera
 
 
 def inbox_entry(role: str, path: str, text: str, at_ms: int, of: str = "") -> dict[str, Any]:
-    """*of*: whose line it is, if the same words of somebody else count as another message."""
+    """
+    Make one message an entry of a drop. *of*: its author, if the same words of another author are another message.
+    """
     mark = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
     message = {"role": role, "content": text, "timestamp": at_ms, "idempotencyKey": f"{PREFIX}{of}{mark}"}
     return {"entryId": f"{PREFIX}{path}:{mark}", "message": message}
 
 
 def inbox_path(id: str) -> str | None:
-    """The inbox note that a message came from; None for all others."""
+    """The path of the inbox note from which the message *id* came; None for any other message."""
     path = id.removeprefix(PREFIX).rpartition(":")[0] if id.startswith(PREFIX) else ""
     return path if path.startswith("inbox/") else None
 
 
 def is_by_hand(message: Message) -> bool:
-    """Whether a person wrote the message in a note of theirs."""
+    """Whether the message comes from an inbox note that a person wrote."""
     return message.role == "user" and message.id.startswith(PREFIX)
 
 
 # --- Runs of an agent, which decide whether a person wrote an inbox file.
 
-# If a run's transcript has not arrived by then, its gateway died, or no run followed the prompt.
+# The longest wait for a run's transcript. After it, the gateway has died, or no run followed the prompt.
 LONGEST_MS = 3_600_000
 KEPT_MS = 30 * 86_400_000  # a note is filed a minute after it is saved, but a vault may be away for days
 
 
 class Runs:
+    """Keeps the runs of agents, and tells which inbox files a run may have written."""
+
     def __init__(self, home: Path) -> None:
         self.folder, self.file = home / "runs", home / "writes.jsonl"
         self._guard = threading.Lock()
-        self._shown: list[Writes] = []  # what is in the file,
-        self._seen: tuple[int, int] | None = None  # and its inode and size when it was read
+        self._shown: list[Writes] = []  # what is in `file`
+        self._seen: tuple[int, int] | None = None  # inode and size of `file` when it was read
 
     def began(self, session: str, at_ms: int) -> None:
-        """A prompt was built for *session*."""
+        """Record that a prompt was built for *session*."""
         self.folder.mkdir(exist_ok=True, mode=0o700)
         with self._guard, (self.folder / mark_name(session)).open("a", encoding="ascii") as file:
             file.write(f"{at_ms}\n")
 
     def took(self, session: str, drop: str, found: Iterable[Writes], now_ms: int, *, over: bool) -> None:
         """
-        Record the written files *found* in the drop *drop* of the transcript of *session*.
+        Record the writes *found* in the drop *drop* of the transcript of *session*.
 
-        *over*: whether the runs that began before the drop have ended. False for a drop of a compaction,
-        which happens in the middle of a run.
+        *over*: whether the runs that began before the drop have ended. False for a drop of a compaction, which
+        happens in the middle of a run.
         """
         self._keep(w for w in found if w.end_ms > now_ms - KEPT_MS)
         if over and (made := re.match(r"(\d{1,15})-", drop)):
             self._end(self.folder / mark_name(session), int(made[1]))
 
     def settle(self, now_ms: int) -> None:
-        """Record that a run without an end may have written any file. Remove entries older than KEPT_MS."""
+        """
+        Record that a run which has not ended within LONGEST_MS may have written any file. Remove entries older than
+        KEPT_MS.
+        """
         for file in self._marks():
             begun = [ms for ms in run_starts(file) if ms < now_ms - LONGEST_MS]
             self._keep(Writes(ms - SLACK_MS, ms + LONGEST_MS, None) for ms in begun)
@@ -347,8 +355,8 @@ class Runs:
 
     def wrote(self, name: str, at_ms: Iterable[int]) -> bool | None:
         """
-        Whether a run may have written the inbox file *name*, whose contents, name or permissions were changed *at_ms*;
-        None if a run that may have done so is under way.
+        Whether a run may have written the inbox file *name*, whose contents, name or permissions changed at the times
+        *at_ms*. None while a run is under way that may have done so.
         """
         times = list(at_ms)
         for w in self.shown():
@@ -362,7 +370,7 @@ class Runs:
         return None if under_way else False
 
     def shown(self) -> list[Writes]:
-        """What transcripts show was written, oldest first."""
+        """The writes that transcripts show, oldest first."""
         if read := read_if_changed(self.file, self._seen):
             self._shown, self._seen = [*parsed_writes(read[0].decode("utf-8", "replace"))], read[1]
         return self._shown if self.file.exists() else []
@@ -400,7 +408,8 @@ def writes_line(writes: Writes) -> str:
 
 def parsed_writes(text: str) -> Iterator[Writes]:
     for each in text.split("\n"):
-        with suppress(ValueError, TypeError, KeyError):  # torn by a crash: its drop is still in the spool
+        # A line torn by a crash; the drop is still in the spool.
+        with suppress(ValueError, TypeError, KeyError):
             value = json.loads(each)
             named = value["named"]
             yield Writes(int(value["begin_ms"]), int(value["end_ms"]), named and tuple(map(str, named)))

@@ -1,10 +1,7 @@
-"""
-Makes the notes of a graph again from its archive, for example with a better model.
+"""Makes the notes of a graph again from its archive, for example with a better model.
 
-`build_anew` makes graphs/<graph>/rebuild/: it copies the notes that a person made or changed and every tombstone, and
-observes the archive once more. If interrupted, it continues where it stopped, with everything said, edited or deleted
-meanwhile. `take_rebuilt` then writes the new notes into the vault as one cycle. The vault is not changed before that.
-"""
+`build_anew` makes a new graph in graphs/<graph>/rebuild/, and can be continued after an interruption. `take_rebuilt`
+writes the new notes into the vault as one cycle; before that, the vault is not changed."""
 
 from __future__ import annotations
 
@@ -33,19 +30,21 @@ from .plan.pages import MapPages
 from .vault.files import digest
 from .vault.vault import Vault
 
-TURN_TOKENS = 4_000  # of one pending file
+TURN_TOKENS = 4_000  # tokens of one pending file
 
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
+    """The result of a rebuild: the new vault, and numbers of notes."""
+
     folder: Path  # of the new vault
     before: int  # active notes
     after: int
-    kept: int  # files a person made or touched
+    kept: int  # files that a person made or changed
 
 
 def build_anew(graph: Graph, observer: Observer, config: Config, now: datetime) -> Rebuilt:
-    """Make the new graph, or continue making it. Raises ModelError as observing does; finished parts stay."""
+    """Make the new graph, or continue making it. Raises ModelError if no model answers; the finished parts are kept."""
     with flock(graph.folder / "rebuild.lock", f"the rebuilding of {graph.identity.key}", 0):
         new = open_new(graph)
         try:
@@ -57,7 +56,7 @@ def build_anew(graph: Graph, observer: Observer, config: Config, now: datetime) 
                 maps = MapPages(new)
                 maps.add_all()
                 commit_receipt(new, new_receipt("edit", now, maps.changes(), name="rebuilt"))
-                new.vault.settle(older_than_s=0)  # nobody else writes there
+                new.vault.settle(older_than_s=0)  # nobody else writes to the new vault
             before, after = (sum(e.type in TYPES for e in g.index.entries()) for g in (graph, new))
             return Rebuilt(new.vault.root, before, after, kept=sum(1 for _ in persons_notes(graph)))
         finally:
@@ -65,7 +64,7 @@ def build_anew(graph: Graph, observer: Observer, config: Config, now: datetime) 
 
 
 def open_new(graph: Graph) -> Graph:
-    """The graph under construction, which is begun if there is none, with everything that happened since."""
+    """Open the new graph, or begin it, and bring in everything that was said, edited or deleted since."""
     folder = graph.folder / "rebuild"
     vault = Vault(folder / "vault", folder / "written.jsonl")
     if not vault.root.exists():
@@ -84,9 +83,11 @@ def open_new(graph: Graph) -> Graph:
 
 def carry_over(graph: Graph, new: Vault, folder: Path) -> frozenset[str]:
     """
-    Copy every tombstone, and the notes that a person made or changed, to the new graph. A note that was copied before
-    (carried.json) is copied again only if the person changed it since; it is removed if it is the person's no more, or
-    has another name. Also remove the new notes that the person deleted meanwhile. Returns the paths of the copied notes.
+    Copy every tombstone, and the notes that a person made or changed, to the new graph. Remove new notes that the
+    person has deleted. Returns the paths of the copied notes.
+
+    A note that was copied before (carried.json) is copied again only if the person changed it since. The copy is
+    removed if the note is no longer the person's, or was renamed.
     """
     with suppress(FileNotFoundError):
         shutil.copyfile(graph.folder / "tombstones.jsonl", folder / "tombstones.jsonl")
@@ -98,7 +99,7 @@ def carry_over(graph: Graph, new: Vault, folder: Path) -> frozenset[str]:
         target = new.file(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.unlink(missing_ok=True)  # an older copy may be read-only, and cannot be overwritten
-        # The copy keeps the mode, and the time of a person's last change: messages since then are news.
+        # The copy keeps the mode and the time of the person's last change, so that later messages count as newer.
         shutil.copy2(graph.vault.file(path), target)
     write_private(folder / "carried.json", json.dumps(kept))
     for path in [p for p in new.paths("nodes/") if p not in kept and is_deleted(graph, new, p)]:
@@ -110,7 +111,7 @@ def is_deleted(graph: Graph, new: Vault, path: str) -> bool:
     """Whether the person deleted the note at *path* of *new*, or a note made from the same messages."""
     try:
         node = new.read(path)
-    except BadNode:  # copied before, and not there any more
+    except BadNode:  # the copy of a file that cannot be parsed and is gone
         return True
     ids = [s.id for s in node.sources]
     return node.origin == "human" or graph.tombstones.blocks(node.id, ids, cited=lambda: True)
@@ -118,8 +119,8 @@ def is_deleted(graph: Graph, new: Vault, path: str) -> bool:
 
 def persons_notes(graph: Graph) -> Iterator[str]:
     """
-    Notes that a person made, changed, pinned or made read-only, and files that we cannot read. A change may be in the
-    file, or by a command that the journal still has.
+    Yield the paths of notes that a person made, changed, pinned or made read-only, and of files that cannot be
+    parsed. A change by a command counts as long as the journal has it.
     """
     asked = {c.path for r in receipts_of(graph) if r.person and r.kind == "edit" for c in r.changes}
     for path in graph.vault.paths():
@@ -134,7 +135,7 @@ def persons_notes(graph: Graph) -> Iterator[str]:
 
 
 def fill_pending(graph: Graph, new: Graph) -> None:
-    """Make all archived messages pending, in order, each once, except forgotten ones."""
+    """Make all archived messages pending, in order, each once. Forgotten messages are left out."""
     said = sorted(archived_messages(graph.folder / "archive"), key=lambda s: s[1].timestamp)
     fresh = {m.id for m in new.unseen(m for _, m in said)}
     for session, group in groupby((s for s in said if s[1].id in fresh), key=lambda s: s[0]):
@@ -145,8 +146,8 @@ def fill_pending(graph: Graph, new: Graph) -> None:
 
 def take_rebuilt(graph: Graph, now: datetime) -> str:
     """
-    Replace the old notes by the new ones in one cycle, which can be undone; return its id. The new notes stay where they
-    were made until the cycle is written.
+    Replace the old notes by the new notes in one cycle, which can be undone. Returns the id of the cycle. The new
+    graph is kept until the cycle is written.
     """
     if not (graph.folder / "rebuild").exists():
         raise NotFound(f"nothing was rebuilt for {graph.identity.key}; run `omg rebuild` first")
@@ -178,8 +179,8 @@ def take_rebuilt(graph: Graph, now: datetime) -> str:
 
 def differences(graph: Graph, was: Mapping[str, bytes | None], new: Graph) -> Iterator[Change]:
     """
-    The changes that turn the notes and reflections of *graph* into those of *new*. *was*: the notes of *graph* before
-    the person's notes were copied; what the person changes after that wins.
+    Yield the changes that turn the notes and reflections of *graph* into those of *new*. *was*: the files of *graph*
+    before the person's notes were copied. A later change by the person wins.
     """
     for path in sorted({*was, *new.vault.paths()}):
         before, after = was.get(path), new.vault.bytes(path)
