@@ -15,7 +15,7 @@ from . import journal
 from .config import set_value, set_vault
 from .errors import BadInput, BadNode, NotFound
 from .forget.erase import forget_now
-from .forget.places import JOINED
+from .forget.places import JOINED, Holding, holding
 from .forget.selection import Selection, Wanted, select
 from .graph.graph import GRAPH_MARK, Graph, marked_identity
 from .graph.state import State, append_lines, read_object, write_private
@@ -305,12 +305,23 @@ def with_links_to(graph: Graph, text: str, old: str, new: str) -> str:
     return "".join(parts) + text[end:]
 
 
-def select_to_forget(graph: Graph, *, ids: Sequence[str] = (), **what: Any) -> Selection:
-    """Select what a forgetting removes; see forget/selection.py. Raises NotFound, BadInput."""
-    matching = what.get("matching")
+def select_to_forget(
+    graph: Graph,
+    *,
+    ids: Sequence[str] = (),
+    matching: str | None = None,
+    held: Holding | None = None,
+    **what: Any,
+) -> Selection:
+    """
+    Select what a forgetting removes; see forget/selection.py. *held*: `holding` of the words *matching*, if the caller
+    has it. Raises NotFound, BadInput.
+    """
     if matching is not None and len(matching.strip()) < 2:
         raise BadInput(f"{matching!r} would match nearly everything; give a word or more")
-    return select(graph, Wanted([note_to_forget(graph, name) for name in ids], **what))
+    if matching is not None and held is None:
+        held = holding(graph, matching)
+    return select(graph, Wanted([note_to_forget(graph, name) for name in ids], held=held, **what))
 
 
 def note_to_forget(graph: Graph, name: str) -> str:

@@ -506,14 +506,16 @@ def graph_to_forget(memory: Memory, identity: str | None, session: str | None) -
 def forget_choices(graph: Graph, ids: list[str], *, redact: bool, **said: Any) -> dict[str, Selection]:
     """Name of each choice that is possible → what it takes."""
     from ..curate import find_note, select_to_forget
+    from ..forget.places import holding
     from ..forget.selection import Wanted, select, select_words
 
-    choices: dict[str, Selection] = {"forget": select_to_forget(graph, ids=ids, **said)}
     matching, others = said["matching"], said["session"] or said["before_ms"]
+    held = holding(graph, matching) if matching else None
+    choices: dict[str, Selection] = {"forget": select_to_forget(graph, ids=ids, held=held, **said)}
     if matching and not ids and not others:
         # The replacement text itself cannot be taken out.
         with nullcontext() if redact else suppress(BadInput):
-            choices["redact"] = select_words(graph, matching)
+            choices["redact"] = select_words(graph, matching, held)
     if ids and not matching and not others:
         choices["only"] = select(graph, Wanted([find_note(graph, id) for id in ids], alone=True))
     return choices

@@ -65,7 +65,11 @@ FOLDING = Folding()
 
 
 def folded(text: str) -> str:
-    return WORD_GAP.sub(" ", text.translate(FOLDING))
+    return WORD_GAP.sub(" ", letters_of(text))
+
+
+def letters_of(text: str) -> str:
+    return text.lower() if text.isascii() else text.translate(FOLDING)
 
 
 @lru_cache(maxsize=64)
@@ -79,31 +83,41 @@ def holds_words(text: str, words: str) -> bool:
     return bool(sought) and any(
         # a gap between words cannot lie within letters and digits, so these need no folded text, which costs most
         has_parts(reading, sought) and (sought.isalnum() or sought in folded(reading))
-        for reading in readings(text)
+        for reading in readings(text, sought)
     )
 
 
 def may_hold(line: str, words: str) -> bool:
     """Whether a text in the JSON of *line* may hold *words*; quicker than parsing *line*."""
-    return any(has_parts(reading, folded_words(words)) for reading in readings(line, READINGS + 1))
+    folds = letters_of(line)
+    return all(
+        part in folds
+        or (may_hide(line, part) and any(part in letters_of(r) for r in readings(line, part, READINGS + 1)))
+        for part in folded_words(words).split(" ")
+    )
 
 
 def has_parts(text: str, sought: str) -> bool:
     """
     Whether *text* has each word of *sought* somewhere. The gaps between words are not checked, because that costs most.
     """
-    plain = text.translate(FOLDING)
-    return all(part in plain for part in sought.split(" "))
+    folds = letters_of(text)
+    return all(part in folds for part in sought.split(" "))
 
 
-def readings(text: str, most: int = READINGS) -> Iterator[str]:
-    """*text*, and its content if it is read as JSON, or as JSON inside JSON."""
+def readings(text: str, sought: str, most: int = READINGS) -> Iterator[str]:
+    """*text*, and its content if it is read as JSON, or as JSON inside JSON, where this may show more of *sought*."""
     yield text
     for _ in range(1, most):
-        if "\\" not in text:
+        if not may_hide(text, sought):
             return
         text = ESCAPED.sub(unescape, text)
         yield text
+
+
+def may_hide(text: str, sought: str) -> bool:
+    """Whether *text* has escapes that may stand for a part of *sought*; only one kind stands for letters and digits."""
+    return ("\\u" if sought.isalnum() else "\\") in text
 
 
 def unescape(found: re.Match[str]) -> str:
@@ -127,9 +141,19 @@ def blanked(text: str, words: str) -> str:
 
 def slug_in_path(path: str, words: str) -> re.Match[str] | None:
     """Where a path holds *words* in the form of a file name: without accents and marks, joined by hyphens."""
+    found = slug_pattern(words)
+    return found and found.search(path)
+
+
+def names_it(path: str, words: str) -> bool:
+    return slug_in_path(path, words) is not None or holds_words(path, words)
+
+
+@lru_cache(maxsize=64)
+def slug_pattern(words: str) -> re.Pattern[str] | None:
     if sum(c.isalnum() for c in words) < SLUG_CHARS:
         return None  # a single letter such as "A." is part of most names
-    return re.search(rf"(?<![^/-]){re.escape(slugify(words))}(?![^/-])", path)
+    return re.compile(rf"(?<![^/-]){re.escape(slugify(words))}(?![^/-])")
 
 
 def word_spans(text: str, words: str) -> list[tuple[int, int]]:
@@ -270,6 +294,8 @@ def led_to(graph: Graph, links: Iterable[str]) -> set[str]:
 
 def went_into(text: str, path: str) -> tuple[str, ...]:
     """The reflections that the note *text* went into."""
+    if "reflected_in" not in text:  # parsing takes long
+        return ()
     try:
         return parse_node(text, path).reflected_in
     except BadNode:
@@ -369,7 +395,7 @@ def beyond_reach(graph: Graph, trace: Trace, skip: Collection[str]) -> tuple[str
 def files_around(graph: Graph, skip: Collection[str]) -> Iterator[Path]:
     """Files of the vault that are no notes, in hidden folders as well."""
     root = str(graph.vault.root)
-    notes = {f"{p}.md" for p in (*graph.vault.paths(), *graph.vault.conflicts())}
+    notes = {f"{p}.md" for p in graph.vault.paths(conflicts=None)}
     for folder, names, files in os.walk(root):
         names[:] = sorted(name for name in names if name != ".git")
         place = "" if folder == root else f"{folder[len(root) + 1 :]}/"
@@ -466,6 +492,31 @@ def messages_beside(graph: Graph) -> Talk:
     joined = [said for folder in joined_folders(graph) for said in archived_messages(folder / "archive")]
     turns = [p.turn() for p in graph.intact()]
     return joined + [(turn.session, m) for turn in turns for m in turn.messages]
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """
+    Where *words* are: the notes (and sync services' copies of notes) whose path or text holds them, with their bytes;
+    the messages that hold them; the sessions whose key holds them. All choices of a forgetting are made of one Holding.
+    """
+
+    words: str
+    notes: dict[str, bytes]
+    said: Talk
+    keys: tuple[str, ...]
+
+
+def holding(graph: Graph, words: str) -> Holding:
+    """Look through every note and message, whether the index knows it or not."""
+    found, said = graph.vault.contents(), every_message(graph, words)
+    sessions = {of for of, _ in said} | {graph.identity.key}
+    return Holding(
+        words,
+        {path: data for path, data in found if names_it(path, words) or holds_words(read_text(data), words)},
+        [(of, m) for of, m in said if message_holds(m, words)],
+        tuple(sorted(of for of in sessions if holds_words(of, words))),
+    )
 
 
 @dataclass(frozen=True, slots=True)

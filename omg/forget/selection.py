@@ -12,10 +12,11 @@ from itertools import count
 from ..errors import BadInput, BadNode, NotFound, OutsideVault
 from ..graph.graph import Graph
 from ..inbox import inbox_path
+from ..index.store import rows_of
 from ..journal import receipts_of
 from ..message.statements import Statement, statements_of
 from ..message.turn import Message
-from ..node.markdown import BEGIN, END, link_targets, slugify
+from ..node.markdown import BEGIN, END, HISTORY_HEADING, link_targets, slugify
 from ..node.note import LOG_FOLDER, STANDARD, Node
 from ..plan.corrections import corrected_by
 from ..plan.edits import split_history
@@ -25,6 +26,7 @@ from ..text.words import cut_text, told_words
 from .places import (
     BLANK,
     Conversations,
+    Holding,
     Talk,
     Trace,
     all_names,
@@ -35,10 +37,11 @@ from .places import (
     every_message,
     folded_words,
     former_paths,
+    holding,
     holds_words,
     ids_in,
     led_to,
-    message_holds,
+    names_it,
     notes_linking,
     our_trash,
     read_text,
@@ -90,7 +93,7 @@ class Selection:
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """
-    What somebody wants forgotten: notes, and messages of a session, before a time, or with some words. *asked*: the
+    What somebody wants forgotten: notes, and messages of a session, before a time, or that hold some words. *asked*: the
     messages with this request; one that is not taken in yet never will be. *alone*: remove the notes without their
     messages.
     """
@@ -98,17 +101,23 @@ class Wanted:
     paths: Iterable[str] = ()
     session: str | None = None
     before_ms: int | None = None
-    matching: str | None = None
+    held: Holding | None = None
     asked: Iterable[str] = ()
     alone: bool = False
 
-    def names(self, session: str, m: Message) -> bool:
-        """Whether the message is in that session, from before that time, and holds the words."""
-        return (
-            self.session in (None, session)
-            and (self.before_ms is None or m.timestamp < self.before_ms)
-            and (self.matching is None or message_holds(m, self.matching))
-        )
+    @property
+    def words(self) -> str:
+        return self.held.words if self.held else ""
+
+    def messages(self, graph: Graph) -> set[str]:
+        """The messages in that session, from before that time, that hold the words; none if none of these is given."""
+        if self.session is None and self.before_ms is None and self.held is None:
+            return set()
+        return {
+            m.id
+            for of, m in (every_message(graph) if self.held is None else self.held.said)
+            if self.session in (None, of) and (self.before_ms is None or m.timestamp < self.before_ms)
+        }
 
 
 def select(graph: Graph, wanted: Wanted) -> Selection:
@@ -126,11 +135,11 @@ def select(graph: Graph, wanted: Wanted) -> Selection:
     parts = parted_messages(graph, said, cited - asked, named)
     taken = [(of, replace(m, text=parts[m.id].gone) if m.id in parts else m) for of, m in said]
     messages = with_answers(asked | cited, taken) - parts.keys()
-    messages |= messages_wanted(graph, wanted)
-    if wanted.matching is not None:
-        notes, left = notes_holding(graph, wanted.matching)
+    messages |= wanted.messages(graph)
+    if wanted.held is not None:
+        notes, left = notes_holding(graph, wanted.held)
         messages |= sources_without(graph, notes, messages)
-        former, before = former_telling(graph, wanted.matching, notes, messages, talk)
+        former, before = former_telling(graph, wanted.words, notes, messages, talk)
         named |= notes | former
         messages |= with_answers(before, talk.around(before))
     parts = {id: part for id, part in parts.items() if id not in messages}
@@ -147,17 +156,10 @@ def select(graph: Graph, wanted: Wanted) -> Selection:
         sessions=tuple(sorted(talk.sessions(messages | parts.keys()))),
         keys=() if wanted.session is None else (wanted.session,),
         alone=tuple(sorted(named)) if wanted.alone else (),
-        text=wanted.matching or "",
+        text=wanted.words,
     )
     what = replace(what, trash=tuple(our_trash(graph, what.trace)))
     return replace(what, beyond=beyond_reach(graph, what.trace, skip=what.trash))
-
-
-def messages_wanted(graph: Graph, wanted: Wanted) -> set[str]:
-    """The messages that are named by the request itself, and not only through a note."""
-    if (wanted.session, wanted.before_ms, wanted.matching) == (None, None, None):
-        return set()
-    return {m.id for of, m in every_message(graph, wanted.matching or "") if wanted.names(of, m)}
 
 
 def sources_without(graph: Graph, notes: Iterable[str], messages: Collection[str]) -> set[str]:
@@ -178,6 +180,8 @@ def former_telling(
     messages of the replaced notes.
     """
     touched = notes | set(graph.index.citing(sorted(messages)))
+    replacing = {p for there in replaced_by(graph, touched).values() for p in there}
+    touched = {p for p in touched if p in replacing or HISTORY_HEADING in note_text(graph, p)}
     sources = {s.id for p in touched for s in graph.index.sources(p)}
     texts = {m.id: m.text for _, m in talk.around(sources)}
     lost = {p for p in touched if is_lost(graph, p, messages, texts, words)}
@@ -198,7 +202,7 @@ def notes_going(
     gone |= {p for m in messages if (p := inbox_path(m)) and graph.vault.bytes(p) is not None}
     former = former_paths(graph, messages)
     gone |= reflecting(graph, gone | former)
-    gone |= {p for p in topic_maps(graph) if is_emptied(graph, p, gone) or names_it(p, wanted.matching)}
+    gone |= {p for p in topic_maps(graph) if is_emptied(graph, p, gone) or names_it(p, wanted.words)}
     former |= {p for p in gone if graph.vault.bytes(p) is None}
     former -= {p for p in gone if graph.vault.wrote(p)}  # deleted by hand: written.jsonl names it
     return gone - former, former
@@ -281,18 +285,31 @@ def with_former_notes(graph: Graph, paths: Iterable[str]) -> set[str]:
     found, front = set[str](), set(paths)
     while front:
         found |= front
-        beside = {p for path in front for p in graph.index.backlinks(path)} - found
-        front = {
-            p for p in beside if (node := readable_note(graph, p)) and leads_to_one_of(graph, node, front)
-        }
+        front = replaced_by(graph, front).keys() - found
     return found
 
 
-def leads_to_one_of(graph: Graph, node: Node, paths: set[str]) -> bool:
-    """Whether one of *paths* replaced *node*, or *node* proposes a correction of one of *paths*."""
-    corrects = corrected_by(node)
-    targets = [node.superseded_by, corrects and corrects[0]]
-    return not paths.isdisjoint(led_to(graph, filter(None, targets)))
+def replaced_by(graph: Graph, paths: Collection[str]) -> dict[str, set[str]]:
+    """Each note that one of *paths* replaced, and each proposed correction of one of them → those of *paths*."""
+    select = (
+        "select distinct s.path from note d join link on dst = d.id join note s on s.id = src where d.path in"
+    )
+    found: dict[str, set[str]] = {}
+    for (beside,) in graph.index.ask(rows_of, select, paths):
+        text = note_text(graph, beside)
+        if ("superseded_by" in text or "proposes" in text) and (node := readable_note(graph, beside)):
+            corrects = corrected_by(node)
+            targets = [node.superseded_by, corrects and corrects[0]]
+            if there := led_to(graph, filter(None, targets)).intersection(paths):
+                found[beside] = there
+    return found
+
+
+def note_text(graph: Graph, path: str) -> str:
+    """The text of the note at *path*; "" if there is none that can be read."""
+    with suppress(BadNode, NotFound, OutsideVault):
+        return graph.vault.text(path)
+    return ""
 
 
 def is_lost(graph: Graph, path: str, messages: set[str], texts: Mapping[str, str], words: str) -> bool:
@@ -365,16 +382,15 @@ def said_again(graph: Graph, what: Selection, now: datetime) -> list[str]:
     return [*found.values()]
 
 
-def notes_holding(graph: Graph, text: str) -> tuple[set[str], list[str]]:
-    """The notes that hold *text*; and the generated pages that hold it outside of their generated part."""
-    trace, notes, pages = Trace(text=text), set(), []
-    for path in (*graph.vault.paths(), *graph.vault.conflicts()):
-        data = graph.vault.bytes(path)
+def notes_holding(graph: Graph, held: Holding) -> tuple[set[str], list[str]]:
+    """The notes that hold the words; and the generated pages that hold them outside of their generated part."""
+    trace, notes, pages = Trace(text=held.words), set(), []
+    for path, data in held.notes.items():
         said = read_text(data)
-        if data is None or not trace.in_words(said):
+        if not trace.in_words(said):
             continue
         said = without_targets(graph, said)
-        if not trace.in_words(said) and not names_it(path, text):
+        if not trace.in_words(said) and not names_it(path, held.words):
             continue
         if not is_generated(graph, path) and (
             path.startswith(("nodes/", "reflections/")) or not graph.vault.ours(data)
@@ -406,10 +422,6 @@ def is_emptied(graph: Graph, topic: str, gone: set[str]) -> bool:
     return bool(listed) and listed <= gone
 
 
-def names_it(path: str, text: str | None) -> bool:
-    return text is not None and (slug_in_path(path, text) is not None or holds_words(path, text))
-
-
 def is_generated(graph: Graph, path: str) -> bool:
     """Whether we generate the page at *path*, at least in part."""
     entry = graph.index.entry(path)
@@ -424,39 +436,31 @@ def outside_block(page: str) -> str:
 # --- Selects what a redaction changes. A note whose name holds the words is renamed, and links to it follow.
 
 
-def select_words(graph: Graph, words: str) -> Selection:
-    """Raises BadInput for words that BLANK holds itself."""
+def select_words(graph: Graph, words: str, held: Holding | None = None) -> Selection:
+    """*held*: `holding` of the *words*, if the caller has it. Raises BadInput for words that BLANK holds itself."""
     if not folded_words(words) or holds_words(BLANK, words):
         raise BadInput(f"{words!r} cannot be taken out of a text; give the words that are to be removed")
-    trace = Trace(text=words)
-    holding = [p for p in (*graph.vault.paths(), *graph.vault.conflicts()) if path_holds(graph, p, words)]
-    paths = [path for path in holding if is_text(graph.vault.bytes(path) or b"")]
-    unread = [graph.vault.file(path) for path in holding if path not in paths]
+    trace, held = Trace(text=words), held or holding(graph, words)
+    notes = {path: data.decode("utf-8") for path, data in held.notes.items() if is_text(data)}
+    unread = [graph.vault.file(path) for path in held.notes if path not in notes]
     trash = tuple(our_trash(graph, trace))
-    said = every_message(graph, words)
     return Selection(
-        paths=tuple(sorted(paths)),
-        messages=tuple(sorted({m.id for _, m in said if message_holds(m, words)})),
-        renamed=tuple(sorted(new_names(graph, paths, words).items())),
+        paths=tuple(sorted(notes)),
+        messages=tuple(sorted({m.id for _, m in held.said})),
+        renamed=tuple(sorted(new_names(graph, notes, words).items())),
         trash=trash,
         beyond=(
-            *sessions_holding(graph, said, words),
+            # A key says whose memory it is, so it is removed with the session, never changed.
+            *(
+                f"{graph.folder}: a session's key has the words; `omg forget --session {key}` forgets what was said there"
+                for key in held.keys
+            ),
             *(f"{file}: the file is not UTF-8 text; remove the words yourself" for file in unread),
             *beyond_reach(graph, trace, skip=trash),
         ),
         text=words,
         redacts=True,
     )
-
-
-def sessions_holding(graph: Graph, said: Talk, words: str) -> Iterable[str]:
-    """
-    Name the sessions whose key holds the words. A key says whose memory it is, so it is removed with the session, never
-    changed.
-    """
-    sessions = {session for session, _ in said} | {graph.identity.key}
-    for session in sorted(s for s in sessions if holds_words(s, words)):
-        yield f"{graph.folder}: a session's key has the words; `omg forget --session {session}` forgets what was said there"
 
 
 def is_text(data: bytes) -> bool:
@@ -467,20 +471,15 @@ def is_text(data: bytes) -> bool:
     return True
 
 
-def path_holds(graph: Graph, path: str, words: str) -> bool:
-    text = read_text(graph.vault.bytes(path))
-    return holds_words(text, words) or holds_words(path, words) or slug_in_path(path, words) is not None
-
-
-def new_names(graph: Graph, paths: Iterable[str], words: str) -> dict[str, str]:
-    """Each path, id and link target that holds *words* → its replacement."""
+def new_names(graph: Graph, notes: Mapping[str, str], words: str) -> dict[str, str]:
+    """Each path, id and link target of the *notes* (path → text) that holds *words* → its replacement."""
     found: dict[str, str] = {}
-    for path in paths:
-        if holds_words(path, words) or slug_in_path(path, words):
+    for path in notes:
+        if names_it(path, words):
             found[path] = free_path(graph, path_without(path, words), found.values())
     ids = {entry.id: new for path, new in found.items() if (entry := graph.index.entry(path))}
-    for path in paths:
-        for target in link_targets(read_text(graph.vault.bytes(path))):
+    for text in notes.values():
+        for target in link_targets(text):
             if holds_words(target, words) and (there := graph.index.resolve(target)):
                 found.setdefault(target, found.get(there, there))
     for id, new in ids.items():

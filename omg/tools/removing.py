@@ -14,7 +14,7 @@ from typing import Any
 
 from ..curate import forget_selection, is_untouched, select_to_forget, was_deleted
 from ..errors import BadInput, NotFound, how_many
-from ..forget.places import BLANK, holds_words
+from ..forget.places import BLANK, Holding, holding, holds_words
 from ..forget.selection import Selection, Wanted, notes_holding, said_again, select, select_words, told_before
 from ..graph.graph import Graph
 from ..identity import is_remembered, says_owner
@@ -159,20 +159,21 @@ def what_is_meant(
         raise BadInput("omg_forget needs an `id` or a `query`, or the `code` of an earlier call")
     find = graph.index.resolve if params.get("query") else graph.index.find
     note = find(what) or (what if was_deleted(graph, what) else None)
-    if note is None:
-        what = words_meant(graph, what)
-        note = graph.index.resolve(what)
+    held = words_meant(graph, what) if note is None else None
+    what = held.words if held else what
+    note = note or graph.index.resolve(what)
     by_path = note and "/" in what and note.rpartition("/")[2] == what.lower().rpartition("/")[2]
-    words = None if by_path else words_anywhere(graph, what)
-    holding = sorted(notes_holding(graph, what)[0]) if words else []
-    alike = [] if note or holding else notes_about(intake, graph, what, said=bool(words))
+    held = None if by_path else held or holding(graph, what)
+    words = words_anywhere(graph, held) if held else None
+    notes = sorted(notes_holding(graph, held)[0]) if held and words else []
+    alike = [] if note or notes else notes_about(intake, graph, what, said=bool(words))
     if alike and words and not words.paths and set(words.messages) <= {asked_in}:
         words = None  # only the asking message has the words
-    held = select_to_forget(graph, matching=what) if words else None
-    if not note and not alike and not held:
+    all_of_it = select_to_forget(graph, matching=what, held=held) if words else None
+    if not note and not alike and not all_of_it:
         beside = said_of(intake, graph, what, asked_in=asked_in)
         raise NotFound(f"nothing is remembered about {what!r}{beside}")
-    return Meant(what, [note] if note else alike, holding, bool(alike), words, held, asking(message))
+    return Meant(what, [note] if note else alike, notes, bool(alike), words, all_of_it, asking(message))
 
 
 def choices_for(graph: Graph, meant: Meant) -> dict[str, Selection]:
@@ -199,18 +200,23 @@ NAMES = {
 }
 
 
-def words_meant(graph: Graph, query: str) -> str:
+def words_meant(graph: Graph, query: str) -> Holding:
     """
-    *query*, or "Heron" of "everything about Heron": words without meaning are dropped at both ends if no note
-    holds or is called the whole *query*, and a note holds or is called the rest.
+    What holds *query*, or "Heron" of "everything about Heron": words without meaning are dropped at both ends if no
+    note holds or is called the whole *query*, and a note holds or is called the rest.
     """
     parts = query.split()
     told = [n for n, word in enumerate(parts) if told_words(word)]
     rest = " ".join(parts[told[0] : told[-1] + 1]) if told else ""
-    for words in (query, rest):
-        if len(words) > 1 and (graph.index.resolve(words) or notes_holding(graph, words)[0]):
-            return words
-    return query
+
+    def is_meant(held: Holding) -> bool:
+        return bool(graph.index.resolve(held.words) or notes_holding(graph, held)[0])
+
+    whole = holding(graph, query)
+    if rest in ("", query) or is_meant(whole):
+        return whole
+    held = holding(graph, rest)
+    return held if len(rest) > 1 and is_meant(held) else whole
 
 
 def takes_more(held: Selection, other: Selection, asked: Sequence[str]) -> bool:
@@ -253,9 +259,9 @@ def said_of(intake: Intake, graph: Graph, query: str, asked_in: str) -> str:
     return "\n".join(["; but this was said. To forget a message, pass its exact words as `query`:", *told])
 
 
-def words_anywhere(graph: Graph, words: str) -> Selection | None:
+def words_anywhere(graph: Graph, held: Holding) -> Selection | None:
     with suppress(BadInput):
-        return select_words(graph, words) or None if len(words.strip()) > 1 else None
+        return select_words(graph, held.words, held) or None if len(held.words.strip()) > 1 else None
     return None
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from ..curate import open_note, select_to_forget
 from ..dates.days import due_text, event_span, relative_day
 from ..errors import BadInput, NotFound
+from ..forget.places import Holding, holding
 from ..forget.selection import Selection, Wanted, said_again, select, select_words
 from ..graph.graph import Graph
 from ..graph.state import NEVER
@@ -327,8 +328,9 @@ def forget_view(asked: Asked) -> dict[str, Any]:
         again = said_again(graph, what, asked.memory.clock())
         only = Selection((path,), ())  # the other places are known only once it is done
         choices += [{"name": "forget", **taken(asked, what)}, {"name": "alone", **taken(asked, only)}]
+    held = holding(graph, words) if words else None
     for name in ("words", "redact"):
-        if what := selection_for(graph, name, path, words):
+        if what := selection_for(graph, name, path, words, held):
             choices.append({"name": name, **taken(asked, what)})
     if not choices and (path or words):
         raise NotFound(f"nothing that is remembered is or holds {words or path!r}; nothing was changed")
@@ -342,17 +344,22 @@ def forget_view(asked: Asked) -> dict[str, Any]:
     }
 
 
-def selection_for(graph: Graph, choice: str, path: str, words: str) -> Selection | None:
-    """Select what *choice* forgets, by *path* or by *words*. Return None if *choice* does not apply."""
+def selection_for(
+    graph: Graph, choice: str, path: str, words: str, held: Holding | None = None
+) -> Selection | None:
+    """
+    Select what *choice* forgets, by *path* or by *words*. Return None if *choice* does not apply. *held*: `holding` of
+    the *words*, if the caller has it.
+    """
     if choice == "forget" and path:
         return select_to_forget(graph, ids=[path])
     if choice == "alone" and path:
         return select(graph, Wanted([path], alone=True))
     if choice == "words" and words:
-        return select_to_forget(graph, matching=words) or None
+        return select_to_forget(graph, matching=words, held=held) or None
     if choice == "redact" and words:
         with suppress(BadInput):
-            return select_words(graph, words) or None
+            return select_words(graph, words, held) or None
     return None
 
 

@@ -47,7 +47,7 @@ def is_ordinary_name(name: str) -> bool:
     return name.isascii() or not re.search("[\ud800-\udfff]", name)
 
 
-def file_contents(file: Path) -> bytes | None:
+def file_contents(file: Path | str) -> bytes | None:
     """Return the bytes of *file*; None if there is no file. Raises OSError for a link, a folder or a pipe."""
     try:
         # O_NONBLOCK: opening a pipe must not wait.

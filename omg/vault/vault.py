@@ -190,17 +190,18 @@ class Vault:
                 found = entry.stat(follow_symlinks=False)
                 yield path, found.st_mtime_ns, found.st_size
 
-    def paths(self, below: str = "") -> Iterator[str]:
+    def paths(self, below: str = "", conflicts: bool | None = False) -> Iterator[str]:
         """
-        Yield the path of every note, or of every note in the folder *below*, such as "nodes/". Conflict copies, dotfiles
-        and names that some systems cannot hold are left out.
+        Yield the path of every note, or of every note in the folder *below*, such as "nodes/". Conflict copies are left
+        out; with *conflicts* only these are yielded, with None these as well. Dotfiles and names that some systems cannot
+        hold are left out.
         """
-        return (path for path, _ in self._notes(below=below))
+        return (path for path, _ in self._notes(conflicts, below))
 
     def conflicts(self) -> list[str]:
         """Return the paths of the conflict copies that a sync service made of notes. A person has to merge the copies; they
         do not count as notes."""
-        return [path for path, _ in self._notes(conflicts=True)]
+        return [*self.paths(conflicts=True)]
 
     def others(self) -> Iterator[tuple[str, str]]:
         """
@@ -238,13 +239,15 @@ class Vault:
     def bytes(self, path: str) -> Bytes | None:
         """Return the bytes of the note at *path*; None without a note. Raises BadNode if the file cannot be read, and
         OutsideVault as `file` does."""
-        try:
-            data = files.file_contents(self.file(path))
-        except OSError as e:
-            raise BadNode(f"{path}.md: cannot be read ({e.strerror}); mend its permissions") from e
-        if data is None:
+        if (data := bytes_of(self.file(path), path)) is None:
             self._check_root()
         return data
+
+    def contents(self) -> Iterator[tuple[str, Bytes]]:
+        """Yield path and bytes of every note and conflict copy. Raises BadNode if a file cannot be read."""
+        for path, entry in self._notes(conflicts=None):
+            if (data := bytes_of(entry.path, path)) is not None:  # else removed just now
+                yield path, data
 
     def text(self, path: str) -> str:
         """Return the text of the note at *path*, with BOM and line ends as in the file. Raises NotFound, BadNode,
@@ -467,7 +470,10 @@ class Vault:
                 elif files.is_ordinary_name(entry.name) and entry.path != str(self.root / FORMS):
                     folders.append(f"{folder}{entry.name}/")
 
-    def _notes(self, conflicts: bool = False, below: str = "") -> Iterator[tuple[str, os.DirEntry[str]]]:
+    def _notes(
+        self, conflicts: bool | None = False, below: str = ""
+    ) -> Iterator[tuple[str, os.DirEntry[str]]]:
+        """The notes, or the *conflicts*, or with None both."""
         for folder, entry in self._entries(below):
             name = entry.name.removesuffix(".md")
             if (
@@ -476,7 +482,7 @@ class Vault:
                 or not entry.is_file(follow_symlinks=False)
             ):
                 continue
-            if copy_of_another(name) is conflicts:
+            if conflicts is None or copy_of_another(name) is conflicts:
                 yield folder + name, entry
 
     def _check_root(self) -> None:
@@ -516,6 +522,13 @@ class Vault:
                     return path
             n += 1
             path = f"{first}-{n}"
+
+
+def bytes_of(file: Path | str, path: str) -> bytes | None:
+    try:
+        return files.file_contents(file)
+    except OSError as e:
+        raise BadNode(f"{path}.md: cannot be read ({e.strerror}); mend its permissions") from e
 
 
 def copy_of_another(name: str) -> bool:

@@ -29,6 +29,7 @@ from omg.forget.selection import Selection, Wanted, select, select_words
 from omg.graph.graph import Graph
 from omg.journal import Change, Rebase, Receipt
 from omg.memory import Memory
+from omg.message.turn import Message, message_to_json
 from omg.openclaw.graph_checks import check_graph
 from omg.rebuild import build_anew, take_rebuilt
 from omg.tools.removing import choice_text
@@ -49,6 +50,23 @@ def redact(home: Memory, words: str = SECRET, key: str = MAIN) -> Graph:
     graph = home.find(key)
     forget_selection(home.intake, graph, select_words(graph, words))
     return graph
+
+
+# --- words
+
+
+@pytest.mark.parametrize("redacts", [False, True])
+def test_words_that_the_index_has_not_read_yet_are_forgotten(home: Memory, redacts: bool) -> None:
+    say(home, "My sister Maya lives in Lisbon.")
+    graph = home.find()
+    graph.vault.file("gate").write_text(f"---\ndescription: A gate.\nremark: it is {SECRET}\n---\nA gate.\n")
+    (archive,) = (graph.folder / "archive").glob("*.jsonl")
+    with archive.open("a") as f:
+        f.write(message_to_json(Message("late", "user", f"The gate: {SECRET}.", 1), MAIN) + "\n")
+    what = select_words(graph, SECRET) if redacts else select_to_forget(graph, matching=SECRET)
+    assert what.paths == ("gate",) and "late" in what.messages
+    forget_selection(home.intake, graph, what)
+    assert traces(home, SECRET) == []
 
 
 # --- what a person wrote in a head, and what a receipt calls things
