@@ -95,7 +95,7 @@ def test_a_projects_memory_is_its_own_whoever_speaks(owner):
     assert not speaker_decides(key)
 
 
-def test_a_link_says_whose_an_unnamed_program_is():
+def test_a_link_names_the_owner_of_an_unnamed_program():
     links = {"owner": ["webchat:cli"]}
     asked = {"links": links, "channel": "webchat"}
     assert identity_of_session("agent:main:web1", sender="cli", **asked).key == MAIN
@@ -106,7 +106,7 @@ def test_a_link_says_whose_an_unnamed_program_is():
     assert identity_of_session("agent:main:lark:space:9", **outside).key == "agent:main:lark:space:9"
 
 
-def test_the_owners_message_in_anothers_conversation_stays_there():
+def test_the_owners_message_in_another_persons_conversation_stays_in_that_conversation():
     key, own = "agent:main:telegram:direct:111", {"channel": "webchat", "sender": "openclaw-control-ui"}
     assert identity_of_session(key, owner=True, **own).key == key
     assert identity_of_session(key, owner=True, links=LINKS, **own).key == "agent:main:person:alice"
@@ -162,7 +162,7 @@ def test_nobody_is_joined_by_a_name_or_a_number_alone(session_key, channel, send
     assert identity_of_session(session_key, links=LINKS, channel=channel, sender=sender).key == session_key
 
 
-def test_a_group_belongs_to_no_person_even_when_a_linked_one_speaks():
+def test_a_group_belongs_to_no_person_even_if_a_linked_person_speaks():
     group = identity_of_session(
         "agent:main:telegram:group:-5", links=LINKS, channel="telegram", sender="999", owner=True
     )
@@ -222,7 +222,7 @@ USER = {"sessionKey": MAIN, "trigger": "user"}
         ({}, False),
     ],
 )
-def test_only_what_a_person_says_from_outside_is_remembered(ctx, yes):
+def test_only_a_persons_words_from_outside_are_remembered(ctx, yes):
     assert is_remembered(ctx) is yes
 
 

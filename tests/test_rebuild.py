@@ -84,7 +84,7 @@ def test_a_persons_note_edit_and_deletion_outlive_a_rebuild(omg):
     assert graph.vault.bytes(deleted) is None
 
 
-def test_a_read_only_note_counts_as_touched_and_stays_as_it_is_mode_and_all(omg):
+def test_a_read_only_note_counts_as_a_persons_and_keeps_its_text_and_its_mode(omg):
     graph = omg.find(MAIN)
     locked, private = path_of(graph, "checklists"), path_of(graph, "peanuts")
     file = graph.vault.file(private)
@@ -172,7 +172,7 @@ def test_a_persons_note_keeps_what_the_rebuild_added_to_it(omg):
     assert not graph.vault.ours(graph.vault.bytes(sister))
 
 
-def test_a_persons_note_renamed_between_building_and_taking_is_there_once(omg):
+def test_a_persons_note_renamed_between_building_and_taking_exists_once(omg):
     graph = omg.find(MAIN)
     sister = path_of(graph, "Lisbon")
     correct(omg, graph, sister, "Lisbon", "Porto")

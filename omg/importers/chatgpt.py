@@ -1,10 +1,7 @@
-"""
-ChatGPT's export: `conversations.json`, or since 2026 `conversations-000.json`, `-001`, …
+"""Reads ChatGPT's export: `conversations.json`, or since 2026 `conversations-000.json`, `-001`, …
 
-A chat is a tree of messages (`mapping`). The branch that ends at `current_node` is the last one; edits and retries are
-side branches. Only the words of the user and the assistant are kept. Custom instructions are the user's words.
-The latest state of ChatGPT's saved memory (`model_editable_context`) counts as ChatGPT's claims.
-"""
+A chat is a tree of messages (`mapping`). Only the branch that ends at `current_node` is read; edits and retries are
+side branches. Custom instructions count as the user's words, ChatGPT's saved memory as ChatGPT's claims."""
 
 from __future__ import annotations
 
@@ -38,9 +35,9 @@ SAVED = re.compile(r"^\s*(?:\d+\.\s*)?\[(\d{4}-\d\d-\d\d)\]\.?\s*(.*)$")
 
 @dataclass(slots=True)
 class Contexts:
-    """Custom instructions and memory, collected over all chats."""
+    """Custom instructions and memory, collected from all chats."""
 
-    instructions: dict[str, int] = field(default_factory=dict)  # text → when it was first there, in ms
+    instructions: dict[str, int] = field(default_factory=dict)  # text → its earliest time, in ms
     memory: str = ""
     memory_ms: int = 0
 
@@ -60,7 +57,10 @@ def read_chats(members: list[Member], items: ItemReading) -> Iterator[Chat]:
 
 
 def read_chat(chat: JsonObject, member: Member, items: ItemReading, contexts: Contexts) -> Chat | None:
-    """The messages of *chat* that were said; None if it is not to be remembered, or an older copy."""
+    """
+    Read the messages of *chat* that were said. None if nothing was said, if the chat is temporary, or if a newer copy
+    is known.
+    """
     nodes = {str(id): node for id, node in mapping_in(chat, "mapping").items() if isinstance(node, dict)}
     id = str(chat.get("conversation_id") or chat.get("id") or digest(json.dumps(sorted(nodes)), 8))
     if not nodes:
@@ -81,7 +81,7 @@ def read_chat(chat: JsonObject, member: Member, items: ItemReading, contexts: Co
     at_ms, entries = made or changed or member.at_ms, []
     for node_id in branch:
         message = messages[node_id]
-        at_ms = times[node_id] or at_ms  # without a time: that of the message before it
+        at_ms = times[node_id] or at_ms  # a message without a time gets the time of the message before it
         kind, content = kept_of(message, at_ms, contexts)
         if content:
             role = mapping_in(message, "author")["role"]
@@ -94,7 +94,10 @@ def read_chat(chat: JsonObject, member: Member, items: ItemReading, contexts: Co
 
 
 def kept_of(message: JsonObject, at_ms: int, contexts: Contexts) -> tuple[str, list[JsonObject]]:
-    """The parts of *message* that were said; or, with no parts, what kind of message it is ("" for none)."""
+    """
+    Returns (kind, parts). *parts*: what was said in *message*. If there are none, *kind* is the reason under which
+    the message is counted as left out; "" if it is not counted.
+    """
     author, content, about = (mapping_in(message, key) for key in ("author", "content", "metadata"))
     role, kind = author.get("role"), content.get("content_type")
     if not message:
@@ -144,7 +147,7 @@ def is_image(attachment: JsonObject) -> bool:
 
 
 def cleaned(text: str) -> str:
-    """*text* without citations and marks that the page does not show."""
+    """*text* without citations, and without marks that ChatGPT's page does not show."""
     return PRIVATE_USE.sub("", CITATION.sub("", ENTITY.sub(lambda m: entity_name(m[1]), text))).strip()
 
 
@@ -157,7 +160,7 @@ def entity_name(listed: str) -> str:
 
 
 def instructions(contexts: Contexts) -> Iterator[Chat]:
-    """Custom instructions: what the user wrote, each once."""
+    """Yield the custom instructions as one chat of the user, each text once."""
     told = [(text, at) for text, at in contexts.instructions.items() if text.strip()]
     entries = [
         entry_of_message(f"chatgpt-instructions-{digest(text, 8)}", "user", [text_part(text)], at_ms)
@@ -168,7 +171,9 @@ def instructions(contexts: Contexts) -> Iterator[Chat]:
 
 
 def saved_lines(contexts: Contexts) -> dict[str, int]:
-    """The lines of ChatGPT's memory, each with its day where it names one."""
+    """
+    Line of ChatGPT's memory → its time in ms: noon of the day that the line names, else the time of the whole memory.
+    """
     found = {}
     for line in contexts.memory.splitlines():
         at_ms, text = contexts.memory_ms, line.strip()

@@ -1,10 +1,7 @@
-"""
-Claude.ai's export: chats, projects and memories, in one zip or in several.
+"""Reads Claude.ai's export: chats, projects and memories, in one zip or in several.
 
-A message has parts (`content`); those of type text were said. Since 2026 a chat may have branches: the one that ends at
-`current_leaf_message_uuid` was said last. A chat does not name its project. Texts of attachments and a project's
-documents count as quotations. Claude's memory counts as Claude's claims.
-"""
+Since 2026 a chat may have branches; only the branch that ends at `current_leaf_message_uuid` is read. Attachments and
+the documents of a project count as quotations, Claude's memory as Claude's claims."""
 
 from __future__ import annotations
 
@@ -75,7 +72,7 @@ def read_chat(chat: JsonObject, member: Member, items: ItemReading) -> Chat | No
 
 
 def parts_said(message: JsonObject, items: ItemReading) -> list[JsonObject]:
-    """The text of *message*, then its attachments, as quotations or names."""
+    """The text of *message*, then its attachments. An attachment without text is only named."""
     texts = []
     for part in objects_in(message, "content"):
         kind = said_text(part.get("type"))
@@ -100,7 +97,7 @@ def parts_said(message: JsonObject, items: ItemReading) -> list[JsonObject]:
 
 
 def read_project(project: JsonObject, member: Member) -> Iterator[Chat]:
-    """What the user wrote about a project, with its documents as quotations."""
+    """Yield the user's description of a project as one chat, with the project's documents as quotations."""
     name, id = str(project.get("name") or "").strip(), str(project.get("uuid"))
     at_ms = said_epoch_ms(project.get("created_at")) or member.at_ms
     told = [said_text(project.get(key)).strip() for key in ("description", "prompt_template")]
@@ -112,7 +109,7 @@ def read_project(project: JsonObject, member: Member) -> Iterator[Chat]:
 
 
 def memory_lines(memory: JsonObject) -> Iterator[str]:
-    """The lines of Claude's memory, of all chats and of each project, without headings."""
+    """Yield the lines of Claude's memory, of all chats and of each project, without headings."""
     texts = [memory.get("conversations_memory"), *mapping_in(memory, "project_memories").values()]
     for text in texts:
         for line in said_text(text).splitlines():

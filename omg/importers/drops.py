@@ -1,9 +1,7 @@
-"""
-What a reader yields, and how that becomes drops: the files of the spool that the intake takes in.
+"""Cuts the sessions of a reader into drops, the files of the spool that the intake takes in.
 
-A reader is given a path and yields sessions, each with its messages as the gateway's entries. `Drops` cuts them into
-drops of about DROP_TOKENS. Ids of messages and names of drops are the same at every reading.
-"""
+A reader is given a path and yields sessions, each with its messages as the gateway's entries. Ids of messages and
+names of drops are the same at every reading."""
 
 from __future__ import annotations
 
@@ -30,16 +28,17 @@ JsonObject = dict[str, Any]
 
 @dataclass(slots=True)
 class ReadingProgress:
-    """How many bytes of the files were read, and what was left out, with the reason."""
+    """Counts the bytes read so far, and keeps what was skipped or left out, with the reasons."""
 
     total: int = 0
-    before: int = 0  # of the files that are read to their end
-    here: int = 0  # of the file that is being read
-    skipped: list[str] = field(default_factory=list)  # what cannot be read, as "file:line: why"
-    left_out: Counter[str] = field(default_factory=Counter)  # what nobody said: reasoning, tools, …
-    # chat → when its newest copy was changed; older copies are left out. The look fills this in.
+    before: int = 0  # bytes of the files that are read to their end
+    here: int = 0  # bytes read of the current file
+    skipped: list[str] = field(default_factory=list)  # what could not be read, as "file:line: why"
+    # Texts that nobody said, by kind: reasoning, tools, ….
+    left_out: Counter[str] = field(default_factory=Counter)
+    # chat → time in ms of its newest copy; older copies are left out. `look_at` fills this in.
     newest: dict[str, int] = field(default_factory=dict)
-    # Whose memory a client's session belongs to: (client, session, folder) → session key; None: nobody's
+    # (client, session, folder) → session key; None if the session belongs to nobody's memory
     place: Callable[[str, str, str], str | None] = lambda client, session, folder: key_of(
         session, client=client
     )
@@ -49,7 +48,7 @@ class ReadingProgress:
         return self.before + self.here
 
     def is_newest(self, chat: str, changed_ms: int) -> bool:
-        """Whether no newer copy of *chat* is known; another copy of the same time also counts."""
+        """Whether no newer copy of *chat* is known. A copy of the same time counts as newest, too."""
         known = self.newest.get(chat, 0)
         self.newest[chat] = max(known, changed_ms)
         return changed_ms >= known
@@ -63,12 +62,12 @@ class Session:
     id: str
     agent: str
     workspace: str = ""
-    service: str = "a file"  # where it was held: ChatGPT, Claude Code, …
+    service: str = "a file"  # where the session took place: ChatGPT, Claude Code, …
 
 
 # Read the entries of a session before asking for the next session.
 Sessions = Iterator[tuple[Session, Iterable[JsonObject]]]
-Reader = Callable[[Path, int, ReadingProgress], Sessions]  # a path, and from when on, in ms
+Reader = Callable[[Path, int, ReadingProgress], Sessions]  # (path, start time in ms, progress) → sessions
 
 
 def digest(text: str, size: int) -> str:
@@ -76,7 +75,7 @@ def digest(text: str, size: int) -> str:
 
 
 def said_epoch_ms(value: object) -> int | None:
-    """Milliseconds since the epoch, of ISO text or of a number of seconds or milliseconds; None otherwise."""
+    """Convert ISO text, or a number of seconds or milliseconds, to ms since the epoch; None for any other value."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -93,7 +92,10 @@ def said_text(value: Any) -> str:
 
 
 def key_of(session: str, agent: str = "main", client: str = "import") -> str:
-    """The key of an imported *session* of the owner's. It is a thread of the main session, so it has the owner's memory."""
+    """
+    Make the session key of an imported *session* of the owner: a thread of the main session, which has the owner's
+    memory.
+    """
     return f"agent:{agent}:main:thread:{client}-{session.replace('%', '%25').replace(':', '%3A')}"
 
 
@@ -113,7 +115,7 @@ CONVERT = "is not UTF-8; convert the file, as with `iconv -f CP1252 -t UTF-8`, a
 
 
 def zstd_decompressor(path: Path) -> Any:
-    """Raises ConfigError, which says what to install, if the extra `zstd` is missing."""
+    """Make a decompressor for zstd. Raises ConfigError, which names the command to install the extra `zstd`."""
     try:
         import zstandard
     except ImportError as e:
@@ -123,9 +125,10 @@ def zstd_decompressor(path: Path) -> Any:
 
 def numbered_lines(path: Path, reading: ReadingProgress | None = None) -> Iterator[tuple[int, str]]:
     """
-    The lines of *path* with their numbers, decompressed; counts the bytes in *reading*. Raises BadInput for broken zstd, ConfigError without the extra.
+    Yield the lines of *path* with their numbers, decompressed, and count the bytes in *reading*. Raises BadInput for
+    broken zstd, and ConfigError without the extra `zstd`.
 
-    Bytes that are not text become lone surrogates, which `NOT_TEXT` finds.
+    Bytes that are not UTF-8 become lone surrogates, which `NOT_TEXT` finds.
     """
     with path.open("rb") as raw:
         start = raw.read(len(ZSTD))
@@ -146,7 +149,7 @@ def numbered_lines(path: Path, reading: ReadingProgress | None = None) -> Iterat
 
 
 def json_objects(path: Path, reading: ReadingProgress) -> Iterator[tuple[int, JsonObject]]:
-    """The objects of a JSONL file with their line numbers; other lines are reported."""
+    """Yield the objects of a JSONL file with their line numbers. Other lines are reported in *reading*."""
     try:
         for number, line in numbered_lines(path, reading):
             if NOT_TEXT.search(line):
@@ -169,7 +172,7 @@ def size_of(path: Path) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Drops:
-    """The drops of some files, to be iterated once. `reading` says how much is read and what was skipped."""
+    """The drops of some files, to be iterated once. `reading` tells how much was read, and what was skipped."""
 
     files: tuple[tuple[Path, Reader], ...]
     since_ms: int
@@ -179,7 +182,7 @@ class Drops:
         self.reading.total = sum(size_of(path) for path, _ in self.files)
 
     def sessions(self) -> Sessions:
-        """Read the entries of a session before asking for the next one."""
+        """Yield the sessions of all files. Read the entries of a session before asking for the next session."""
         for path, opened in self.files:
             yield from opened(path, self.since_ms, self.reading)
             self.reading.before, self.reading.here = self.reading.before + size_of(path), 0
@@ -195,19 +198,20 @@ def since_ms_of(since: datetime | None) -> int:
 
 def drop_chunks(session: Session, entries: Iterable[JsonObject], since_ms: int = 0) -> Iterator[JsonObject]:
     """
-    *entries* in drops of about DROP_TOKENS.
+    Divide *entries* into drops of about DROP_TOKENS.
 
     Cuts where a person begins to speak, if possible, and never between a tool call and its result.
     """
     batch: list[JsonObject] = []
-    cost, speaks, waiting = 0, 0, set[str]()  # speaks: where in the batch a person last began
+    # Speaks: the place in the batch where a person last began to speak.
+    cost, speaks, waiting = 0, 0, set[str]()
     for entry in entries:
         message = entry["message"]
         if said_ms(entry) < since_ms:
             continue
         more, user = estimated_tokens(message), message.get("role") == "user"
         if user:
-            waiting.clear()  # a call without a result by now never gets one
+            waiting.clear()  # a call that has no result by now gets none later
         while batch and cost + more > DROP_TOKENS and not waiting:
             at = speaks if speaks and not user else len(batch)
             yield make_drop(session, batch[:at])
@@ -224,14 +228,14 @@ def drop_chunks(session: Session, entries: Iterable[JsonObject], since_ms: int =
 
 
 def estimated_tokens(message: JsonObject) -> int:
-    """About how many tokens a message has after cleaning."""
+    """Estimate how many tokens a message has after cleaning."""
     text, calls = content_of(message.get("content"))
     said = text[:TOOL_CHARS] if message.get("role") == "toolResult" else text
     return count_tokens(said) + count_tokens("".join(call.arguments[:ARGUMENT_CHARS] for call in calls))
 
 
 def said_ms(entry: JsonObject) -> int:
-    """When the message was said, in ms; 0 if unknown."""
+    """The time of a message in ms; 0 if unknown."""
     return to_epoch_ms(entry["message"].get("timestamp")) or to_epoch_ms(entry.get("createdAt")) or 0
 
 
@@ -248,7 +252,7 @@ def make_drop(session: Session, entries: list[JsonObject]) -> JsonObject:
 
 
 def drop_name(drop: JsonObject) -> str:
-    """The name of a drop's file. It is the same at every import; names sort by the time of the first message."""
+    """The name of a drop's file. It is the same at every import, and names sort by the time of the first message."""
     first, last = drop["entries"][0], drop["entries"][-1]
     what = json.dumps([drop["sessionKey"], first.get("entryId"), last.get("entryId")])
     return f"{said_ms(first):015d}-{digest(what, 12)}"

@@ -1,9 +1,7 @@
-"""
-Opens exports (a zip, a zip in a zip, a folder, a JSON file), and reads their items, branches and quotations.
+"""Opens exports (a zip, a zip in a zip, a folder, a JSON file), and reads their items, branches and quotations.
 
-What is read stays below the limits here, so that a damaged or hostile archive costs neither memory nor the disk. Files
-that macOS adds (`__MACOSX`, `._*`) do not count.
-"""
+The limits here keep a damaged or hostile archive from filling the memory or the disk. Files that macOS adds
+(`__MACOSX`, `._*`) are ignored."""
 
 from __future__ import annotations
 
@@ -29,16 +27,16 @@ from .drops import JsonObject, ReadingProgress, Session, key_of, text_part
 ZIP = b"PK\x03\x04"
 NESTED = 2  # levels of zips in zips
 MOST_MEMBERS = 200_000
-# Text of chats packs to a tenth; the most alike we made to a sixtieth. A bomb is a thousandth.
+# Chats pack to a tenth of their size, the most repetitive chats that we made to a sixtieth, and a zip bomb to a thousandth.
 MOST_TIMES, ALWAYS_BYTES = 250, 50_000_000
-ITEM_CHARS = 256_000_000  # of one conversation; the longest in reports have a twentieth
+ITEM_CHARS = 256_000_000  # of one conversation; the longest ones reported have a twentieth of this
 CHUNK = 1 << 20
-LOOKED_AT = 10  # items of a file, to tell what it is
+LOOKED_AT = 10  # first items of a file, which tell what the file is
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file of an export. *packed*: its bytes on the disk."""
+    """A file of an export. *packed*: its size on the disk, in bytes."""
 
     name: str
     size: int
@@ -49,7 +47,7 @@ class Member:
 
 @contextmanager
 def members_of(path: Path) -> Iterator[list[Member]]:
-    """The files of the export at *path*, open as long as the block lasts. Raises BadInput."""
+    """List the files of the export at *path*; they can be opened inside the `with` block. Raises BadInput."""
     with ExitStack() as opened:
         if path.is_dir():
             files = [f for f in sorted(path.rglob("*")) if f.is_file() and not f.is_symlink()]
@@ -61,7 +59,7 @@ def members_of(path: Path) -> Iterator[list[Member]]:
 
 
 def is_zip(file: Path) -> bool:
-    """Whether *file* begins as a zip does. One that is cut short has lost its end, by which `zipfile` tells."""
+    """Whether *file* begins like a zip. `zipfile.is_zipfile` reads the end, which a zip that was cut short has lost."""
     with file.open("rb") as opened:
         return opened.read(len(ZIP)) == ZIP
 
@@ -76,7 +74,7 @@ def is_macos(name: str) -> bool:
 
 
 def unzipped(source: Path | IO[bytes], where: str, opened: ExitStack, depth: int = 0) -> Iterator[Member]:
-    """The files in the zip *source*, and in zips within it."""
+    """Yield the files in the zip *source*, and in zips within it."""
     try:
         archive = opened.enter_context(zipfile.ZipFile(source))
     except (zipfile.BadZipFile, OSError) as e:
@@ -96,7 +94,7 @@ def unzipped(source: Path | IO[bytes], where: str, opened: ExitStack, depth: int
         if info.filename.lower().endswith(".zip"):
             if depth >= NESTED:
                 raise BadInput(f"{where}: zips in zips, {depth + 1} deep; unpack it, and import the folder")
-            # To the disk: a zip is read from its end.
+            # Copied to the disk, because a zip is read from its end.
             inner = opened.enter_context(tempfile.TemporaryFile())  # noqa: SIM115  # closed by `opened`
             with archive.open(info) as packed:
                 while piece := packed.read(CHUNK):
@@ -110,8 +108,8 @@ def unzipped(source: Path | IO[bytes], where: str, opened: ExitStack, depth: int
 
 def items_of(member: Member, read: Callable[[int], object] = lambda n: None) -> Iterator[Any]:
     """
-    The items of the array in *member*, one at a time, or the one object that it is. *read* is called with the number of
-    bytes read. Raises BadInput where it is not JSON, after the items before that place.
+    Yield the items of the JSON array in *member*, one at a time, or its single JSON object. *read* is called with the
+    number of bytes read. Raises BadInput at the first place that is not JSON, after the items before that place.
     """
     decoder, scan = codecs.getincrementaldecoder("utf-8")("replace"), json.JSONDecoder(strict=False)
     with member.open() as file:
@@ -160,7 +158,7 @@ def items_of(member: Member, read: Callable[[int], object] = lambda n: None) -> 
 
 
 def first_items(member: Member) -> Iterator[JsonObject]:
-    """The JSON objects among the first items of *member*: one that is damaged does not hide what the others are."""
+    """Yield the JSON objects among the first items of *member*, up to the first damaged item."""
     with suppress(BadInput):
         yield from (item for item in islice(items_of(member), LOOKED_AT) if isinstance(item, dict))
 
@@ -170,7 +168,7 @@ def service_in(member: Member) -> str:
 
 
 def service_of(item: JsonObject) -> str:
-    """Which service an export's JSON *item* is of; "" if of none that we know."""
+    """The service whose export contains the JSON *item*; "" if it is not known."""
     if "mapping" in item and ("current_node" in item or "create_time" in item):
         return "ChatGPT"
     if "chat_messages" in item or {"account_uuid", "conversations_memory"} <= item.keys():
@@ -194,7 +192,7 @@ def services_in(members: list[Member]) -> dict[str, list[Member]]:
 
 
 def is_export(path: Path) -> bool:
-    """Whether the folder or JSON file *path* is an export that is not packed. A folder that holds zips is none."""
+    """Whether the folder or JSON file *path* is an unpacked export. A folder that only holds zips is no export."""
     if path.is_file():
         return bool(service_in(of_file(path, path.name)))
     files = [*path.glob("*.json"), *path.glob("*/*.json"), *path.glob("*/*/*.json")]
@@ -204,7 +202,7 @@ def is_export(path: Path) -> bool:
 # --- chats
 
 
-MATERIAL_CHARS = 4_000  # of an attachment, as of a tool's result
+MATERIAL_CHARS = 4_000  # most characters of an attachment
 
 Chat = tuple[Session, list[JsonObject]]  # a session with its messages as entries
 
@@ -217,7 +215,7 @@ class ItemReading:
     reading: ReadingProgress
 
     def items(self, member: Member) -> Iterator[JsonObject]:
-        """The JSON objects in *member*, until its end or its damage."""
+        """Yield the JSON objects in *member*, up to its end or to the first damage."""
         before, read = self.reading.here, 0
 
         def advance(n: int) -> None:
@@ -248,14 +246,14 @@ def session_of_chat(service: str, id: str) -> Session:
 
 
 def quoted(name: str, text: str) -> JsonObject:
-    """The text of an attachment, as a quotation: it is not the user's own words."""
+    """Make the text of an attachment a quotation, because it is not the user's own words."""
     lines = cut_middle(text.strip(), MATERIAL_CHARS).splitlines()
     return text_part("\n".join(["", f"[file: {name}]", *(f"> {line}" for line in lines)]))
 
 
 def claims(service: str, lines: Mapping[str, int], what: str = "memory") -> Iterator[Chat]:
     """
-    The memory of *service* as claims of that assistant: a session with a message for each line. *lines*: text → its
+    Yield the memory of *service* as claims of that assistant: a session with a message for each line. *lines*: text →
     time in ms.
     """
     entries = [
@@ -269,8 +267,10 @@ def claims(service: str, lines: Mapping[str, int], what: str = "memory") -> Iter
 
 def branch_to(leaf: object, parents: Mapping[str, object], at: Mapping[str, float]) -> list[str]:
     """
-    The ids from the root to *leaf*. *parents*: id → the id of its parent. If *leaf* is unknown, it is the latest of the ids
-    that are nobody's parent; or the latest of all if every id is a parent, as in a cycle. A cycle ends the branch.
+    The ids from the root to *leaf*. *parents*: id → id of its parent. *at*: id → time.
+
+    If *leaf* is unknown, the branch ends at the latest id that is not a parent; in a cycle, where every id is a
+    parent, at the latest id. A cycle ends the branch.
     """
     if not isinstance(leaf, str) or leaf not in parents:
         above = set(map(str, parents.values()))

@@ -1,10 +1,7 @@
-"""
-Gemini's prompts and answers in Google Takeout: My Activity → Gemini Apps, as JSON.
+"""Reads Gemini's prompts and answers in Google Takeout: My Activity → Gemini Apps, as JSON.
 
-An item is a prompt with its answer, newest first. An item does not name its chat, so a pause of GAP begins a new one.
-Titles are in the person's language ("Prompted …", "… eingegeben"); but the form of an item is the same in every
-language: a prompt has an answer in `safeHtmlItem`, and its words come after the verb or before it.
-"""
+An item is a prompt with its answer, newest first. Items do not name their chat, so a pause of GAP_MS begins a new
+chat. Titles are in the person's language, but the form of an item is the same in every language."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ def read_activity(members: list[Member], items: ItemReading) -> Iterator[Chat]:
                 items.skip(f"{member.name}: an activity without a time")
             else:
                 said.append((at_ms, item))
-            # newest first: a pause ends a chat
+            # items come newest first, and a pause ends a chat
             if len(said) > 1 and said[-2][0] - said[-1][0] > GAP_MS:
                 yield from chat_of(said[:-1], items)
                 said = said[-1:]

@@ -1,9 +1,7 @@
-"""
-Whole histories of coding agents, for `omg import`: files, also of older versions, and databases.
+"""Reads whole histories of coding agents, for `omg import`: files, also of older versions, and databases.
 
-A session has the same key as when its client is connected, so messages that a hook captured are not taken in again. A
-last line that is still being written is left out; importing again takes it in.
-"""
+A session has the same key as in its connected client, so messages that a hook captured are not taken in again. A last
+line that is still being written is left for the next import."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ from .transcripts import (
     read_opencode,
 )
 
-# Texts that older versions of Claude Code put in the user's place without a mark: commands, reminders, interruptions
+# Texts that older versions of Claude Code wrote in the user's name without a mark: commands, reminders, interruptions.
 IN_USERS_PLACE = re.compile(
     r"\s*(?:<[a-z-]+>|\[Request interrupted|Caveat: |This session is being continued)"
 )
@@ -39,7 +37,7 @@ NOT_A_PERSONS = "rows of tools, commands and sub-agents"
 
 
 def placed(client: str, service: str, id: str, cwd: str, reading: ReadingProgress) -> Session | None:
-    """The session *id* of *client*; None if it belongs to nobody's memory."""
+    """The session *id* of *client*, with its session key; None if it belongs to nobody's memory."""
     key = reading.place(client, id, cwd)
     return Session(key, id, key.split(":")[1], cwd, service) if key else None
 
@@ -54,7 +52,10 @@ def said_in(rows: Iterable[TranscriptRow], reading: ReadingProgress) -> Iterator
 
 
 def read_claude_history(path: Path, since: int, reading: ReadingProgress) -> Sessions:
-    """One session. Rows of versions that did not mark what a person typed are judged by their form."""
+    """
+    Yield the one session of a Claude Code file. Older versions did not mark what a person typed, so their rows are
+    judged by their form.
+    """
     id, cwd, marked = path.stem, "", False
     for _, _, row in json_rows(path, 0, b'"user"'):
         if row.get("type") == "user":
@@ -70,7 +71,7 @@ def read_claude_history(path: Path, since: int, reading: ReadingProgress) -> Ses
 
 
 def with_source(row: dict[str, Any]) -> dict[str, Any]:
-    """*row* of an older Claude Code, marked as typed if it looks so."""
+    """Mark *row* of an older Claude Code as typed, if its form says so."""
     parts = parts_of(mapping_in(row, "message").get("content"))
     texts = [str(part.get("text")) for part in parts if part.get("type") == "text"]
     typed = row.get("type") == "user" and texts and not any(IN_USERS_PLACE.match(text) for text in texts)
@@ -88,7 +89,7 @@ def read_codex_history(path: Path, since: int, reading: ReadingProgress) -> Sess
 
 
 def older_codex(path: Path, session: str) -> Iterator[TranscriptRow]:
-    """The rows of an older Codex, which did not mark a person's typed text: its events tell what was shown."""
+    """Yield the rows of an older Codex, which did not mark what a person typed. Its events show what was said."""
     for number, (start, end, row) in enumerate(json_rows(path, 0)):
         event, at = mapping_in(row, "payload"), row.get("timestamp")
         role = {"user_message": "user", "agent_message": "assistant"}.get(str(event.get("type")))
@@ -99,7 +100,7 @@ def older_codex(path: Path, session: str) -> Iterator[TranscriptRow]:
 
 
 def read_gemini_history(path: Path, since: int, reading: ReadingProgress) -> Sessions:
-    """One session: JSON lines, or one JSON object with `messages` as older versions wrote it."""
+    """Yield the one session of a file: JSON lines, or one JSON object with `messages`, as older versions wrote it."""
     whole = parsed_object(path.read_bytes()) if path.suffix == ".json" else None
     about = whole or first_row(path)
     id = str(about.get("sessionId") or path.stem)
@@ -119,7 +120,7 @@ CURSOR_BLOCK = re.compile(r"<([a-z_]+)>.*?</\1>\s*", re.S)
 
 
 def cursor_text(role: str, content: object) -> str:
-    """The words in a message of Cursor's: the user's words are in <user_query>, beside text that Cursor adds."""
+    """The words in a Cursor message. The user's words are in <user_query>, beside text that Cursor adds."""
     text = "\n".join(str(p.get("text") or "") for p in parts_of(content) if p.get("type") in (None, "text"))
     if role != "user":
         return text.strip()
@@ -129,7 +130,9 @@ def cursor_text(role: str, content: object) -> str:
 
 
 def read_cursor_history(path: Path, since: int, reading: ReadingProgress) -> Sessions:
-    """One session of Cursor's agent, as JSON lines. A line without a time gets the file's time."""
+    """
+    Yield the one session of a file of Cursor's agent, in JSON lines. A line without a time gets the time of the file.
+    """
     if session := placed("cursor", "Cursor", path.stem, "", reading):
         yield session, said_in(cursor_rows(path), reading)
 
@@ -149,7 +152,7 @@ def cursor_rows(path: Path) -> Iterator[TranscriptRow]:
 
 
 def read_opencode_store(path: Path, since: int, reading: ReadingProgress) -> Sessions:
-    """Every session of a person's. A fork has copies of messages under new ids; each is taken once."""
+    """Yield every session of a person. A fork has copies of messages under new ids; these copies are left out."""
     with open_database(path) as db:
         listed = db.execute(
             "SELECT id, directory, parent_id FROM session ORDER BY time_created, id"
@@ -180,8 +183,8 @@ def opencode_messages(
 
 def read_cursor_store(path: Path, since: int, reading: ReadingProgress) -> Sessions:
     """
-    The chat of a `store.db`: blobs of JSON in the order of their rows; other blobs are Cursor's own. They have no
-    times, so they get the time at which the chat was made (from `meta`), else the file's time.
+    Yield the chat of a `store.db`: its JSON blobs, in the order of their rows. Messages have no time, so they get the
+    time at which the chat was made (table `meta`), else the time of the file.
     """
     id = path.parent.name
     with open_database(path) as db:
@@ -204,7 +207,10 @@ def read_cursor_store(path: Path, since: int, reading: ReadingProgress) -> Sessi
 
 
 def made_ms(db: sqlite3.Connection) -> int | None:
-    """When the chat was made, by `meta`: JSON, in some versions as hexadecimal text."""
+    """
+    The time in ms at which the chat was made, from JSON in the table `meta`. In some versions the JSON is hexadecimal
+    text.
+    """
     for (value,) in db.execute("SELECT value FROM meta"):
         text: Any = value
         with suppress(ValueError, TypeError):

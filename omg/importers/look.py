@@ -1,8 +1,6 @@
-"""
-Counts what an import would bring, before anything is written or a model is asked.
+"""Counts what an import would bring, before anything is written or a model is asked.
 
-Counts messages, days, people and omissions with their reasons, and estimates what each way of observing would cost.
-"""
+It counts messages, days, people and omissions, and estimates the cost of each way of observing."""
 
 from __future__ import annotations
 
@@ -22,15 +20,15 @@ from .drops import Drops, estimated_tokens, said_ms
 if TYPE_CHECKING:
     from ..config import Config
 
-# Of one question beside the messages: known notes (observe/question.py allows 4,500; a new memory has few), and the check.
+# Tokens of one question besides the messages: known notes (at most 4,500; a new memory has few), and the check.
 BESIDE_TOKENS = 2_500
-SAID_BY_NOTES = 6.2  # raw tokens for a token of notes, as measured (bench/LOG.md)
+SAID_BY_NOTES = 6.2  # tokens of messages for each token of notes, as measured (bench/LOG.md)
 OUTLINED = 0.35  # share of a conversation's tokens that the model reads at night with effort = "low"
 
 
 @dataclass(slots=True)
 class Look:
-    """The counts of the files. *tokens*: tokens of the messages, by conversation."""
+    """The counts of the files to be imported. *tokens*: the tokens of each conversation."""
 
     conversations: Counter[str] = field(default_factory=Counter)  # by service
     messages: Counter[str] = field(default_factory=Counter)  # by role
@@ -42,7 +40,9 @@ class Look:
 
 
 def look_at(drops: Drops, zone: tzinfo, progress: Callable[[int], None] = lambda n: None) -> Look:
-    """Read all of *drops*, and remember in `drops.reading.newest` which copy of each chat is the newest."""
+    """
+    Read all of *drops* and count them. Also records in `drops.reading.newest` which copy of each chat is the newest.
+    """
     look, counted, reported = Look(), Counter[str](), 0
     for session, entries in drops.sessions():
         tokens = 0
@@ -69,7 +69,7 @@ def look_at(drops: Drops, zone: tzinfo, progress: Callable[[int], None] = lambda
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """How many tokens one way of observing would read and write, and its price; None: unknown."""
+    """The tokens that one way of observing would read and write, and its price in US dollars; None if unknown."""
 
     way: str
     tokens_in: int = 0
@@ -79,10 +79,10 @@ class Price:
 
 def prices(look: Look, models: Sequence[str], config: Config) -> list[Price]:
     """
-    The ways of observing: by rules, by rules with a model at night, by the model at once.
+    Estimate the price of each way of observing: by rules; by rules, with a model at night; by the model at once.
 
-    An estimate: a question has the messages of one conversation, at most `max_tokens_per_batch`, its instructions and what
-    is known; the check reads about as much again as the notes it checks. Prices come from LiteLLM's table, which is a file.
+    Estimated are the tokens of the messages, the instructions and known notes of each question, and two tokens of the
+    check for each token of notes. Prices come from LiteLLM's table, which is a file.
     """
     found = [Price("the rules, without a model")]
     model = next((m for m in models if m not in ("offline", "gateway")), "")
@@ -110,7 +110,7 @@ def prices(look: Look, models: Sequence[str], config: Config) -> list[Price]:
 
 
 def look_text(look: Look, ways: Sequence[Price], now: str) -> str:
-    """The look as lines for a person. *now*: the configured way of observing."""
+    """Print *look* as lines for a person. *now*: the configured way of observing."""
     total = sum(look.conversations.values())
     where = ", ".join(f"{n} of {service}" for service, n in look.conversations.most_common())
     lines = [f"{how_many(total, 'conversation')} ({where})" if total else "no conversations"]

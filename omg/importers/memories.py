@@ -1,9 +1,7 @@
-"""
-The memory that another assistant keeps as markdown: MEMORY.md, USER.md, memory/*.md, notes of basic-memory.
+"""Reads the memory that another assistant keeps as markdown: MEMORY.md, USER.md, memory/*.md, notes of basic-memory.
 
-Each line is a claim of that assistant. Its day is the one in the file's name, else `created` or `modified`, else the
-day of the last save. Headings, and lines that only link or sort notes, are left out.
-"""
+Each line is a claim of that assistant. Its day comes from the file's name, else from `modified`, `updated` or
+`created`, else from the last save. Headings, and lines that only link to notes, are left out."""
 
 from __future__ import annotations
 
@@ -29,8 +27,8 @@ CATEGORY = re.compile(r"(\s*[-*]\s+)\[[\w -]{2,}\]\s+")  # "- [tech] …", of ba
 
 class Head(frontmatter.YAMLHandler):  # type: ignore[misc]  # python-frontmatter has no types
     """
-    YAML as in OMG's own notes: a head is between two lines of three hyphens. It avoids PyYAML's parser in C, which
-    kills the process at a head of 100,000 brackets.
+    Reads YAML heads as OMG's own notes have them, between two lines of three hyphens. Avoids PyYAML's parser in C,
+    which kills the process on a head of 100,000 brackets.
     """
 
     FM_BOUNDARY = re.compile(r"^---[ \t]*$", re.M)
@@ -47,7 +45,7 @@ def read_memory(path: Path, since: int, reading: ReadingProgress) -> Sessions:
         return
     properties, body, head = dict[str, object](), text, Head()
     with suppress(BadNode):  # properties that cannot be read count as text
-        if head.detect(text):  # otherwise two lines of hyphens further below would count as a head
+        if head.detect(text):  # else two lines of hyphens further below would count as a head
             properties, body = frontmatter.parse(text, handler=head)
     noon = datetime.combine(day_of(path, properties), time(12), UTC)
     at_ms = round(noon.timestamp() * 1000)

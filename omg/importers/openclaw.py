@@ -1,4 +1,4 @@
-"""OpenClaw: its session transcripts, its live databases, and the notes that its agents wrote themselves."""
+"""Reads OpenClaw's session transcripts, its live databases, and the notes that its agents wrote themselves."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def read_openclaw(path: Path, since: int, reading: ReadingProgress) -> Sessions:
-    """One session: a `session` line, then messages among other events."""
+    """Yield the one session of a transcript: a `session` line, then messages among other events."""
     session = session_of(path)
     if session is None:
         reading.skipped.append(f"{path}: no person speaks in it")
@@ -56,7 +56,7 @@ def read_openclaw(path: Path, since: int, reading: ReadingProgress) -> Sessions:
 
 
 def entry_of(event: JsonObject, seq: int) -> JsonObject | None:
-    """An event as the entry that the gateway's own reader makes of it; None if it is no message."""
+    """Turn *event* into an entry, as the gateway's own reader does; None if the event is no message."""
     message = event.get("message")
     if event.get("type") != "message" or not isinstance(message, dict):
         return None
@@ -73,8 +73,8 @@ def session_of(path: Path) -> Session | None:
     """
     The session of a transcript; None if no person speaks in it.
 
-    Some transcripts name their session key, or the `sessions.json` beside them does. Otherwise the session belongs to
-    the owner if nobody else speaks in it, and else to nobody.
+    The transcript names its session key, or `sessions.json` beside it does. Without a key, the session belongs to the
+    owner if nobody else speaks in it; else it has a memory of its own.
     """
     id, key, workspace = path.name.split(".")[0], "", ""
     agent = path.parent.parent.name if path.parent.parent.parent.name == "agents" else "main"
@@ -88,7 +88,7 @@ def session_of(path: Path) -> Session | None:
             elif (entry := entry_of(event, 0)) and (sender := sender_of(entry["message"])) is not None:
                 senders.append(sender)
     except BadInput:
-        pass  # only what stands before the damage is imported; whoever reads the entries names it
+        pass  # only the text before the damage is imported; the reader of the entries reports the damage
     key = key or stored_key(path.parent / "sessions.json", id)
     if not key:
         owned = all(says_owner(sender) or not sender.get("senderId") for sender in senders)
@@ -97,7 +97,7 @@ def session_of(path: Path) -> Session | None:
 
 
 def sender_of(message: JsonObject) -> JsonObject | None:
-    """What a person's message says about its sender; None if it is no person's message."""
+    """What *message* says about its sender; None if no person sent it."""
     try:
         said = SaidMessage.model_validate(message)
     except ValueError:
@@ -114,17 +114,17 @@ def stored_key(store: Path, id: str) -> str:
 # --- the live database of an OpenClaw agent
 
 DATABASE_VERSION = 23  # PRAGMA user_version of an agent database of OpenClaw 2026.9
-ROWS = 500  # read at a time: while a reader holds on, the gateway cannot fold its log into the database
+ROWS = 500  # rows read at a time: during a read the gateway cannot move its log into the database
 DAY_LENGTH_MS = 86_400_000
 
 
 def open_database(path: Path, timeout_s: float = 10) -> closing[sqlite3.Connection]:
-    """*path*, read-only, to be used in `with`."""
+    """Open the database *path* read-only, for use in `with`."""
     return closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=timeout_s))
 
 
 def check_database(path: Path) -> None:
-    """Raises BadInput unless *path* is an agent database of the version that OMG reads."""
+    """Raise BadInput unless *path* is an agent database of the version that OMG reads."""
     try:
         with open_database(path) as db:
             version = db.execute("PRAGMA user_version").fetchone()[0]
@@ -141,7 +141,7 @@ def check_database(path: Path) -> None:
 
 
 def read_database(path: Path, since: int, reading: ReadingProgress) -> Sessions:
-    """Every session that belongs to somebody, oldest first."""
+    """Yield every session that belongs to somebody, oldest first."""
     agent = path.parent.parent.name
     with open_database(path) as db:
         windows = db.execute(
@@ -157,7 +157,10 @@ def read_database(path: Path, since: int, reading: ReadingProgress) -> Sessions:
 def stored_messages(
     db: sqlite3.Connection, id: str, path: Path, since: int, reading: ReadingProgress
 ) -> Iterator[JsonObject]:
-    """The messages of session *id*. A row is written after its message was said, so older rows are not read."""
+    """
+    Yield the messages of session *id*. Rows older than *since* are not read, because a row is written after its
+    message was said.
+    """
     packed, after = None, -1
     while rows := db.execute(
         "SELECT seq, event_json, event_zstd, event_utf8_bytes FROM transcript_events"
@@ -186,11 +189,11 @@ def stored_messages(
 
 def openclaw_state_drops(state: Path, agent: str | None = None, since: datetime | None = None) -> Drops:
     """
-    The drops of every session below an OpenClaw state folder, of all its agents or of *agent*: its live databases, its
+    The drops of every session in an OpenClaw state folder, for all agents or for *agent*: from live databases,
     archives, and the JSONL of older versions.
 
-    Raises BadInput if *state* is not a state folder or a database has an unknown version, NotFound if there is no such
-    agent.
+    Raises BadInput if *state* is no state folder or a database has an unknown version, and NotFound if there is no
+    such agent.
     """
     agents = sorted(path.name for path in state.glob("agents/*") if path.is_dir())
     if not agents:
@@ -212,8 +215,8 @@ def openclaw_state_drops(state: Path, agent: str | None = None, since: datetime 
 
 def openclaw_drops(config: Config, agent: str | None, since: datetime | None) -> Drops:
     """
-    The same for the OpenClaw whose state folder contains the home, or else for the environment's; and the notes of its
-    agents (MEMORY.md, memory/*.md).
+    The drops of the OpenClaw whose state folder contains the home, else of the one that the environment names; also
+    the notes of its agents (MEMORY.md, memory/*.md).
     """
     state = config.home.parent
     if not (state / "agents").is_dir():
@@ -234,7 +237,10 @@ def openclaw_drops(config: Config, agent: str | None, since: datetime | None) ->
 def read_agents_notes(
     memory: Path, since: int, reading: ReadingProgress, *, agent: str, zone: tzinfo
 ) -> Sessions:
-    """One session: a message for each line of the files of *agent* beside and in *memory*, said on the day of the file."""
+    """
+    Yield one session with a message for each line of the agent's files in *memory* and beside it, dated by the day of
+    the file.
+    """
 
     def entries() -> Iterator[JsonObject]:
         for file, path, day in agents_notes(memory, zone):

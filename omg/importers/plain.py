@@ -1,4 +1,5 @@
-"""JSONL of role, content and timestamp, one message a line; and a program's messages, which have the same form."""
+"""Reads JSONL of role, content and timestamp, one message a line; also a program's messages, which have the same
+form."""
 
 from __future__ import annotations
 
@@ -25,16 +26,17 @@ TO_A_MODEL = "instructions to a model"
 
 def read_plain(path: Path, since: int, reading: ReadingProgress) -> Sessions:
     """
-    Lines of role, content and timestamp; also of speaker or name, session, id, tool_calls and tool_call_id.
+    Yield the sessions of lines with role, content and timestamp, and optionally speaker or name, session, id,
+    tool_calls and tool_call_id.
 
-    Lines without a session share one that belongs to their file; two files may have the same name.
+    Lines without a session form one session of their file. Files of the same name give different sessions.
     """
     for session, said in itertools.groupby(plain_messages(path, reading), key=lambda pair: pair[0]):
         yield session, (entry for _, entry in said)
 
 
 def plain_messages(path: Path, reading: ReadingProgress) -> Iterator[tuple[Session, JsonObject]]:
-    """Each message as an entry with its session; other lines are reported."""
+    """Yield each message as an entry, with its session. Lines that are no message are reported in *reading*."""
     alike: Counter[str] = Counter()
     place = digest(str(path.resolve()), 2)
     for number, line in json_objects(path, reading):
@@ -56,8 +58,8 @@ def plain_messages(path: Path, reading: ReadingProgress) -> Iterator[tuple[Sessi
 
 def plain_entry(line: Mapping[str, Any], role: str, at: int, alike: Counter[str]) -> JsonObject:
     """
-    A plain line as an entry, whose id is the same at every import. *alike* counts equal lines, so that each has an id
-    of its own.
+    Turn a plain line into an entry whose id is the same at every import. *alike* counts equal lines, so that each of
+    them has its own id.
     """
     speaker, content, id = line.get("speaker") or line.get("name"), line.get("content"), line.get("id")
     what = [line.get("session"), role, at, content]
@@ -82,10 +84,10 @@ def plain_entry(line: Mapping[str, Any], role: str, at: int, alike: Counter[str]
 
 def message_entries(messages: Iterable[Mapping[str, Any]], session: str, now_ms: int) -> list[JsonObject]:
     """
-    A program's messages as entries, in their order, without instructions to a model.
+    Turn a program's messages into entries, in their order, without instructions to a model.
 
-    A message with an `id` is known by it within its session; one with only a timestamp, by its text and time. One with
-    neither was said now. Raises BadInput, naming the first that is no message, before any is taken.
+    A message with an `id` is recognised by its id within the session, any other by its text and time. A message
+    without a timestamp counts as said now. If one is no message, raises BadInput, which names it, and none is taken.
     """
     alike: Counter[str] = Counter()
     entries, last = list[JsonObject](), 0
@@ -101,7 +103,7 @@ def message_entries(messages: Iterable[Mapping[str, Any]], session: str, now_ms:
                 f"message {number}: needs a `role` ({', '.join(ROLES)}), a `content` (text, or a list of parts) and, "
                 "if it has one, a `timestamp` (ISO, seconds or milliseconds); none of the messages was taken"
             )
-        last = max(last, at)  # two equal messages that are said now stay two
+        last = max(last, at)  # two equal messages without a timestamp stay two messages
         entry = plain_entry({**given, "session": session}, ROLES[role], at, alike)
         if given.get("id") is not None:
             entry["entryId"] = f"{given['id']}-{digest(session, 6)}"
@@ -110,7 +112,7 @@ def message_entries(messages: Iterable[Mapping[str, Any]], session: str, now_ms:
 
 
 def tool_call(call: JsonObject) -> JsonObject:
-    """A tool call in OpenAI's form, in OpenClaw's."""
+    """Turn a tool call from OpenAI's form into OpenClaw's."""
     made = call["function"] if isinstance(call.get("function"), dict) else call
     return {
         "type": "toolCall",

@@ -1,5 +1,5 @@
 """
-Recognises what a path holds, by its content, and gives it its reader.
+Recognises by its content what a path holds, and chooses the reader.
 
     a zip, a folder with JSON in it, JSON   an export of ChatGPT, Claude.ai or Gemini (exports.py), or of OMG
     SQLite                                  OpenClaw, OpenCode, Cursor CLI
@@ -37,7 +37,8 @@ ACCEPTED = (
     " CLI, Cursor CLI and OpenClaw; markdown memories; JSONL of role, content and timestamp; text in UTF-8"
 )
 SQLITE = b"SQLite format 3\0"
-READ_SUFFIXES = (".jsonl", ".zst", ".json", ".db", ".sqlite", ".md", ".zip")  # of a folder's files
+# The files of a folder that are looked at.
+READ_SUFFIXES = (".jsonl", ".zst", ".json", ".db", ".sqlite", ".md", ".zip")
 
 
 READERS: dict[str, Callable[[list[Member], ItemReading], Iterator[Chat]]] = {
@@ -48,7 +49,10 @@ READERS: dict[str, Callable[[list[Member], ItemReading], Iterator[Chat]]] = {
 
 
 def read_export(path: Path, since: int, reading: ReadingProgress) -> Sessions:
-    """Every chat of the export at *path*. Raises BadInput if it is none, or holds those of two services."""
+    """
+    Yield every chat of the export at *path*. Raises BadInput if *path* is no export, or holds exports of two
+    services.
+    """
     with members_of(path) as members:
         services = services_in(members)
         if len(services) > 1:
@@ -61,7 +65,8 @@ def read_export(path: Path, since: int, reading: ReadingProgress) -> Sessions:
         if path.is_dir():
             zips = [m.name for m in members if m.name.lower().endswith(".zip")]
             reading.skipped += [
-                f"{path / name}: not read with the export around it; import it by itself" for name in zips
+                f"{path / name}: not read, because it lies inside an export; import it by itself"
+                for name in zips
             ]
         if designs := sum("design_chats/" in m.name for m in members):
             reading.left_out["design chats"] += designs
@@ -83,7 +88,8 @@ def is_cursors(row: JsonObject) -> bool:
     return any(row.get(key) in ("user", "assistant") for key in ("role", "type"))
 
 
-# What the first telling line of a JSONL file has → its reader. The order matters: a plain line may have a type.
+# (test, reader): the first line of a JSONL file that passes a test decides the reader. The order matters, because a plain
+# line may have a type, too.
 LINES: tuple[tuple[Callable[[JsonObject], bool], Reader], ...] = (
     (lambda e: "role" in e and "content" in e, read_plain),
     (lambda e: isinstance(e.get("payload"), dict), read_codex_history),
@@ -95,7 +101,7 @@ LINES: tuple[tuple[Callable[[JsonObject], bool], Reader], ...] = (
 
 
 def readers_for(path: Path) -> list[tuple[Path, Reader]]:
-    """The files that *path* holds, each with its reader. Raises BadInput, naming what is accepted."""
+    """The files that *path* holds, each with its reader. Raises BadInput, which names the accepted forms."""
     if not path.is_dir():
         return [(path, reader_for(path))]
     if is_export(path):
@@ -113,7 +119,7 @@ def readers_for(path: Path) -> list[tuple[Path, Reader]]:
 
 
 def reader_for(path: Path) -> Reader:
-    """The reader of the file *path*, by its content. Raises BadInput, naming what is accepted."""
+    """The reader of the file *path*, by its content. Raises BadInput, which names the accepted forms."""
     try:
         with path.open("rb") as file:
             start = file.read(len(SQLITE))
@@ -165,13 +171,13 @@ def unread(why: str) -> Reader:
 
 
 def read_drops(paths: Sequence[Path], since: datetime | None = None) -> Drops:
-    """The drops of *paths*, in that order. Raises BadInput before the first drop if a file has no known form."""
+    """The drops of *paths*, in that order. Raises BadInput before the first drop if a file has an unknown form."""
     files = (pair for path in paths for pair in readers_for(path))
     return Drops(tuple(files), since_ms_of(since))
 
 
 def found_here(home: Path) -> Iterator[tuple[str, Path]]:
-    """The histories that lie below the person's *home*: a title, and the folder or file to import."""
+    """Yield the histories below the person's *home*: a title, and the folder or file to import."""
     for title, pattern in PLACES:
         for path in sorted(home.glob(pattern)):
             if path.is_file() or any(path.iterdir()):

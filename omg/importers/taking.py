@@ -1,8 +1,7 @@
 """
-Takes drops in through the spool, and a program's messages. Keeps a record of each import, by which the import is undone
-in one step.
+Takes in drops and a program's messages through the spool, and keeps a record of each import, to undo it in one step.
 
-    <home>/imports/<id>.jsonl   first the files, then a line for each drop, before it is taken in; last what became of it
+    <home>/imports/<id>.jsonl   first the files; a line for each drop before it is taken in; last how the import ended
     <home>/imports/chats.json   chat → when it was last changed, so that an older export does not bring an older copy
 
 A killed import is continued under its id: drops that it had taken in are recognised, and add nothing.
@@ -50,7 +49,7 @@ FOLDER, CHATS = "imports", "chats.json"
 
 @dataclass(slots=True)
 class ImportRecord:
-    """The record of one import. `id` is "" as long as nothing was taken in."""
+    """The record of one import. `id` is "" until something is taken in."""
 
     home: Path
     files: list[str]
@@ -62,7 +61,7 @@ class ImportRecord:
         return self.home / FOLDER / f"{self.id}.jsonl"
 
     def add(self, now: datetime, graph: str, drop: str, ids: Sequence[str]) -> None:
-        """Record that *drop* goes into *graph*, before it does."""
+        """Record that *drop* goes into *graph*. Called before the drop is taken in."""
         line = {"graph": graph, "drop": drop, "ids": sorted(ids)}
         first = []
         if not self.id:
@@ -78,7 +77,7 @@ class ImportRecord:
 
 
 def records(home: Path) -> Iterator[tuple[ImportRecord, str]]:
-    """Every import and its state ("" while it goes on, done, undone), the oldest first."""
+    """Yield each import and its state, the oldest first: "" while it is not finished, "done" or "undone"."""
     for file in sorted((home / FOLDER).glob("import-*.jsonl")):
         lines = [v for line in file.read_text("utf-8").splitlines() if (v := parsed_object(line))]
         files = [str(f) for f in (lines[0].get("files") if lines else None) or []]
@@ -87,7 +86,7 @@ def records(home: Path) -> Iterator[tuple[ImportRecord, str]]:
 
 
 def record_of(home: Path, paths: Sequence[Path]) -> ImportRecord:
-    """The record of an import of *paths*: that of an interrupted import, or a new one."""
+    """The record of an import of *paths*: the record of an interrupted import, or a new one."""
     files = [str(path.resolve()) for path in paths]
     for record, ended in records(home):
         if not ended and record.files == files:
@@ -108,11 +107,10 @@ def import_drops(
     record: ImportRecord | None = None,
 ) -> JsonObject:
     """
-    Take *drops* in. A drop without a new message changes nothing; with *dry_run* nothing is changed.
+    Take *drops* in. A drop without a new message changes nothing. With *dry_run* nothing is changed.
 
-    *progress* is called with the bytes read since its last call. Returns the number of `messages`, of `new` ones and of
-    `sessions`, what was `skipped`, and how many entries were `left_out`: instructions to a model, heartbeats, empty ones,
-    and what a reader leaves out; `why_left_out` has the reasons.
+    *progress* is called with the bytes read since its last call. Returns counts of `messages`, `new` messages,
+    `sessions` and `left_out` entries; the reasons are in `skipped` and `why_left_out`.
     """
     messages, new, reported, entries, registry = 0, 0, 0, 0, intake.registry
     sessions: set[tuple[str, str]] = set()
@@ -165,7 +163,7 @@ def capture_entries(intake: Intake, who: Identity, session: str, entries: list[J
 
 
 def unknown_ids(intake: Intake, turn: Turn) -> set[str]:
-    """Ids of a turn's messages that its graph does not have yet; none if the turn belongs to nobody."""
+    """The ids of a turn's messages that its graph does not have yet; none if the turn belongs to nobody."""
     who = intake.registry.whose(turn)
     if who is None:
         return set()
@@ -182,7 +180,10 @@ def unknown_ids(intake: Intake, turn: Turn) -> set[str]:
 
 @dataclass(slots=True)
 class Undone:
-    """The notes that were put back, the notes that stay because they changed since, and how many messages are gone."""
+    """
+    The result of an undo: notes that were put back, notes left as they are because they changed since, and the number
+    of messages removed.
+    """
 
     id: str
     restored: list[str] = field(default_factory=list)
@@ -191,7 +192,7 @@ class Undone:
 
 
 def find_import(home: Path, id: str) -> ImportRecord:
-    """The import *id*, or the only one whose id ends with it. Raises NotFound, BadInput."""
+    """The import *id*, or the only import whose id ends with *id*. Raises NotFound, or BadInput if it was undone."""
     known = {record.id: (record, ended) for record, ended in records(home)}
     fitting = [name for name in known if name == id or name.endswith(id)]
     if len(fitting) != 1:
@@ -204,7 +205,7 @@ def find_import(home: Path, id: str) -> ImportRecord:
 
 
 def undo_import(registry: Registry, record: ImportRecord, now: datetime) -> Undone:
-    """Take *record* back in each of its graphs."""
+    """Undo the import of *record* in each of its graphs."""
     undone = Undone(record.id)
     for who in registry.identities():
         if lines := [line for line in record.drops if line["graph"] == who.key]:
@@ -215,7 +216,7 @@ def undo_import(registry: Registry, record: ImportRecord, now: datetime) -> Undo
                 ids = {id for line in lines for id in line["ids"]}
                 undo_in_graph(graph, record.id, drops, ids, now, undone)
     chats = record.home / FOLDER / CHATS
-    chats.unlink(missing_ok=True)  # it only keeps out older copies of a chat
+    chats.unlink(missing_ok=True)  # the file only keeps out older copies of chats
     record.end("undone")
     return undone
 
@@ -259,8 +260,8 @@ def is_of(receipt: Receipt, drops: Collection[str]) -> bool:
 
 def changes_back(graph: Graph, drops: Collection[str]) -> tuple[list[Change], list[str]]:
     """
-    For each note, the change back to its text before the import; and the paths of notes that changed since. A note that
-    daily use changed in between goes back only to that change.
+    For each note, the change back to its text before the import; also the paths of notes that changed since. A note
+    that daily use changed in between goes back only to that change.
     """
     path_changes: dict[str, list[tuple[bool, Change]]] = {}
     for receipt in receipts_of(graph):  # the last one first
@@ -331,7 +332,7 @@ def became(graphs: Iterator[Graph], record: ImportRecord) -> Became:
 
 
 def became_text(found: Became, id: str) -> str:
-    """What an import became, for a person, in at most ten lines."""
+    """Say for a person what notes an import made, in at most ten lines."""
     lines = []
     for kind in KINDS.values():
         if titles := found.notes.get(kind):

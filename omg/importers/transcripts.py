@@ -1,12 +1,10 @@
-"""
-The transcripts of coding agents: Claude Code, Codex, OpenCode, Gemini CLI, Cursor CLI.
+"""Reads the transcripts of coding agents: Claude Code, Codex, OpenCode, Gemini CLI, Cursor CLI.
 
-Of a transcript, only what the person typed and what the assistant said and called is read. Left out: the results of
-tools, and all that the client wrote in the person's place (summaries, commands, reminders, tasks for sub-agents, text
-of hooks). A row of an unknown kind is not a message.
+Only the words that the person typed, and the words and calls of the assistant, are read. Left out are results of
+tools, and all that the client wrote in the person's name (summaries, commands, reminders, tasks for sub-agents, text
+of hooks).
 
-hosts/serve.py reads the rows of a session that goes on. `omg import` reads whole files (histories.py).
-"""
+hosts/serve.py reads running sessions; `omg import` reads whole files (histories.py)."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ from ..graph.state import mapping_in, objects_in, parsed_object
 from .drops import JsonObject, entry_of_message, said_epoch_ms, said_text, text_part
 from .openclaw import open_database
 
-ARGUMENT_CHARS = 300  # of one argument of a tool call
+ARGUMENT_CHARS = 300  # most characters of one argument of a tool call
 LONGEST_LINE = 64_000_000
 
 Parts = list[JsonObject]
@@ -31,8 +29,8 @@ Parts = list[JsonObject]
 @dataclass(frozen=True, slots=True)
 class TranscriptRow:
     """
-    A row of a transcript, from *start* to *end*. *entry* is None if nobody said it. *cut*: the context was compacted
-    here, so that what was given before is no longer in it.
+    A row of a transcript, from *start* to *end*. *entry*: None if nobody said the row. *cut*: the context was
+    compacted here, so earlier text is no longer in it.
     """
 
     start: int
@@ -46,13 +44,13 @@ class TranscriptRow:
         return self.entry is not None and self.entry["message"]["role"] == "user"
 
 
-RowReader = Callable[[Path, str, int], Iterator[TranscriptRow]]  # the transcript, the session, where to begin
+RowReader = Callable[[Path, str, int], Iterator[TranscriptRow]]  # (transcript, session, offset) → rows
 
 
 def json_rows(path: Path, offset: int, holding: bytes = b"") -> Iterator[tuple[int, int, dict[str, Any]]]:
     """
-    The JSON lines of *path* from *offset* on, each with its start and end. Lines without *holding* are not parsed and
-    come empty. A last line that is still being written is left for later.
+    Yield the JSON lines of *path* from *offset* on, as (start, end, value). A line without the bytes *holding* is not
+    parsed, and its value is {}. A last line that is still being written is left for later.
     """
     with path.open("rb") as file:
         file.seek(offset)
@@ -67,12 +65,12 @@ def first_row(path: Path) -> dict[str, Any]:
 
 
 def entry_said(id: object, role: str, content: Parts, at: object) -> JsonObject | None:
-    """An entry of a drop; None without an id or without content."""
+    """Make an entry of a drop; None without an id or without content."""
     return entry_of_message(id, role, content, at) if isinstance(id, str) and id and content else None
 
 
 def call_part(id: object, name: object, arguments: object) -> dict[str, Any]:
-    """A tool call: the tool, and the beginning of each argument."""
+    """Make the part for a tool call: the tool, and the beginning of each argument."""
     given = arguments if isinstance(arguments, dict) else {"input": arguments}
     short = {k: v[:ARGUMENT_CHARS] if isinstance(v, str) else v for k, v in given.items()}
     if len(json.dumps(short)) > 4 * ARGUMENT_CHARS:
@@ -122,7 +120,9 @@ def claude_code_entry(row: Mapping[str, Any]) -> JsonObject | None:
 
 
 def read_codex(path: Path, session: str, offset: int) -> Iterator[TranscriptRow]:
-    """The rows of a Codex transcript. Turns in which nobody typed are the client's own, and so are threads of sub-agents."""
+    """
+    The rows of a Codex transcript. Rows of sub-agents' threads, and of turns in which nobody typed, have no entry.
+    """
     is_persons = mapping_in(first_row(path), "payload").get("thread_source") in (None, "user")
     rows: list[TranscriptRow] = []
     typed = turns_typed(path, offset)
@@ -134,7 +134,7 @@ def read_codex(path: Path, session: str, offset: int) -> Iterator[TranscriptRow]
 
 
 def turns_typed(path: Path, end: int) -> set[str]:
-    """The turns that a person began before *end*. Their answers may come after it."""
+    """The ids of the turns that a person began before *end*. Their answers may come after *end*."""
     found: set[str] = set()
     for start, _, row in json_rows(path, 0, b'"user.text"'):
         if start >= end:
@@ -144,7 +144,10 @@ def turns_typed(path: Path, end: int) -> set[str]:
 
 
 def codex_entry(row: Mapping[str, Any], session: str, typed: set[str]) -> JsonObject | None:
-    """The entry of a row of Codex. *typed*: ids of the turns that a person began; a row with a person's words adds its turn."""
+    """
+    The entry of a row of Codex. *typed*: ids of the turns that a person began. A row with a person's words adds its
+    turn to *typed*.
+    """
     payload = mapping_in(row, "payload")
     about = mapping_in(payload, "internal_chat_message_metadata_passthrough")
     turn, kinds = str(about.get("turn_id")), about.get("content_item_kinds")
@@ -170,7 +173,9 @@ def codex_entry(row: Mapping[str, Any], session: str, typed: set[str]) -> JsonOb
 
 
 def without_summary(rows: list[TranscriptRow], compacted: Mapping[str, Any]) -> list[TranscriptRow]:
-    """*rows* without the last text of the assistant, if the compaction ends with it: that is the summary."""
+    """
+    *rows* without the assistant's last text, if the compacted history ends with this text. Then it is the summary.
+    """
     history = compacted.get("replacement_history")
     last = history[-1] if isinstance(history, list) and history else ""
     parts = parts_of(last.get("content") if isinstance(last, dict) else last)
@@ -212,7 +217,7 @@ def is_sub_agent(db: sqlite3.Connection, session: str) -> bool:
 
 
 def of_sub_agent(path: str, session: str) -> bool:
-    """Whether a sub-agent has *session*; False if the database cannot be read at once."""
+    """Whether *session* is a sub-agent's. False if the database cannot be read at once."""
     with suppress(OSError, ValueError, sqlite3.Error), open_database(Path(path), 0.05) as db:
         return is_sub_agent(db, session)
     return False
@@ -237,7 +242,10 @@ def opencode_entry(id: str, message: Mapping[str, Any], parts: Parts) -> JsonObj
 
 
 def read_gemini(path: Path, session: str, offset: int) -> Iterator[TranscriptRow]:
-    """The rows of a Gemini CLI transcript, which repeats a message once its calls are known: the last row of an id counts."""
+    """
+    The rows of a Gemini CLI transcript. A message is written again once its calls are known, so the last row of an id
+    counts.
+    """
     is_persons = first_row(path).get("kind") in (None, "main")
     rows: dict[object, TranscriptRow] = {}
     for start, end, row in json_rows(path, offset):
@@ -253,8 +261,8 @@ def read_gemini(path: Path, session: str, offset: int) -> Iterator[TranscriptRow
 
 def is_cut(path: Path, start: int, row: Mapping[str, Any]) -> bool:
     """
-    Whether the row at *start* replaces the history by a shorter one, whose messages have new ids. A start or a resume
-    also writes the history, with the old ids.
+    Whether the row at *start* replaces the history by a shorter history with new ids. A start or a resume writes the
+    history with the old ids.
     """
     messages = mapping_in(row, "$set").get("messages")
     if not isinstance(messages, list) or len(messages) < 2 or not isinstance(messages[-1], dict):

@@ -289,7 +289,7 @@ def test_geminis_activity_is_split_at_pauses_in_any_language(tmp_path):
 # --- coding agents
 
 
-def test_a_claude_code_history_is_read_as_its_hooks_read_it(tmp_path):
+def test_a_claude_code_history_gives_the_same_entries_as_its_hooks(tmp_path):
     def row(id, kind, content, **more):
         shared = {"sessionId": "s-1", "cwd": "/w", "timestamp": iso("2025-03-01"), "uuid": id, "type": kind}
         return {**shared, "message": {"role": kind, "content": content}, **more}
@@ -386,7 +386,7 @@ CREATE TABLE part(id TEXT, message_id TEXT, session_id TEXT, data TEXT);
 """
 
 
-def test_opencodes_database_is_read_without_sub_agents_and_a_fork_adds_only_what_is_new(tmp_path):
+def test_opencodes_database_is_read_without_sub_agents_and_a_fork_adds_only_new_messages(tmp_path):
     at_ms = int(at("2025-03-01") * 1000)
     rows = {
         "session": [("s1", "/w", None, 1), ("s2", "/w", None, 2), ("s3", "/w", "s1", 3)],
@@ -516,7 +516,7 @@ def test_an_archive_of_two_services_or_of_none_is_refused_with_a_remedy(tmp_path
         read(zipped(tmp_path / "own.zip", {"out/omg-export.json": {"omg": "export"}}))
 
 
-def test_a_zip_beside_an_unpacked_export_is_named_and_a_broken_one_within_a_zip_has_its_own_remedy(tmp_path):
+def test_a_zip_inside_an_unpacked_export_is_named_and_a_broken_zip_in_a_zip_has_its_own_remedy(tmp_path):
     zipped(tmp_path / "all" / "other.zip", {"conversations.json": []})
     (tmp_path / "all" / "conversations.json").write_text(json.dumps([talk("c", "2025-03-01", "hello")]))
     said, reading, _ = read(tmp_path / "all")
@@ -603,7 +603,7 @@ def places_in(value, at=()):
 
 
 @pytest.mark.parametrize("form", DAMAGED)
-def test_a_field_of_a_wrong_type_costs_no_other_message(tmp_path, form):
+def test_a_field_of_a_wrong_type_loses_no_other_message(tmp_path, form):
     whole = DAMAGED[form]
     jsonl = form in ("codex", "gemini cli")
     for place in places_in(whole):
@@ -622,7 +622,7 @@ def test_a_field_of_a_wrong_type_costs_no_other_message(tmp_path, form):
 
 @pytest.mark.parametrize("wrong", [None, 5, "x", "[]", b"\xff", '{"role": 5, "time": []}', '{"type": 5}'])
 @pytest.mark.parametrize("table", ["message", "part"])
-def test_a_damaged_row_of_opencodes_database_costs_only_its_message(tmp_path, table, wrong):
+def test_a_damaged_row_of_opencodes_database_loses_only_its_own_message(tmp_path, table, wrong):
     rows = {"session": [("s", "/w", None, 1)], "message": [], "part": []}
     for n, text in enumerate(("lost", "still here")):
         rows["message"].append(
@@ -651,7 +651,7 @@ def test_an_encrypted_zip_is_named_with_what_to_do(tmp_path):
         read(path)
 
 
-def test_the_histories_on_this_machine_are_found_and_an_empty_folder_is_none(tmp_path):
+def test_the_histories_on_this_machine_are_found_and_empty_folders_are_left_out(tmp_path):
     lines(tmp_path / ".claude" / "projects" / "-w" / "s.jsonl", [{}])
     (tmp_path / ".codex" / "sessions").mkdir(parents=True)
     database(tmp_path / ".local/share/opencode/opencode.db", OPENCODE, {})

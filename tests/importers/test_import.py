@@ -80,7 +80,7 @@ def today(memory):
     }
 
 
-def test_an_import_twice_adds_nothing_and_a_second_export_only_what_is_new(memory, tmp_path):
+def test_importing_twice_adds_nothing_and_a_second_export_adds_only_new_messages(memory, tmp_path):
     found, _ = taken_in(memory, years(tmp_path / "a.zip"))
     before = notes_of(memory)
     again, record = taken_in(memory, tmp_path / "a.zip")
@@ -353,7 +353,7 @@ def test_what_was_forgotten_here_does_not_come_back_from_an_export(omg, tmp_path
     assert "peanuts" not in omg("search", "peanuts", "--raw").stdout
 
 
-def test_an_export_of_omg_that_is_cut_short_says_so_and_one_with_a_byte_order_mark_is_read(omg, tmp_path):
+def test_an_export_of_omg_is_read_with_a_byte_order_mark_and_reported_if_it_is_cut_short(omg, tmp_path):
     omg("import", years(tmp_path / "a.zip"), "--yes")
     omg("export", tmp_path / "out.jsonl")
     whole = (tmp_path / "out.jsonl").read_bytes()

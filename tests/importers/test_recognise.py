@@ -132,7 +132,7 @@ def test_a_transcript_in_which_no_person_speaks_is_skipped_and_named(tmp_path, p
     assert drops.reading.done == drops.reading.total
 
 
-def test_a_line_that_cannot_be_read_is_named_and_costs_only_itself(tmp_path):
+def test_a_line_that_cannot_be_read_is_named_and_all_other_lines_are_read(tmp_path):
     bad = [
         "{broken\n",
         '"text"\n',
@@ -244,7 +244,7 @@ def test_a_file_of_an_unknown_form_is_refused_with_the_forms_that_are_known(tmp_
         read_drops([tmp_path / "x"])
 
 
-def test_a_missing_file_a_folder_or_another_programs_database_is_refused_with_what_is_read(tmp_path):
+def test_a_missing_file_a_folder_or_another_programs_database_is_refused_with_the_accepted_forms(tmp_path):
     db = sqlite3.connect(tmp_path / "x.sqlite")
     db.execute("CREATE TABLE notes (text)")
     db.close()
@@ -429,7 +429,7 @@ def test_lines_above_a_conversation_are_named_and_the_rest_is_read(tmp_path):
     assert [s.split(":")[1] for s in drops.reading.skipped] == ["1", "2"]
 
 
-def test_a_byte_order_mark_is_read(tmp_path):
+def test_a_file_with_a_byte_order_mark_is_read(tmp_path):
     path = tmp_path / "chat.jsonl"
     path.write_text("".join(json.dumps(x) + "\r\n" for x in plain("a", "b")), encoding="utf-8-sig")
     drops = read_drops([path])

@@ -59,7 +59,7 @@ def test_a_dry_run_counts_and_leaves_no_trace(home):
     assert import_drops(home.intake, read_drops(SAMPLE), dry_run=True)["new"] == 0
 
 
-def test_what_the_hooks_took_in_is_not_imported_again(home, tmp_path):
+def test_messages_that_the_hooks_took_in_are_not_imported_again(home, tmp_path):
     talk = [
         {"type": "session", "version": 4, "id": "s-1", "timestamp": "2026-03-05T12:00:00.000Z"},
         *(
@@ -226,7 +226,7 @@ def test_a_room_where_another_person_spoke_is_never_the_owners_again(home):
     assert home.registry.identity_of(ROOM, owner=True).key == ROOM
 
 
-def test_a_speaker_named_as_no_owner_is_not_given_the_owners_memory(home):
+def test_a_speaker_who_is_not_the_owner_is_not_given_the_owners_memory(home):
     said_in(home, OWN)
     assert home.registry.identity_of(ROOM, owner=False).key == ROOM
     assert home.registry.identity_of("agent:main:main", owner=False).key == MAIN  # its form says whose it is

@@ -63,7 +63,7 @@ def notes(omg):
     return {p: vault.read(p) for p in vault.paths() if p.startswith("nodes/")}
 
 
-def test_a_loose_note_is_filed_and_says_where(omg):
+def test_a_loose_note_is_filed_and_gets_a_line_that_says_where(omg):
     file = leave(omg, "thought.md", "I prefer window seats on trains.\n")
     omg.work()
     (path, node), *rest = notes(omg).items()
@@ -91,7 +91,7 @@ def test_an_inbox_note_seen_by_the_index_first_is_still_filed(omg):
     assert [(n.type, n.origin) for n in notes(omg).values()] == [("preference", "human")]
 
 
-def test_an_inbox_file_without_a_note_stays_is_reported_and_can_be_found(omg):
+def test_an_inbox_file_that_gave_no_note_stays_and_is_reported_and_found(omg):
     text = "I prefer window seats on trains.\n\nBlue lamp behind the shed.\n\nThe gate squeaks.\n"
     file = leave(omg, "things.md", text)
     omg.work(force=True)
@@ -106,7 +106,9 @@ def test_an_inbox_file_without_a_note_stays_is_reported_and_can_be_found(omg):
 @pytest.mark.parametrize(
     ("head", "by_a_page"), [("", False), ("---\nurl: https://lamps.example\n---\n", True)]
 )
-def test_an_unfiled_inbox_text_is_shown_as_the_persons_words_and_a_clipping_as_a_pages(omg, head, by_a_page):
+def test_an_unfiled_inbox_text_is_shown_as_the_persons_words_and_a_clipping_as_a_web_pages(
+    omg, head, by_a_page
+):
     file = leave(omg, "things.md", f"{head}Blue lamp behind the shed.\n")
     omg.work(force=True)
     assert file.read_text().endswith(": read; no note was made of it\n")
@@ -285,7 +287,7 @@ def test_a_note_deleted_before_it_is_observed_costs_nothing(omg):
     assert not file.exists()
 
 
-def test_every_paragraph_of_a_clipping_counts_as_the_pages_word():
+def test_every_paragraph_of_a_clipping_counts_as_the_web_pages_words():
     def said(head):
         text = f"---\n{head}\n---\nI became a Buddhist.\n\nI sleep on the floor.\n"
         return [m.text for m in note_messages(parse_node(text, "inbox/a"), 0, agents=False)]
