@@ -1,8 +1,8 @@
 """
 Reads and edits omg.toml; `OMG_*` variables take precedence over it.
 
-An unknown key is refused with the nearest known name. The gateway's own configuration holds two things only, `home`
-and `command`; all the rest is here.
+An unknown key is refused with the nearest known name. OpenClaw's own configuration holds only OMG's `home` and `command`;
+omg.toml holds all other settings.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 from .client import default_home as default_home
 from .errors import ConfigError
 
-# --- The sections and keys of `omg.toml`: every key has a default and a check. The documents show the comment above it (`#:`).
+# --- The sections and keys of `omg.toml`: every key has a default and a check. The docs show the comment above a key (`#:`).
 
 
 UNITS = {"ms": 0.001, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "hr": 3600, "d": 86_400}
 
 
 class Table(BaseModel):
-    """Frozen, and closed: a key that is not a field is an error."""
+    """A section of omg.toml: immutable, and an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def is_number(value: Any) -> bool:
-    """Whether *value* is a finite number. true and false are not, although Python treats them as numbers."""
+    """Whether *value* is a finite number. true and false are not numbers here, although Python counts them so."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
@@ -50,7 +50,7 @@ def is_whole(value: Any, least: int = 0) -> bool:
 
 
 def accepting(holds: Callable[[Any], bool], remedy: str) -> BeforeValidator:
-    """A check of a key's value before it is converted. If it fails, the error is *remedy*: what to write instead."""
+    """Make a check of a key's value as written. If *holds* is false, the error is *remedy*: what to write instead."""
 
     def check(value: Any) -> Any:
         if not holds(value):
@@ -61,7 +61,7 @@ def accepting(holds: Callable[[Any], bool], remedy: str) -> BeforeValidator:
 
 
 def pause_of(value: Any) -> float | Literal[False]:
-    """Seconds, from a number or a text like "300s", "5m", "1hr". false stays false."""
+    """Convert a number or a text like "300s", "5m", "1hr" to seconds. false stays false. Raises ValueError."""
     if value is False:
         return value
     text = value.strip().lower() if isinstance(value, str) else ""
@@ -74,12 +74,12 @@ def pause_of(value: Any) -> float | Literal[False]:
 
 
 def model_names(value: Any) -> Any:
-    """A model or a list of models. `offline` stands alone, because it cannot fail and needs no fallback."""
+    """Check a model or a list of models. `offline` (no model) needs no fallback, so a list must not contain it."""
     if value is None:
         return value
     models = value if isinstance(value, list) else [value]
     if not models or not all(isinstance(m, str) for m in models):
-        raise ValueError("name a model, or a list of them, the preferred one first")
+        raise ValueError("name a model, or a list of models, the preferred one first")
     if isinstance(value, list) and not all(m.strip() for m in models):
         raise ValueError("one of the models is empty; remove it")
     if len(set(models)) < len(models):
@@ -90,7 +90,9 @@ def model_names(value: Any) -> Any:
             " such as openai/gpt-5-mini; observation.enabled = false switches OMG off"
         )
     if len(models) > 1 and "offline" in models:
-        raise ValueError("`offline` stands alone; while models are down, turns wait and nothing is lost")
+        raise ValueError(
+            "`offline` cannot be in a list; while models are down, turns wait and nothing is lost"
+        )
     return value
 
 
@@ -112,43 +114,42 @@ class Time(Table):
             try:
                 ZoneInfo(zone)
             except (KeyError, ValueError, OSError) as e:
-                raise ValueError(f"{zone!r} is no IANA time zone; write one like Europe/Berlin") from e
+                raise ValueError(f"{zone!r} is not an IANA time zone; write one like Europe/Berlin") from e
         return zone
 
 
 class AgentObservation(Table):
     #: switches OMG on or off for this agent, whatever `[observation] enabled` says
     enabled: bool | None = None
-    #: the Observer's model for this agent alone
+    #: the Observer's model for this agent only
     model: Annotated[str | list[str] | None, BeforeValidator(model_names)] = None
-    #: the Observer's extra instruction for this agent alone
+    #: the Observer's extra instruction for this agent only
     instruction: str | None = None
 
 
 class Observation(Table):
-    #: false: OMG is off. It takes nothing in, observes nothing and gives prompts and tools nothing. Your
-    #: notes stay. `omg import --openclaw` can take in the conversations of that time later
+    #: false: OMG is off. It takes in no conversation, makes no notes, and gives nothing to prompts and tools. Your
+    #: notes stay. `omg import --openclaw` can later take in what was said meanwhile
     enabled: bool = True
-    #: a LiteLLM model, or a list: the first, then its fallbacks. `gateway` is the agent's own model. `offline` is rules
-    #: without a model. Empty: `gateway` in a home that OpenClaw's plugin uses, else `offline`. `omg install` writes
-    #: `gateway` if nothing is set
+    #: a LiteLLM model, or a list: the preferred model, then its fallbacks. `gateway` is the agent's own model. `offline`
+    #: uses rules without a model. Empty: `gateway` if OpenClaw's plugin uses this home, else `offline`. `omg install`
+    #: writes `gateway` if nothing is set
     model: Models = ""
-    #: `full`: the model observes what is said, in the background. `low`: the rules note each turn at once,
-    #: and the model reads it once, at night: what people said, and the outline of what the assistant said.
-    #: Weeks, months and repetitions are then left to rules, unless reflection.model is set
+    #: `full`: the model observes conversations in the background. `low`: rules make notes of each turn at once, and the
+    #: model reads the turn once, at night: all that people said, and an outline of what the assistant said. With `low`,
+    #: rules also handle weeks, months and repetitions, unless reflection.model is set
     effort: Literal["full", "low"] = "full"
     #: appended to the Observer's prompt
     instruction: str = ""
     #: `full` shows the Observer whole pieces of a conversation, `turnwise` one message at a time, which suits
     #: small models; `auto`: `turnwise` for windows below 16k tokens
     style: Literal["auto", "full", "turnwise"] = "auto"
-    #: when a session has had this many tokens since its last activation, its `system` slice is made anew
+    #: after this many tokens of a session, its `system` slice is made anew
     message_tokens: Count = 30_000
-    #: pending tokens that are observed in the background: below 1 a share of message_tokens, else a number of
-    #: tokens, less than message_tokens; `turn`: after each turn; false: nothing in the background, neither a
-    #: rest nor an early reflection: only at message_tokens and where a context is cut. Where `omg-context`
-    #: puts contexts together, half of it near the threshold, and of `[context] message_tokens` too, where
-    #: that is less
+    #: how many pending tokens start an observation in the background. A value below 1 is a share of message_tokens; any
+    #: other is a number of tokens, less than message_tokens. `turn`: every turn starts one. false: OMG observes only at
+    #: message_tokens and before a context is cut; no rest and no early reflection starts. With `omg-context`, OMG
+    #: observes twice as often near the threshold, and a share is of `[context] message_tokens` if that is less
     buffer_tokens: Annotated[
         float | Literal["turn", False],
         accepting(
@@ -156,24 +157,25 @@ class Observation(Table):
             "write a share such as 0.2, a number of tokens such as 6000, `turn`, or false",
         ),
     ] = 0.25
-    #: seconds of silence, or a text like `5m`, after which the prompt cache counts as cold and the `system`
-    #: slice is refreshed; false: silence refreshes nothing
+    #: seconds of silence, or a text like `5m`, after which the `system` slice is refreshed, because the prompt cache has
+    #: expired by then. false: silence refreshes nothing
     activate_after_idle: Pause = 300
-    # An hour, because each observation pays for its instructions again: measured in bench/LOG.md.
-    #: seconds of rest, or a text like `1h`, after which all pending turns are observed. A turn that names a day of the
-    #: coming week waits no longer than this, even if talk goes on. Rules cost nothing, and wait four minutes. Until
-    #: then prompts and search find the messages. false, or buffer_tokens = false: a rest starts nothing
+    # An hour, because each observation costs the tokens of its instructions again: measured in bench/LOG.md.
+    #: seconds without a message, or a text like `1h`, after which all pending turns are observed. A turn that names a day
+    #: of the coming week waits no longer than this, even if the conversation goes on. Rules cost nothing, and wait four
+    #: minutes. Until then prompts and search find the messages. false, or buffer_tokens = false: no such observation
     quiet_after: Pause = 3_600
-    #: pending tokens from which the end of a coding agent's session starts observing
+    #: if at least this many tokens are pending, the end of a coding agent's session starts an observation
     quiet_tokens: Annotated[int, accepting(is_whole, "write a whole number, or 0 for any end")] = 3_000
-    #: tokens of one conversation that make one batch: one receipt, and one call of the Observer where they
-    #: fit its window
+    #: most tokens of one conversation in one batch. A batch is one receipt, and one call of the Observer if the batch fits
+    #: the model's window
     max_tokens_per_batch: Count = 10_000
-    #: graphs observed at a time, and calls of one model at a time. Nights and rebuilds count. `gateway` gets at most
-    #: two, because it also answers you. A model that refuses a call as one too many gets half as many for a minute
+    #: most graphs observed at once, and most calls of one model at once, nights and rebuilds included. `gateway` gets at
+    #: most two calls, because it also answers you. A model that refuses a call for its rate limit gets half as many for a
+    #: minute
     parallel: int = Field(8, ge=1, le=64)
-    #: how many tokens of existing notes the Observer is shown. `auto`: 700, and 3 for each 5 new tokens, up to 4,500 or
-    #: a tenth of the model's window. 0: none. false: no limit
+    #: how many tokens of existing notes the Observer sees. `auto`: 700, plus 3 for every 5 new tokens, up to 4,500 or a
+    #: tenth of the model's window. 0: none. false: no limit
     previous_observer_tokens: Annotated[
         int | Literal[False, "auto"],
         accepting(
@@ -181,7 +183,7 @@ class Observation(Table):
             "write `auto`, a number of tokens, 0 to show none, or false for no limit",
         ),
     ] = "auto"
-    #: cap on a day's model cost, Observer and Reflector together; turns wait above it
+    #: cap on a day's model cost, Observer and Reflector together; turns wait once the cap is reached
     daily_budget_usd: float | None = Field(None, ge=0)
     #: cap on a day's model tokens; unset: 500,000 for `gateway`, no cap otherwise
     daily_budget_tokens: int | None = Field(None, ge=0)
@@ -199,33 +201,33 @@ class Observation(Table):
 
     @property
     def step(self) -> float | None:
-        """Tokens of a background step; None: there are none."""
+        """How many pending tokens start an observation; None if each turn does, or none in the background."""
         if isinstance(self.buffer_tokens, str) or self.buffer_tokens is False:
             return None
         return self.step_of(self.message_tokens)
 
     def step_of(self, threshold: int) -> float:
-        """Tokens of a background step on the way to *threshold*."""
+        """Return how many pending tokens start an observation if `message_tokens` is *threshold*."""
         if self.buffer_tokens is False or self.buffer_tokens == "turn":
             return threshold if self.buffer_tokens is False else 1
-        share = self.buffer_tokens < 1  # 1 is a token, not all of them
+        share = self.buffer_tokens < 1  # 1 means one token, not all
         return round(self.buffer_tokens * threshold) or 1 if share else self.buffer_tokens
 
 
 class Reflection(Table):
-    #: as observation.model, for reflection alone: the Observer keeps its own; empty: the Observer's
+    #: the Reflector's model or models, written as observation.model. Empty: the Observer's
     model: Models = ""
     #: appended to the Reflector's prompt
     instruction: str = ""
-    #: tokens of notes written since the last cycle at which the Reflector runs
+    #: the Reflector runs once this many tokens of notes were written since its last run
     observation_tokens: Count = 40_000
-    #: share of it at which reflection starts in the background, above 0 and at most 1; not with buffer_tokens
-    #: = false
+    #: share of observation_tokens, above 0 and at most 1, at which a reflection starts in the background; without effect
+    #: if buffer_tokens = false
     buffer_activation: Annotated[
         float,
         accepting(lambda v: is_number(v) and 0 < v <= 1, "write a share above 0 and at most 1, such as 0.5"),
     ] = 0.5
-    #: days without link, opening or recall after which a low-priority note leaves the maps
+    #: a low-priority note leaves the maps after this many days in which nobody linked, opened or recalled it
     dormant_after_days: Count = 90
     #: a map of content with more entries than this is split by topic
     moc_entries: Count = 40
@@ -234,16 +236,16 @@ class Reflection(Table):
 class Llm(Table):
     #: base URL of an OpenAI-compatible server, for models that need one
     api_base: str = ""
-    #: key for api_base; usually better left to the provider's own environment variable
+    #: key for api_base; usually the provider's own environment variable is better
     api_key: str = ""
     #: seconds after which a model call is given up
     timeout_s: float = Field(120, gt=0)
     #: tries per model, with growing pauses
     attempts: int = Field(4, ge=1, le=20)
-    #: seconds of the first pause; each further one doubles, up to 60 s
+    #: seconds of the first pause; each further pause is twice as long, up to 60 s
     backoff_s: float = Field(1.0, ge=0)
-    #: model, named as above → temperature from 0 to 2, or false to send none; unset: 0.3 to observe and 0 to reflect;
-    #: `gateway` uses the agent's own
+    #: name of a model → its temperature, from 0 to 2, or false to send none. Unset: 0.3 to observe and 0 to reflect;
+    #: `gateway` uses the agent's own temperature
     temperature: Annotated[
         dict[str, float | Literal[False]],
         accepting(
@@ -253,18 +255,18 @@ class Llm(Table):
             'write a number from 0 to 2, or false, for each model: "openai/gpt-5-mini" = 1',
         ),
     ] = Field(default_factory=dict)
-    #: send a JSON schema; `auto` asks LiteLLM whether the model takes one
+    #: whether to send a JSON schema; `auto` asks LiteLLM whether the model takes a schema
     json_schema: Literal["auto", True, False] = "auto"
-    #: the model's window in tokens, where LiteLLM does not know it
+    #: the model's window in tokens, if LiteLLM does not know the model
     context_window: int | None = Field(None, gt=0)
-    #: most tokens of a reply, if the model allows as many; a question whose reply reaches the limit is asked again in
+    #: most tokens of a reply, if the model allows so many. If a reply reaches the limit, its question is asked again in
     #: two halves
     max_output_tokens: int = Field(8_000, gt=0)
 
 
 class Embedding(Table):
-    #: `auto` (the best that is installed), `multilingual`, `minilm-int8`, `static`, `none`, or a
-    #: sentence-transformers model name or path
+    #: `auto` (the best model installed), `multilingual`, `minilm-int8`, `static`, `none`, or the name or path of a
+    #: sentence-transformers model
     model: str = Field("auto", min_length=1)
 
 
@@ -276,11 +278,11 @@ class Inject(Table):
 
 
 class Context(Table):
-    #: tokens of raw messages at which the oldest observed turns leave the context; at most half of the room in the
-    #: model's window
+    #: tokens of messages at which the oldest observed turns leave the context; at most half of the room in the model's
+    #: window
     message_tokens: Count = 30_000
-    #: how much leaves then: from 0 to 1, a share of message_tokens (0.8 keeps a fifth raw); from 1000 on, the tokens
-    #: that stay raw
+    #: how much leaves then: from 0 to 1, a share of message_tokens (0.8 keeps a fifth of the messages); from 1000 on, the
+    #: tokens of messages that stay
     buffer_activation: Annotated[
         float,
         accepting(
@@ -289,8 +291,8 @@ class Context(Table):
         ),
     ] = 0.8
 
-    #: most tokens of the notes that replace those turns: up to 1 a share of message_tokens, else a number; at most a
-    #: quarter of the room in the model's window
+    #: most tokens of the notes that replace these turns. A value up to 1 is a share of message_tokens, any other a number
+    #: of tokens; at most a quarter of the room in the model's window
     observation_tokens: Annotated[
         float,
         accepting(
@@ -298,10 +300,11 @@ class Context(Table):
             "write a share above 0 and at most 1, such as 0.5, or a number of tokens",
         ),
     ] = 0.5
-    #: true: raw messages may also use the part of observation_tokens that the notes do not need, so they leave later
+    #: true: messages may also use the part of observation_tokens that the notes do not need, so messages leave later
     share_token_budget: bool = False
-    #: raw tokens above which a turn waits, at most 20 s, until turns that could leave are observed. A value below 100
-    #: is a multiple of message_tokens. No turn waits while the model fails or a cap is reached. false: none ever waits
+    #: tokens of messages above which a turn waits, at most 20 s, until turns that could leave are observed. A value below
+    #: 100 is a multiple of message_tokens. No turn waits while the model fails or a cap is reached. false: no turn ever
+    #: waits
     block_after: Annotated[
         float | Literal[False],
         accepting(
@@ -311,51 +314,51 @@ class Context(Table):
     ] = 1.2
 
     def kept_raw(self, threshold: int) -> int:
-        """Tokens that stay raw when the context is cut at *threshold*."""
+        """Return how many tokens of messages stay when the context is cut at *threshold*."""
         if self.buffer_activation >= 1000:
             return min(int(self.buffer_activation), threshold)
         return round(threshold * (1 - self.buffer_activation))
 
     def notes_tokens(self, threshold: int) -> int:
-        """Tokens of notes beside *threshold* of raw messages, at the most."""
+        """Return how many tokens the notes may have beside *threshold* tokens of messages."""
         value = self.observation_tokens
         return round(threshold * value if value <= 1 else value)
 
     def blocked_from(self, threshold: int) -> float:
-        """The raw tokens above which a turn waits for pending turns that could be cut once they are observed."""
+        """Return the tokens of messages above which a turn waits until turns that could leave are observed."""
         if self.block_after is False:
             return math.inf
         return self.block_after * threshold if self.block_after < 100 else max(self.block_after, threshold)
 
 
 class Notices(Table):
-    #: true: below a reply in a direct chat, one line names the notes that are new or changed since the last reply;
-    #: never in a group
+    #: true: in a direct chat, a line below a reply names the notes that are new or changed since the last reply; never in
+    #: a group
     replies: bool = True
 
 
 class Identities(Table):
     #: name → accounts of that person, as channel:sender; the name `owner` means the main session
     links: dict[str, list[str]] = Field(default_factory=dict)
-    #: triggers besides `user` that are remembered, such as cron
+    #: triggers besides `user` whose turns are remembered, such as cron
     members: list[str] = Field(default_factory=list)
 
 
 class Config(Table):
     #: the state folder; set by OMG_HOME, never in omg.toml
     home: Path
-    #: identityKey → folder of its vault, where it is not under the home
+    #: identityKey → folder of its vault, if the vault is not below the home
     vaults: dict[str, Path] = Field(default_factory=dict)
 
     def switched_off(self, agent: str) -> str:
-        """The setting in omg.toml that switches OMG off for *agent*; "" if OMG is on."""
+        """Return the setting of omg.toml that switches OMG off for *agent*; "" if OMG is on."""
         own = self.observation.agents.get(agent)
         if own is not None and own.enabled is not None:
             return "" if own.enabled else f"[observation.agents.{agent}] enabled = false"
         return "" if self.observation.enabled else "[observation] enabled = false"
 
     def all_switched_off(self) -> list[str]:
-        """Everything in omg.toml that switches OMG off, for all agents or for one."""
+        """Return all settings of omg.toml that switch OMG off, for all agents or for one."""
         return sorted({off for agent in ("", *self.observation.agents) if (off := self.switched_off(agent))})
 
     @field_validator("vaults")
@@ -390,7 +393,7 @@ ENGINE_BEFORE = "openclaw-slots-before-omg.json"
 
 
 def engine_since_ms(home: Path) -> int:
-    """Since when OMG is the context engine (openclaw/install.py); 0 if it is not."""
+    """Return when OMG became OpenClaw's context engine (ms since the epoch); 0 if it is not."""
     try:
         return round((home / ENGINE_BEFORE).stat().st_mtime * 1000)
     except OSError:
@@ -398,7 +401,7 @@ def engine_since_ms(home: Path) -> int:
 
 
 def configured(home: Path) -> tuple[dict[str, Any], Path] | None:
-    """The configuration of the OpenClaw that *home* belongs to, and its state folder; None if there is none to read."""
+    """Read the configuration of the OpenClaw that *home* belongs to. Return it with OpenClaw's state folder, or None."""
     state = Path(os.environ.get("OPENCLAW_STATE_DIR") or home.parent).expanduser().absolute()
     file = Path(os.environ.get("OPENCLAW_CONFIG_PATH") or state / "openclaw.json").expanduser()
     try:
@@ -410,14 +413,14 @@ def configured(home: Path) -> tuple[dict[str, Any], Path] | None:
 
 @functools.lru_cache(maxsize=8)
 def read_json5(file: Path, mtime_ns: int, size: int) -> dict[str, Any]:
-    """The parsed configuration. It is cached until the file changes: json5 is slow, and this is read at each tick."""
+    """Parse *file*. The result is cached until the file changes: json5 is slow, and the daemon asks every few seconds."""
     value = json5.loads(file.read_text(encoding="utf-8"))
     return value if isinstance(value, dict) else {}
 
 
 def own_memory(home: Path, agent: str) -> Path | None:
     """
-    The `memory/` of *agent*'s workspace; None if anyone but its owner can reach the agent. OpenClaw's flush writes
+    Return the folder `memory/` of *agent*'s workspace; None if anyone but the owner can reach the agent. OpenClaw writes
     there from every session, so another person's words would become the owner's.
     """
     if (found := configured(home)) is None:
@@ -429,7 +432,7 @@ def own_memory(home: Path, agent: str) -> Path | None:
 
 
 def value_at(config: Mapping[str, Any], path: str, default: Any = None) -> Any:
-    """The value at a dotted *path*."""
+    """Return the value at a dotted *path* in *config*; *default* if there is none."""
     value: Any = config
     for part in path.split("."):
         if not isinstance(value, Mapping) or part not in value:
@@ -439,13 +442,13 @@ def value_at(config: Mapping[str, Any], path: str, default: Any = None) -> Any:
 
 
 def configured_agents(config: Mapping[str, Any]) -> list[str]:
-    """Ids of the configured agents; `main` where none is named."""
+    """Return the ids of the configured agents; ["main"] if none is named."""
     entries = value_at(config, "agents.entries", {})
     return (list(entries) if isinstance(entries, Mapping) else []) or ["main"]
 
 
 def workspace_of(config: Mapping[str, Any], agent: str, state: Path) -> Path:
-    """The agent's workspace, where its `memory/` lies. Other agents than the first have one below the default."""
+    """Return the agent's workspace, which holds its `memory/`. All agents but the first have one below the default."""
     entries = value_at(config, "agents.entries", {})
     if own := value_at(entries, f"{agent}.workspace"):
         return Path(str(own)).expanduser().absolute()
@@ -458,7 +461,7 @@ def workspace_of(config: Mapping[str, Any], agent: str, state: Path) -> Path:
 
 
 def others_can_reach(config: Mapping[str, Any]) -> list[str]:
-    """Channels over which someone besides the owner may reach an agent; empty: only the owner can."""
+    """Return the channels over which someone besides the owner may reach an agent; [] if there are none."""
     found = []
     for name, channel in sorted(value_at(config, "channels", {}).items()):
         if not isinstance(channel, Mapping) or channel.get("enabled") is False or name == "defaults":
@@ -470,8 +473,8 @@ def others_can_reach(config: Mapping[str, Any]) -> list[str]:
 
 
 def is_private(channel: Mapping[str, Any]) -> bool:
-    """Whether only one person can reach the agent there. By default the owner approves direct messages, and groups
-    are a list."""
+    """Whether only one person can reach the agent over *channel*. By default OpenClaw lets the owner approve direct
+    messages, and takes groups from a list."""
     lists = [channel.get(key) for key in ("allowFrom", "groupAllowFrom")]
     people = {str(person) for given in lists if isinstance(given, list) for person in given}
     direct = channel.get("dmPolicy") in ("allowlist", "disabled")
@@ -482,10 +485,10 @@ def is_private(channel: Mapping[str, Any]) -> bool:
 
 def load_config(home: Path | None = None, env: Mapping[str, str] = os.environ) -> Config:
     """
-    Read `<home>/omg.toml`; a missing file means all defaults.
+    Read `<home>/omg.toml`. If the file is missing, all settings have their defaults.
 
-    `OMG_SECTION_KEY` (as OMG_OBSERVATION_MODEL) overrides a key; its value is read as TOML where it can
-    be, else as a string. Raises ConfigError, naming the key, the value and the remedy.
+    A variable `OMG_SECTION_KEY`, such as OMG_OBSERVATION_MODEL, overrides a key. Its value is parsed as TOML if possible,
+    else taken as a string. Raises ConfigError, which names the key, the value and the remedy.
     """
     home = home or default_home(env)
     file = home / "omg.toml"
@@ -508,7 +511,7 @@ def load_config(home: Path | None = None, env: Mapping[str, str] = os.environ) -
 
 
 def environment_values(env: Mapping[str, str]) -> list[tuple[str, str, Any]]:
-    """`(section, key, value)` of every OMG_<SECTION>_<KEY> that names a section."""
+    """Return (section, key, value) for every variable OMG_<SECTION>_<KEY> that names a section. Raises ConfigError."""
     found = []
     sections = [*Config.model_fields]
     for name, text in env.items():
@@ -529,7 +532,7 @@ def environment_values(env: Mapping[str, str]) -> list[tuple[str, str, Any]]:
 
 
 def explain_invalid(error: dict[str, Any]) -> str:
-    """One of pydantic's errors as a line for a person: key, what is wrong, remedy."""
+    """Explain one of pydantic's errors to a person in one line: the key, what is wrong, the remedy."""
     path = [str(part) for part in error["loc"]]
     key = ".".join(path)
     if error["type"] == "extra_forbidden":
@@ -541,21 +544,21 @@ def explain_invalid(error: dict[str, Any]) -> str:
         )
     message = str(error["msg"]).removeprefix("Value error, ")
     if error["type"] == "model_type":
-        return f"`{key}` = {error.get('input')!r}: is a section; write [{key}], and its keys below it"
+        return f"`{key}` = {error.get('input')!r}: this is a section; write [{key}], and its keys below"
     if isinstance(error.get("input"), dict) and message.startswith("`"):
-        return message  # of several keys together, which it names
+        return message  # it concerns several keys and names them itself
     return f"`{key}` = {error.get('input')!r}: {message}"
 
 
 def shipped_folder(name: Literal["hooks", "skills", "vault_template"]) -> Path:
-    """The folder *name* as shipped: inside the package when installed from a wheel, else at the top of the source tree."""
+    """Return the folder *name* that OMG ships: in the package if installed from a wheel, else at the top of the source."""
     package = Path(__file__).parent
     inside = package / "_share" / name
     return inside if inside.is_dir() else package.parent / name
 
 
 def code_digest() -> str:
-    """A hash of this package's code. It shows whether a running daemon has an older version."""
+    """Return a hash of this package's code, which shows whether a running daemon has an older version."""
     found = hashlib.blake2b(digest_size=8)
     for file in sorted(Path(__file__).parent.rglob("*.py")):
         found.update(file.read_bytes())
@@ -564,10 +567,9 @@ def code_digest() -> str:
 
 def set_value(home: Path, table: str, key: str, value: str | list[str] | None) -> None:
     """
-    Set `<key> = <value>` under `[<table>]` of omg.toml, or with None remove the key; all else stays as it is.
+    Set `<key> = <value>` under `[<table>]` of omg.toml; None removes the key. The rest of the file stays unchanged.
 
-    Raises ConfigError, which says what to enter by hand, if the file is not TOML or has something else in that
-    place.
+    Raises ConfigError, which says what to write by hand, if the file is not TOML or the table is not a table there.
     """
     import tomlkit  # not at the top: most commands write no configuration
     from tomlkit.exceptions import TOMLKitError
@@ -588,7 +590,7 @@ def set_value(home: Path, table: str, key: str, value: str | list[str] | None) -
     except (TOMLKitError, ValueError, AttributeError, TypeError):
         line = "" if value is None else f" = {json.dumps(value, ensure_ascii=False)}"
         raise ConfigError(
-            f"{file}: mend it, or by hand {'enter' if line else 'take out'}, under [{table}]: {json.dumps(key)}{line}"
+            f"{file}: mend this file, or {'add' if line else 'remove'} by hand, under [{table}]: {json.dumps(key)}{line}"
         ) from None
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     whole = file.with_name(f".omg.toml.{os.getpid()}")
@@ -600,5 +602,5 @@ def set_value(home: Path, table: str, key: str, value: str | list[str] | None) -
 
 
 def set_vault(home: Path, key: str, vault: Path) -> None:
-    """Enter the vault of the identity *key* in omg.toml."""
+    """Write into omg.toml that *vault* is the vault of the identity *key*."""
     set_value(home, "vaults", key, str(vault))
