@@ -37,24 +37,24 @@ from .worker.registry import Registry
 
 # --- What a person does to notes: find, write, link, merge, rename, supersede, pin, forget.
 #
-# Each is one receipt and can be undone, except forgetting. Each function does what was asked, or refuses with a reason.
-# cli/notes.py and tools/tools.py ask for it.
+# Each change is one receipt and can be undone, except forgetting. A function does what is asked, or raises an error with the
+# reason. cli/notes.py and tools/tools.py call these functions.
 
 
 SEARCH = "`omg search WORDS` finds notes by what they say"
-PAGES = ("index", "now", "moc", "log")  # types of generated pages, which are no memory themselves
+PAGES = ("index", "now", "moc", "log")  # types of generated pages, which are not notes themselves
 
 
 def find_note(graph: Graph, name: str) -> str:
     """
-    The path of the note that *name* means: a path, id, alias or file name, present or former. Raises NotFound with
-    the nearest names, BadInput if several notes fit.
+    Return the path of the note that *name* means: a path, id, alias or file name, present or former. Raises NotFound, with
+    the nearest name, and BadInput if several notes fit.
     """
     path = graph.index.resolve(name) if name else None
     if path is not None:
         return path
     if several := graph.index.ambiguous(name):
-        raise BadInput(f"{name!r} may be any of {', '.join(several)}; give the path")
+        raise BadInput(f"{name!r} may mean any of {', '.join(several)}; give the path")
     asked, names = name.removesuffix(".md").casefold(), dict[str, str]()
     for entry in graph.index.entries(status=None):
         for known in (entry.path, entry.id, last_part(entry.path), last_part(entry.id)):
@@ -66,7 +66,7 @@ def find_note(graph: Graph, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OpenNote:
-    """A note, `text` as it is in its file, paths of the notes that link to it, and the messages it came from."""
+    """A note with the text of its file, the paths of the notes that link to it, and the messages that it was made from."""
 
     node: Node
     text: str
@@ -75,7 +75,7 @@ class OpenNote:
 
 
 def open_note(graph: Graph, name: str) -> OpenNote:
-    """Open the note *name*, a path, a title or the short name in a prompt. Raises NotFound, BadInput, BadNode."""
+    """Open the note *name*: a path, a title, or the short name that a prompt shows. Raises NotFound, BadInput, BadNode."""
     path = (graph.index.find(name) if name else None) or find_note(graph, name)
     node = graph.vault.read(path)
     messages = graph.index.messages([s.id for s in node.sources])
@@ -88,7 +88,7 @@ def last_part(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CurationResult:
-    """The changed note, and the cycle that undoes it; None if nothing had to be written."""
+    """The path of the changed note, and the id of the cycle that `omg undo` takes back; None if nothing was written."""
 
     path: str
     cycle: str | None
@@ -105,7 +105,7 @@ def planning_under_lock(graph: Graph, now: datetime) -> Iterator[Plan]:
 def done_with(
     plan: Plan, path: str, now: datetime, summary: str, changes: Sequence[journal.Change] | None = None
 ) -> CurationResult:
-    """Write *changes*, or those of *plan*, as one cycle. Raises BadInput if a note is read-only."""
+    """Write *changes* (None: the changes of *plan*) as one cycle. Raises BadInput if a note is read-only."""
     graph = plan.graph
     changes = [*plan.changes(), *plan.maps.now_changes(plan.day)] if changes is None else changes
     if not changes:
@@ -121,7 +121,7 @@ def done_with(
 
 def write_edits(graph: Graph, edits: Sequence[Edit], now: datetime, summary: str) -> str:
     """
-    Write *edits* as one cycle; return the path of the last note, which *summary* may name as "{path}".
+    Write *edits* as one cycle, and return the path of the last note. "{path}" in *summary* stands for that path.
 
     Raises BadInput if the note may not be written.
     """
@@ -142,7 +142,7 @@ def new_note(graph: Graph, type: str, title: str, text: str, now: datetime) -> C
     if type not in TYPES:
         near = difflib.get_close_matches(type, TYPES, n=1)
         raise BadInput(
-            f"{type!r} is no type of note{f'; did you mean {near[0]}?' if near else ''}; there are: {', '.join(TYPES)}"
+            f"{type!r} is not a type of note{f'; did you mean {near[0]}?' if near else ''}; types: {', '.join(TYPES)}"
         )
     if not title.strip():
         raise BadInput("a note needs a title: `omg new TYPE TITLE --text …`")
@@ -171,14 +171,12 @@ def amend_note(graph: Graph, path: str, now: datetime, summary: str, **changes: 
 def pin_note(graph: Graph, path: str, now: datetime, *, pinned: bool = True) -> CurationResult:
     refuse_pages(graph, path)
     if path.startswith("inbox/"):
-        raise BadInput(
-            f"{path} lies in the inbox, where nothing counts as pinned; move it below nodes/ first"
-        )
+        raise BadInput(f"{path} is in the inbox, where notes cannot be pinned; move it below nodes/ first")
     return amend_note(graph, path, now, f"{'pinned' if pinned else 'unpinned'} {path}", pinned=pinned)
 
 
 def link_notes(graph: Graph, path: str, to: str, now: datetime) -> CurationResult:
-    """Relate *path* to *to* in its frontmatter."""
+    """Add a link to *to* to the frontmatter of the note at *path*."""
     if path == to:
         raise BadInput(f"{path} cannot be linked to itself")
     refuse_pages(graph, path)
@@ -193,11 +191,11 @@ def refuse_pages(graph: Graph, *paths: str) -> None:
     for path in paths:
         entry = graph.index.entry(path)
         if entry is not None and entry.type in PAGES:
-            raise BadInput(f"{path} is a page that OMG writes; only notes can be changed like that")
+            raise BadInput(f"{path} is a page that OMG writes; name a note instead")
 
 
 def supersede_by(graph: Graph, old: str, successor: str, now: datetime) -> CurationResult:
-    """Mark *old* as replaced by *successor*. Both files stay; *old* leaves the maps."""
+    """Mark the note *old* as replaced by *successor*. Both files stay; the maps no longer list *old*."""
     if old == successor:
         raise BadInput(f"{old} cannot supersede itself")
     refuse_pages(graph, old, successor)
@@ -220,9 +218,9 @@ def refuse_retired(node: Node) -> None:
 
 
 def merge_into(graph: Graph, keep: str, gone: str, now: datetime) -> CurationResult:
-    """Merge *gone* into *keep*, with its text, sources and links, and mark *gone* as superseded by *keep*."""
+    """Merge text, sources and links of the note *gone* into *keep*, and mark *gone* as superseded by *keep*."""
     if keep == gone:
-        raise BadInput(f"{keep} cannot be merged with itself")
+        raise BadInput(f"{keep} cannot be merged into itself")
     refuse_pages(graph, keep, gone)
     with planning_under_lock(graph, now) as plan:
         refuse_retired(plan.draft(keep).node)
@@ -233,7 +231,7 @@ def merge_into(graph: Graph, keep: str, gone: str, now: datetime) -> CurationRes
 
 
 def rename_note(graph: Graph, path: str, new_name: str, now: datetime) -> CurationResult:
-    """Move a note, keep its id, note its former path as an alias, and rewrite every link to it."""
+    """Move the note at *path*, keep its id, add its former path as an alias, and rewrite every link to the note."""
     refuse_pages(graph, path)
     target = renamed_path(path, new_name)
     if target == path:
@@ -249,7 +247,7 @@ def rename_note(graph: Graph, path: str, new_name: str, now: datetime) -> Curati
         aliases = tuple(alias for alias in names if alias != target)
         plan.retitle(path, replace(node, path=target, aliases=aliases), path)
         draft = plan.drafts[path]
-        # For the maps: the note is at its new path, and no longer at the old one.
+        # The maps now list the note at its new path, and no longer at the old path.
         there = replace(draft.node, path=target)
         plan.drafts = {
             path: replace(draft, node=replace(node, status="superseded")),
@@ -262,7 +260,7 @@ def rename_note(graph: Graph, path: str, new_name: str, now: datetime) -> Curati
                 other, was, was, theirs=not is_untouched(graph, other)
             )
             changes[other] = replace(change, after=with_links_to(graph, change.after or "", path, target))
-        # Both changes record whose file it is and its permissions, so that undo restores them.
+        # Both changes record the file's owner (OMG or a person) and its permissions, so that undo restores both.
         if draft.theirs:
             graph.vault.keep_persons_parts(path, before.encode())
         kept: dict[str, Any] = {"theirs": not draft.ours, "mode": graph.vault.mode(path)}
@@ -282,14 +280,16 @@ def renamed_path(path: str, name: str) -> str:
     if not name:
         raise BadInput("the new name is empty; give a file name, or a path below the vault")
     if re.search(r'[\[\]|#^:*?"<>\\]', name):
-        raise BadInput(f'{name!r} cannot be linked to or kept everywhere; leave out [ ] | # ^ : * ? " < > \\')
+        raise BadInput(
+            f'{name!r}: some systems or links cannot hold this name; leave out [ ] | # ^ : * ? " < > \\'
+        )
     return name if "/" in name else f"{path.rpartition('/')[0]}/{name}".lstrip("/")
 
 
 def with_links_to(graph: Graph, text: str, old: str, new: str) -> str:
     """
-    *text* with every wikilink to *old* changed to *new*, in whatever form it was written. Headings, the text that a reader
-    sees, and a folder above the vault stay as they are. A link by the note's id needs no change.
+    Change every wikilink in *text* from the note *old* to *new*, in whatever form the link was written. Headings, labels,
+    and a folder above the vault in the link stay as they are. A link by the note's id needs no change.
     """
     parts, end = [], 0
     known = graph.index.entry(old)
@@ -314,7 +314,7 @@ def select_to_forget(
     **what: Any,
 ) -> Selection:
     """
-    Select what a forgetting removes; see forget/selection.py. *held*: `holding` of the words *matching*, if the caller
+    Select the notes and messages to forget; see forget/selection.py. *held*: `holding` of the words *matching*, if the caller
     has it. Raises NotFound, BadInput.
     """
     if matching is not None and len(matching.strip()) < 2:
@@ -325,13 +325,13 @@ def select_to_forget(
 
 
 def note_to_forget(graph: Graph, name: str) -> str:
-    """The path that *name* means. This may be a note that a person deleted, if our own files still name it."""
+    """Return the path of the note that *name* means. A note that a person deleted counts, if OMG wrote it."""
     path = name.removesuffix(".md")
     return path if was_deleted(graph, path) else find_note(graph, name)
 
 
 def was_deleted(graph: Graph, path: str) -> bool:
-    """Whether OMG wrote a note at *path*, and its file is gone."""
+    """Whether OMG wrote a note at *path* whose file is gone."""
     return graph.vault.wrote(path) and graph.vault.bytes(path) is None
 
 
@@ -342,18 +342,18 @@ def is_untouched(graph: Graph, path: str) -> bool:
 
 
 def forget_selection(intake: Intake, graph: Graph, what: Selection) -> None:
-    """Forget for good; see forget/erase.py. Takes the spool in first, so that waiting drops are covered too."""
+    """Forget *what* for good; see forget/erase.py. First take in the spool, so that waiting turns are covered, too."""
     intake.take_in()
     with graph.lock():
         journal.replay_open(graph)
         forget_now(graph, what)
 
 
-# --- What an assistant proposes, until its person confirms it.
+# --- What an assistant proposes, until the person confirms the proposal.
 
 
 def propose_note(graph: Graph, text: str, title: str, event: str | None, now: datetime) -> str:
-    """Write *text* as a proposal of the assistant; *event*: its day or days. Returns the note's path."""
+    """Write *text* as a note that the assistant proposes, and return the note's path. *event*: its day or days."""
     text, title = (redact(one_line(given))[0] for given in (text, title))
     if not text:
         raise BadInput("remember what? give `text`, one line")
@@ -363,7 +363,7 @@ def propose_note(graph: Graph, text: str, title: str, event: str | None, now: da
 
 
 def propose_correction(graph: Graph, name: str, new: str, now: datetime) -> str:
-    """Propose the text *new* for the note *name*, which stays as it is. Returns the proposal's path."""
+    """Write a proposal to correct the note *name* to *new*, and return the proposal's path. The note itself stays."""
     new = redact(one_line(new))[0]
     if not new:
         raise BadInput("correct it to what? give `new`, the whole sentence that is right")
@@ -383,19 +383,19 @@ def confirm_note(graph: Graph, name: str, now: datetime) -> CurationResult:
         node = plan.draft(path).node
         refuse_retired(node)
         if node.origin in PERSONS:
-            raise BadInput(f"{path} is the person's already; nothing was changed")
+            raise BadInput(f"{path} is already the person's own note; nothing was changed")
         if node.proposes:
             if (done := take_up(plan, path)) is None:
-                raise BadInput(f"{path} corrects a sentence that is gone from its note; nothing was changed")
+                raise BadInput(f"{path} corrects a sentence that its note no longer has; nothing was changed")
             path = done
-        elif node.priority == "low":  # as a night lowered it while nobody answered
+        elif node.priority == "low":  # a night lowered it because nobody had confirmed the note
             plan.amend(path, priority="medium")
         plan.amend(path, origin="human")
         return done_with(plan, path, now, f"confirmed {path}")
 
 
 def correct_note(graph: Graph, name: str, new: str, now: datetime) -> CurationResult:
-    """Replace the sentence of the note *name* by *new* on its person's word; the former one goes to the History."""
+    """Replace the sentence of the note *name* by *new*, as the person asks. The former sentence goes to the History."""
     new = with_labels(redact(one_line(new))[0])
     if not new:
         raise BadInput("correct it to what? write the whole sentence that is right")
@@ -409,15 +409,15 @@ def correct_note(graph: Graph, name: str, new: str, now: datetime) -> CurationRe
             raise BadInput(f"{path} says so already; nothing was changed")
         theirs = node.origin in PERSONS
         done = draft_correction(plan, path, Correction(node.description, new), ()).path
-        if not theirs:  # a note of its own, without a message as its source
+        if not theirs:  # a new note, without a message as its source
             plan.amend(done, origin="human")
         return done_with(plan, done, now, f"corrected {done}")
 
 
 def reject_note(graph: Graph, name: str, now: datetime) -> CurationResult:
     """
-    Remove the note *name* because it is wrong, or is about somebody else. Its messages stay, and no note is made from
-    them again. Undo brings the note back.
+    Remove the note *name*, because the note is wrong or about somebody else. Its messages stay, but OMG makes no note from
+    these messages again. Undo brings the note back.
     """
     path = find_note(graph, name)
     refuse_pages(graph, path)
@@ -428,27 +428,27 @@ def reject_note(graph: Graph, name: str, now: datetime) -> CurationResult:
         plan.amend(path, status="superseded")  # so that its maps no longer list it
         pages = [c for c in (*plan.changes(), *plan.maps.now_changes(plan.day)) if c.path != path]
         gone = journal.Change(path, before, None, theirs=not draft.ours, mode=graph.vault.mode(path))
-        done = done_with(plan, path, now, f"removed {path}: not so", [gone, *pages])
+        done = done_with(plan, path, now, f"removed {path}: wrong", [gone, *pages])
         graph.tombstones.add([s.id for s in node.sources if s.id], node.id)
         return done
 
 
 def keep_both(graph: Graph, path: str, other: str, now: datetime) -> CurationResult:
-    """Remove the contradiction between the notes *path* and *other*: both hold."""
+    """Remove the mark of contradiction between the notes *path* and *other*, because both are true."""
     with planning_under_lock(graph, now) as plan:
         for here, there in ((path, other), (other, path)):
             left = tuple(p for p in plan.draft(here).node.contradicts if p != there)
             if left != plan.draft(here).node.contradicts:
                 plan.amend(here, contradicts=left)
-        return done_with(plan, path, now, f"{path} and {other} both hold")
+        return done_with(plan, path, now, f"kept both {path} and {other}")
 
 
-# --- Undoes a cycle, and lists the cycles. Notes that were edited since are left as they are, and named.
+# --- Undoes a cycle, and lists the cycles. Notes that were edited since stay as they are, and the result names them.
 
 
 def take_back(graph: Graph, cycle: str, now: datetime) -> tuple[journal.Outcome, list[str]]:
     """
-    Undo *cycle*. Return the outcome, and the paths refused because they were edited since. Maps are made anew.
+    Undo *cycle* and make the maps anew. Return the outcome, and the paths left alone because they were edited since.
     """
     with graph.lock():
         journal.replay_open(graph)
@@ -459,21 +459,21 @@ def take_back(graph: Graph, cycle: str, now: datetime) -> tuple[journal.Outcome,
 
 
 def undoable(graph: Graph, cycle: str | None) -> journal.Receipt:
-    """Return the receipt of *cycle*, or of a person's last change that is not undone. Raises NotFound, BadInput."""
+    """Return the receipt of *cycle*; None means the person's last change that is not undone. Raises NotFound, BadInput."""
     if cycle is not None:
         return journal.find_receipt(graph, cycle)
     undone = journal.undone_cycles(graph)
     for r in journal.receipts_of(graph):
-        # A receipt without a summary: its notes were forgotten.
+        # A receipt has no summary if its notes were forgotten.
         if r.kind == "edit" and r.person and r.summary and r.id not in undone:
             return r
     raise NotFound(
-        "no change of yours is left to undo; `omg history` lists all cycles, `omg undo CYCLE` takes one back"
+        "no change of yours is left to undo; `omg history` lists all cycles, `omg undo CYCLE` undoes one"
     )
 
 
 def closed_cycles(graph: Graph, path: str | None = None) -> list[journal.Receipt]:
-    """Closed cycles, newest first; with *path*, only those that changed that note, under whatever name."""
+    """Return the closed cycles, newest first. With *path*, only those that changed that note under any of its names."""
     if path is None:
         return journal.receipts_of(graph)
     names = {path}
@@ -482,17 +482,18 @@ def closed_cycles(graph: Graph, path: str | None = None) -> list[journal.Receipt
     return [r for r in journal.receipts_of(graph) if any(c.path in names for c in r.changes)]
 
 
-# --- Moves a memory to another key: after a change of dmScope, or if two accounts are one person's.
+# --- Moves a memory to another key: after a change of dmScope, or if two accounts belong to one person.
 #
 #     join   enters a name and its accounts in [identity.links], and merges their graphs
 #     move   moves a graph to another key; if that key has a graph, the two are merged
 #
 # Nothing is lost: a merged graph is kept whole in `joined/`, notes that differ are both kept, and the merge is a cycle that
-# can be undone. The caller holds the home's daemon lock. identity.py says whose a session is.
+# can be undone. The caller holds the home's daemon lock.
 
 
 def join_accounts(registry: Registry, name: str, accounts: Sequence[str]) -> list[tuple[str, str]]:
-    """Make *accounts* ("channel:sender") one person, *name*; `owner` is the main session's. Returns the moves."""
+    """Record that *accounts* ("channel:sender") are one person, *name* (`owner`: the main session's), and merge the graphs.
+    Return the moves as (old key, new key)."""
     if not name.strip() or any(":" not in account.strip(":") for account in accounts):
         raise BadInput("give a name and accounts as channel:sender, such as `ada telegram:111 discord:222`")
     known = registry.config.identity.links.get(name, [])
@@ -509,17 +510,17 @@ def join_accounts(registry: Registry, name: str, accounts: Sequence[str]) -> lis
 
 def move_identity(registry: Registry, old: str, new: str) -> str:
     """Move the graph of the identity *old* to *new*. Return its new folder."""
-    # Found by identity.json, because a crash may have left a folder with another name.
+    # Find the folder by its identity.json, because a crash may have left the folder under another name.
     found = (registry.folder / "graphs").glob(f"[!.]*/{GRAPH_MARK}")
     marks = {who.key: (mark, who) for mark in sorted(found) for who in [marked_identity(mark)]}
     if old not in marks:
-        raise NotFound(f"no graph of {old!r}; `omg identity list` names them")
+        raise NotFound(f"no memory of {old!r}; `omg identity list` lists the keys that have one")
     to = identity_of_session(
         new, links=registry.config.identity.links, asked=registry.config.identity.members
     )
     if to is None or to.key == old:
         raise BadInput(
-            f"{new!r} is not the key of somebody else; give a session key such as agent:main:telegram:direct:111"
+            f"{new!r} is no key of another person; give a session key such as agent:main:telegram:direct:111"
         )
     mark, who = marks[old]
     if to.key in marks:
@@ -544,12 +545,12 @@ def move_identity(registry: Registry, old: str, new: str) -> str:
     mark.parent.rename(target)
     if target.parent.name == "graphs":
         write_private(target / GRAPH_MARK, json.dumps(asdict(to)))
-    set_value(registry.folder, "vaults", old, None)  # else two graphs could share the folder
+    set_value(registry.folder, "vaults", old, None)  # otherwise two graphs could share the folder
     return str(target)
 
 
 def merge_graphs(registry: Registry, source: Graph, into: Graph) -> None:
-    """Copy everything of *source* into *into*, and leave *source* as it is. Repeating the copy adds nothing."""
+    """Copy everything from *source* to *into*, and leave *source* unchanged. A second call adds nothing."""
     now, changes = registry.clock(), tuple(move_notes(source, into))
     if changes:
         what = f"merged the memory of {source.identity.key}"
@@ -591,9 +592,9 @@ def merge_graphs(registry: Registry, source: Graph, into: Graph) -> None:
 
 def move_notes(source: Graph, into: Graph) -> Iterator[journal.Change]:
     """
-    The notes of *source* as new files of *into*, under a new name if another note has theirs.
+    Yield the notes of *source* as new files of *into*, under a new name if *into* has another note of that name.
 
-    Maps are made anew, so only what a person wrote on a page is carried over, into the inbox.
+    Maps are made anew, so only what a person wrote on a map is copied, into the inbox.
     """
     found: dict[str, tuple[str, bool]] = {}
     renamed: dict[str, str] = {}

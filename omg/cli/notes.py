@@ -69,7 +69,7 @@ def list_command(
     from ..node.note import TYPES
 
     if type is not None and type not in TYPES:
-        raise BadInput(f"{type!r} is no type of note; there are: {', '.join(TYPES)}")
+        raise BadInput(f"{type!r} is not a type of note; types: {', '.join(TYPES)}")
     with opened_graph(identity) as graph:
         entries = graph.index.entries(status=None if retired else "active")
         notes = [e for e in entries if e.path.startswith("nodes/") and type in (None, e.type)]

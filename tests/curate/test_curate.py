@@ -79,7 +79,7 @@ def test_the_index_note_counts_open_loops_after_another_note_is_written(omg, gra
     assert not [f for f in check_graph(omg, graph) if "out of date" in f.what]
 
 
-def test_a_damaged_receipt_is_named_by_the_doctor_and_goes_with_what_is_forgotten(omg):
+def test_a_damaged_receipt_is_named_by_the_doctor_and_removed_by_forgetting(omg):
     say(omg, "My sister Maya lives in Lisbon.")
     graph = omg.find(MAIN)
     file = graph.folder / "receipts" / "20260101T000000-x.json"
@@ -93,7 +93,7 @@ def test_a_damaged_receipt_is_named_by_the_doctor_and_goes_with_what_is_forgotte
     assert sorted(f.name for f in (graph.folder / "damaged").iterdir()) == [file.name, f"{file.name}.txt"]
 
 
-def test_undo_skips_a_forgotten_change(omg, graph):
+def test_undo_skips_a_change_that_was_forgotten(omg, graph):
     kept = new_note(graph, "fact", "Router", "The router is in the attic.", NOW)
     new_note(graph, "fact", "Code", "The code is 4711.", NOW)
     forget_selection(omg.intake, graph, select_to_forget(graph, matching="4711"))
@@ -209,7 +209,7 @@ def test_a_note_written_by_hand_is_forgotten_under_every_name_it_had(omg):
     assert [link for link in graph.index.dangling() if link[0].startswith("nodes/")] == []
 
 
-def test_the_successor_and_the_predecessor_say_nothing_of_a_forgotten_note(omg):
+def test_the_notes_before_and_after_a_forgotten_note_no_longer_mention_it(omg):
     graph = omg.find()
     old = new_note(graph, "fact", "Zanzibarquartz", "The zanzibarquartz is up there.", NOW).path
     kept = new_note(graph, "fact", "Shelf", "The shelf is full.", NOW).path
@@ -226,7 +226,7 @@ def test_the_successor_and_the_predecessor_say_nothing_of_a_forgotten_note(omg):
     assert (graph.vault.read(kept).status, graph.vault.read(kept).superseded_by) == ("active", None)
 
 
-def test_a_person_who_deleted_the_note_can_still_have_its_message_and_journal_forgotten(omg):
+def test_a_deleted_notes_message_and_receipts_can_still_be_forgotten(omg):
     say(omg, "Remember that the combination of the locker in our old changing rooms is zanzibarquartz.")
     graph = omg.find(MAIN)
     [path] = graph.index.citing(["e1"])
@@ -332,7 +332,7 @@ def test_every_change_by_hand_can_be_undone_and_redone(graph, router, modem):
         assert files() == before
 
 
-def test_undoing_a_rename_leaves_a_persons_note_theirs(graph, router):
+def test_a_persons_note_still_counts_as_theirs_after_a_rename_is_undone(graph, router):
     file = graph.vault.file(router)
     file.write_text(file.read_text() + "\nMine.\n")
     done = rename_note(graph, router, "gadget", NOW)
@@ -383,7 +383,7 @@ def test_a_new_name_is_the_title_as_it_was_typed(graph, name, title, alias, rout
 
 
 @pytest.mark.parametrize("name", ["../x", ".hidden", "a|b", "a[b", "x#y", "", "nodes/../../x", "a\\b"])
-def test_a_name_that_cannot_be_linked_to_or_leads_out_is_refused(graph, name, router):
+def test_a_new_name_that_no_link_can_hold_or_that_leaves_the_vault_is_refused(graph, name, router):
     with pytest.raises(OmgError):
         rename_note(graph, router, name, NOW)
     assert graph.vault.bytes(router) is not None
@@ -407,7 +407,7 @@ def test_a_superseded_note_cannot_replace_another(graph, router, modem):
     assert supersede_by(graph, router, modem, NOW).cycle is None
 
 
-def test_a_merge_by_hand_keeps_what_a_nightly_merge_keeps(graph):
+def test_a_merge_by_hand_keeps_what_a_nightly_merge_would_keep(graph):
     a = new_note(graph, "project", "Flat", "The flat is being painted.", NOW).path
     more = {"type": "project", "priority": "high", "loop": "open"}
     b = write_edits(graph, [Edit("create", "Paint", "Paint the flat.", **more)], NOW, "wrote it")

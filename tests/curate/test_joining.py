@@ -56,7 +56,7 @@ def texts(home: Memory, key: str) -> list[str]:
     return [vault.text(p) for p in vault.paths() if p.startswith("nodes/")]
 
 
-def test_two_accounts_become_one_person_with_all_that_was_theirs(opened: Open) -> None:
+def test_joining_two_accounts_keeps_the_whole_memory_of_both(opened: Open) -> None:
     home = opened()
     say(home, ALICE, "I prefer short checklists.", "m1")
     say(home, BOB, "I prefer long walks.", "m2")
@@ -81,7 +81,7 @@ def test_two_accounts_become_one_person_with_all_that_was_theirs(opened: Open) -
     assert (home.folder / "omg.toml").read_text().startswith(CONFIG)
 
 
-def test_notes_that_differ_stand_side_by_side_and_a_persons_words_stay_theirs(opened: Open) -> None:
+def test_joining_keeps_differing_notes_side_by_side_and_a_persons_words(opened: Open) -> None:
     home = opened()
     for session, id in ((ALICE, "m1"), (BOB, "m2")):
         say(home, session, "I prefer short checklists.", id)
@@ -104,7 +104,7 @@ def test_notes_that_differ_stand_side_by_side_and_a_persons_words_stay_theirs(op
     assert "Bob's own words." in (kept / "vault" / f"{note}.md").read_text()
 
 
-def test_joining_accounts_brings_back_nothing_forgotten_under_either(opened: Open) -> None:
+def test_joining_accounts_brings_back_nothing_that_either_had_forgotten(opened: Open) -> None:
     home = opened()
     for session, id in ((ALICE, "m1"), (BOB, "m2")):
         say(home, session, "I prefer short checklists.", id)
@@ -155,14 +155,14 @@ def test_joining_refuses_a_key_that_is_no_account(opened: Open, name: str, accou
         join_accounts(opened().registry, name, accounts)
 
 
-def test_links_of_accounts_in_another_form_are_kept_and_extended(opened: Open, home: Path) -> None:
+def test_a_links_table_in_another_toml_form_is_kept_and_extended(opened: Open, home: Path) -> None:
     (home / "omg.toml").write_text('[identity]\nlinks = { bob = ["telegram:9"] }  # mine\n')
     join_accounts(opened().registry, "ada", ["telegram:111"])
     assert load_config(home).identity.links == {"bob": ["telegram:9"], "ada": ["telegram:111"]}
     assert "# mine" in (home / "omg.toml").read_text()
 
 
-def test_a_new_account_is_offered_to_be_joined_for_a_week_and_never_joined_by_itself(opened: Open) -> None:
+def test_joining_a_new_account_is_proposed_for_a_week_and_never_done_unasked(opened: Open) -> None:
     omg = opened()
     main, phone = "agent:main:main", "agent:main:telegram:direct:111"
     for session in (main, phone):
