@@ -1,22 +1,20 @@
 """
 The journal of one batch: every file with its text before and after, written before the first note changes.
 
-    receipts/<id>.open.json   promised, perhaps half done
-    receipts/<id>.json        done
+    receipts/<id>.open.json   changes that are planned, and perhaps half made
+    receipts/<id>.json        changes that are made
 
-After a crash `replay_open` finishes what a receipt promises, so a model is never asked twice. The same record
-is what `undo_receipt` takes back. For each file the text on disk decides:
+After a crash `replay_open` makes the rest of the changes, so a model is never asked twice. `undo_receipt` undoes the same
+record. For each file the text on disk decides:
 
-    it is `after`     done already
-    it is `before`    write
-    it is gone        a person renamed it: the change is made under its new name; or deleted it: nothing is written,
-                      and a map is made anew when its notes change next
-    anything else a person edited it: the change is rebased on their text; if that fails, its new text goes to inbox/
+    `after`           the change is made already
+    `before`          the change is made now
+    no file           if a person renamed the file, the change is made under the new name; if a person deleted the file,
+                      nothing is written
+    any other text    a person edited the file: the change is applied to their text; if that fails, the new text goes to
+                      inbox/
 
-A closed receipt leaves out maps, index and Now: they are made anew whenever notes change, also by an undo. Closed
-receipts are kept for KEPT_DAYS.
-
-Not here: what to write (plan/drafts.py). A receipt is the only way into a vault.
+A closed receipt leaves out maps, index and Now, because these are made anew whenever notes change.
 """
 
 from __future__ import annotations
@@ -40,12 +38,12 @@ from .node.markdown import told_in, with_generated_block
 from .node.note import amend_text, parse_node
 
 KEPT_DAYS = 30  # how far `omg undo` and `omg history` reach back
-RECEIPTS_KEPT = 50  # the last cycles are kept however old they are: somebody may come back after a year
+RECEIPTS_KEPT = 50  # the last cycles are kept at any age: somebody may come back after a year
 
 
 @dataclass(frozen=True, slots=True)
 class Rebase:
-    """The parts of the change that can still be made if the file has changed since it was planned."""
+    """The parts of a change that can still be made if a person edited the file after the change was planned."""
 
     block: str | None = None  # the generated block
     set: dict[str, Any] = field(default_factory=dict)  # frontmatter keys
@@ -56,10 +54,10 @@ class Rebase:
 class Change:
     path: str
     before: str | None  # None: there was no file
-    after: str | None  # None: the file goes
+    after: str | None  # None: the file is removed
     rebase: Rebase = Rebase()
-    theirs: bool = False  # amends a person's note: the note stays theirs, and is never rendered anew
-    mode: int | None = None  # permissions of a file that the change creates; None: as new files have
+    theirs: bool = False  # amends a person's note: the note stays the person's, and is never rendered anew
+    mode: int | None = None  # permissions of a file that the change creates; None: only the owner can read it
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +68,15 @@ class Receipt:
     changes: tuple[Change, ...] = ()
     pending: tuple[str, ...] = ()  # files of pending/ that this batch has observed
     hints: dict[str, dict[str, Any]] = field(default_factory=dict)  # session -> SessionState fields
-    # to add to State.unread, which a model reads at night; and the keys to remove because a model has read them
+    # `unread` is added to State.unread, for a model to read at night; `read` are keys to remove from State.unread
     unread: dict[str, int] = field(default_factory=dict)
     read: tuple[str, ...] = ()
     summary: tuple[str, ...] = ()  # what was done, a line each, for a person
-    person: bool = False  # a person asked for it: every `system` slice is refreshed
-    tokens: int = 0  # tokens of the nodes written; they count towards the next reflection
-    done: str = ""  # when it was committed, ISO, UTC; `at` of an observation is when it was said
+    person: bool = False  # a person asked for the changes: every `system` slice is refreshed
+    tokens: int = 0  # tokens of the notes written, which count towards the next reflection
+    done: str = (
+        ""  # when the receipt was committed, ISO, UTC; `at` of an observation is when its turns were said
+    )
 
     def dumps(self) -> str:
         return json.dumps(asdict(self), ensure_ascii=False)
@@ -91,10 +91,10 @@ class Receipt:
 
 def receipt_id(at: datetime, name: str = "", of: str | None = None) -> str:
     """
-    `<UTC time>-<name>-<mark>`; sorts by time.
+    Return an id, `<UTC time>-<name>-<mark>`, that sorts by time.
 
-    *of*: the parts of the batch; the same parts give the same id, so that a batch repeated after a crash is
-    recognised. Without *of*, each call gives a new id, even within one second.
+    *of*: the parts of the batch. The same parts give the same id, so a batch repeated after a crash is recognised. Without
+    *of*, each call gives a new id, even within one second.
     """
     mark = hashlib.sha256(of.encode()).hexdigest()[:8] if of is not None else f"{time.time_ns() // 1000:x}"
     return "-".join(filter(None, (f"{at.astimezone(UTC):%Y%m%dT%H%M%S}", name, mark)))
@@ -103,14 +103,14 @@ def receipt_id(at: datetime, name: str = "", of: str | None = None) -> str:
 def new_receipt(
     kind: str, at: datetime, changes: Iterable[Change], *, name: str = "", **more: Any
 ) -> Receipt:
-    """A receipt with a new id. The id contains *name*, or *kind* without one; *more*: other fields of Receipt."""
+    """Make a receipt with a new id, which contains *name* (by default *kind*). *more*: other fields of Receipt."""
     stamp = at.astimezone(UTC).isoformat(timespec="seconds")
     return Receipt(receipt_id(at, name or kind), kind, stamp, tuple(changes), **more)
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of the changes."""
+    """The paths of files, by what became of their changes."""
 
     written: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)  # a person's file: rebased or left alone
@@ -122,13 +122,11 @@ def read_receipt(file: Path) -> Receipt:
     try:
         return Receipt.loads(file.read_text(encoding="utf-8"))
     except (ValueError, KeyError, TypeError, AttributeError) as e:
-        raise BadInput(
-            f"{file}: is damaged ({e}); move it away, and `omg doctor` looks after the rest"
-        ) from e
+        raise BadInput(f"{file}: this receipt is damaged ({e}); move it away, then run `omg doctor`") from e
 
 
 def readable(graph: Graph, file: Path) -> Receipt | None:
-    """The receipt in *file*; None for one that is damaged, which is set aside."""
+    """Read the receipt in *file*. If it is damaged, set it aside and return None."""
     try:
         return read_receipt(file)
     except BadInput as e:
@@ -139,7 +137,7 @@ def readable(graph: Graph, file: Path) -> Receipt | None:
 
 
 def commit_receipt(graph: Graph, receipt: Receipt) -> Outcome:
-    """Write the receipt to disk, then make its changes. The caller holds `graph.lock()`."""
+    """Write *receipt* to disk, then make its changes. The caller holds `graph.lock()`."""
     receipt = replace(receipt, done=datetime.now(UTC).isoformat(timespec="microseconds"))
     file = graph.folder / "receipts" / f"{receipt.id}.open.json"
     write_private(file, receipt.dumps())
@@ -147,7 +145,7 @@ def commit_receipt(graph: Graph, receipt: Receipt) -> Outcome:
 
 
 def replay_open(graph: Graph) -> list[str]:
-    """Finish what a crash left open; returns the receipts' ids. The caller holds `graph.lock()`."""
+    """Finish the receipts that a crash left open, and return their ids. The caller holds `graph.lock()`."""
     done = []
     for file in sorted((graph.folder / "receipts").glob("*.open.json")):
         if (receipt := readable(graph, file)) is not None:
@@ -174,7 +172,7 @@ def finish_receipt(graph: Graph, file: Path, receipt: Receipt) -> Outcome:
 
 
 def close(file: Path, receipt: Receipt) -> None:
-    """Close the receipt: keep only what an undo needs, and remove receipts that are too old."""
+    """Close *receipt*: keep only the changes that an undo needs. Also remove receipts that are too old."""
     kept = tuple(c for c in receipt.changes if not remade(c))
     if len(kept) < len(receipt.changes):
         write_private(file, replace(receipt, changes=kept).dumps())
@@ -184,8 +182,8 @@ def close(file: Path, receipt: Receipt) -> None:
 
 def remade(change: Change) -> bool:
     """
-    Whether the change only made a map, the index or Now anew. A new or removed page counts as a change, and so does a
-    model's text on it.
+    Whether *change* only made a map, the index or Now anew. False for a new or removed page, and if a model's text on the
+    page changed.
     """
     page = change.path in ("index", "now") or change.path.startswith("mocs/")
     if not page or change.rebase.block is None or change.before is None or change.after is None:
@@ -195,9 +193,9 @@ def remade(change: Change) -> bool:
 
 def expire(folder: Path) -> None:
     """
-    Remove closed receipts that are neither younger than KEPT_DAYS nor among the last RECEIPTS_KEPT. The age is that of the
-    file, because the receipt of an imported talk has the day of the talk. The receipt of an undo stays: the Reflector does
-    not repeat what a person took back (reflect/verdicts.py).
+    Remove closed receipts that are older than KEPT_DAYS and not among the last RECEIPTS_KEPT. The file's age counts,
+    because the receipt of an imported conversation has the conversation's day. Receipts of undos stay, so that the
+    Reflector does not repeat what a person undid (reflect/verdicts.py).
     """
     with os.scandir(folder) as entries:
         closed = [e for e in entries if is_closed(e.name) and "-undo-" not in e.name]
@@ -214,7 +212,7 @@ def is_closed(name: str) -> bool:
 
 
 def note_hints(state: State, hints: Mapping[str, Mapping[str, Any]]) -> None:
-    """Enter *hints*, by conversation, into *state*; hints older than those in *state* change nothing."""
+    """Enter *hints* (session → fields) into *state*. Hints older than those in *state* change nothing."""
     for session, told in hints.items():
         entry = state.sessions.setdefault(session, SessionState())
         if told.get("at_ms", 0) >= entry.at_ms:
@@ -223,7 +221,7 @@ def note_hints(state: State, hints: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def note_written(state: State, receipt: Receipt) -> None:
-    """Enter the receipt into the state. Doing this twice only changes `changed_tokens`, which is a rough measure."""
+    """Enter *receipt* into *state*. A second call changes only `changed_tokens`, which is a rough measure."""
     note_hints(state, receipt.hints)
     state.changed_tokens += receipt.tokens
     unread = state.unread | {k: max(ms, state.unread.get(k, 0)) for k, ms in receipt.unread.items()}
@@ -236,7 +234,7 @@ def note_written(state: State, receipt: Receipt) -> None:
 
 def apply_change(graph: Graph, change: Change, outcome: Outcome) -> None:
     vault = graph.vault
-    for _ in range(5):  # each attempt may lose a race with a save; five in a row do not happen
+    for _ in range(5):  # an attempt may lose a race with a save, but not five in a row
         now = vault.bytes(change.path)
         before, after = encode_text(change.before), encode_text(change.after)
         try:
@@ -271,7 +269,7 @@ def apply_change(graph: Graph, change: Change, outcome: Outcome) -> None:
 
 
 def own_change(graph: Graph, change: Change, data: bytes) -> None:
-    """Record whether *data*, which is now in place, is OMG's or a person's."""
+    """Record whether *data*, which is now in the file, is OMG's or a person's."""
     if change.theirs:
         graph.vault.mark_theirs(change.path, data)
     else:
@@ -280,7 +278,8 @@ def own_change(graph: Graph, change: Change, data: bytes) -> None:
 
 def rebase_change(now: bytes, change: Change) -> bytes | None:
     """
-    Apply *change* to *now*, a person's text; None if that is not possible. Applying it twice changes nothing more.
+    Apply *change* to *now*, a person's text, and return the new text; None if this is not possible. Applying *change* again
+    changes nothing.
     """
     what = change.rebase
     try:
@@ -296,7 +295,7 @@ def rebase_change(now: bytes, change: Change) -> bytes | None:
 
 
 def id_in(text: str, path: str) -> str | None:
-    """The id of the note with this *text*; None if it cannot be read."""
+    """Return the id of the note with this *text*; None if the text cannot be read as a note."""
     try:
         return parse_node(text, path).id
     except BadNode:
@@ -304,12 +303,12 @@ def id_in(text: str, path: str) -> str | None:
 
 
 def renamed_to(graph: Graph, change: Change) -> str | None:
-    """The present path of the note of *change*, if a person renamed it since the change was planned."""
+    """Return the present path of the note of *change*, if a person renamed the note since *change* was planned, else None."""
     assert change.before is not None
     if (id := id_in(change.before, change.path)) is None:
         return None
     entry = graph.index.entry(id)
-    known = graph.index.hashes().keys() - {entry.path if entry else None}  # other notes, which have other ids
+    known = graph.index.hashes().keys() - {entry.path if entry else None}  # paths of other notes
     for path in graph.vault.paths():
         if path not in known:
             with suppress(BadNode, NotFound, OutsideVault):
@@ -320,8 +319,8 @@ def renamed_to(graph: Graph, change: Change) -> str | None:
 
 def add_undone(graph: Graph, change: Change) -> None:
     """
-    Add a tombstone for the note of *change* and its messages, as if the person had deleted the note: they undid the
-    change.
+    Add a tombstone for the note of *change* and the messages that *change* added. By undoing, the person rejected the note
+    as if by deleting it.
     """
     try:
         after = parse_node(change.after, change.path) if change.after else None
@@ -337,8 +336,8 @@ def put_in_inbox(
     graph: Graph, change: Change, outcome: Outcome, why: str = "you changed at the same time"
 ) -> None:
     """
-    Write the new text of a change that could not be made into an inbox note: a whole new note, or a line of history.
-    Maps are made anew anyway; sources, links and older states are not new text.
+    Write the new text of *change*, which could not be made, into an inbox note: the text of a new note, or a line of
+    history. Other changes have no new text: maps are made anew, and sources and links are no text.
     """
     new = change.rebase.history
     if change.before is None and change.rebase.block is None:
@@ -355,39 +354,39 @@ def encode_text(text: str | None) -> bytes | None:
 
 
 def receipts_of(graph: Graph) -> list[Receipt]:
-    """Closed receipts, the last one done first."""
+    """Return the closed receipts, the last one committed first."""
     found = [r for f in reversed(closed_files(graph)) if (r := readable(graph, f)) is not None]
     return sorted(found, key=lambda r: r.done, reverse=True)
 
 
 def closed_files(graph: Graph) -> list[Path]:
-    """The files of closed receipts, by `at`, oldest first."""
+    """Return the files of closed receipts, oldest first by `at`."""
     files = [f for f in (graph.folder / "receipts").glob("*.json") if is_closed(f.name)]
-    # Sorted by the second, then by the mark; the name between them says nothing about time.
+    # Sort by the second, then by the mark: the name between them says nothing about time.
     return sorted(files, key=lambda f: (f.stem.partition("-")[0], f.stem.rpartition("-")[2]))
 
 
 def changes_since(graph: Graph, day: date) -> Iterator[Change]:
-    """The changes of closed receipts of *day*, in any time zone, and later; oldest first. One receipt is read at a time."""
+    """Yield the changes of closed receipts from *day* (in any time zone) on, oldest first. Reads one receipt at a time."""
     for file in closed_files(graph):
         if file.name >= f"{day - timedelta(days=1):%Y%m%d}" and (receipt := readable(graph, file)):
             yield from receipt.changes
 
 
 def has_open_receipt(graph: Graph) -> bool:
-    """Whether a cycle is under way or was interrupted: its archived messages may not be in the index yet."""
+    """Whether a cycle is running or was interrupted: its notes may not be in the index yet."""
     return any((graph.folder / "receipts").glob("*.open.json"))
 
 
 def find_receipt(graph: Graph, id: str) -> Receipt:
-    """The closed receipt *id*, or the only one whose id ends with it. Raises NotFound, BadInput if ambiguous."""
+    """Return the closed receipt *id*, or the only receipt whose id ends in *id*. Raises NotFound; BadInput if several fit."""
     names = [f.name.removesuffix(".json") for f in (graph.folder / "receipts").glob("*.json")]
     fitting = [n for n in names if n == id] or [
         n for n in names if n.endswith(id) and not n.endswith(".open")
     ]
     if not fitting:
         raise NotFound(
-            f"no cycle {id!r} in the graph of {graph.identity.key}; `omg history` lists those of {KEPT_DAYS} days"
+            f"no cycle {id!r} in the memory of {graph.identity.key}; `omg history` lists the cycles of {KEPT_DAYS} days"
         )
     if len(fitting) > 1:
         raise BadInput(f"{id!r} fits {len(fitting)} cycles; give more of the id")
@@ -396,8 +395,8 @@ def find_receipt(graph: Graph, id: str) -> Receipt:
 
 def short_cycle(id: str) -> str:
     """
-    The end of the cycle's *id* that a person types, as in `/omg undo 3f2a`. With 50 cycles, one home in 50 has two with
-    the same end.
+    Return the end of the cycle's *id*, which a person types, as in `/omg undo 3f2a`. With 50 cycles, one home in 50 has two
+    cycles with the same end.
     """
     return id[-4:]
 
@@ -406,7 +405,7 @@ UNDONE = "undid "  # begins the summary of an undo's receipt
 
 
 def undone_cycles(graph: Graph) -> set[str]:
-    """Ids of the cycles that were undone and not restored by another undo."""
+    """Return the ids of the cycles that are undone. A cycle whose undo was itself undone is not among them."""
     found: dict[str, str] = {}
     for file in (graph.folder / "receipts").glob("*-undo-*.json"):
         receipt = readable(graph, file)
@@ -417,10 +416,11 @@ def undone_cycles(graph: Graph) -> set[str]:
 
 def undo_receipt(graph: Graph, id: str, now: datetime) -> tuple[Outcome, list[str]]:
     """
-    Put back every note that cycle *id* changed; returns also the paths refused because they were edited since.
+    Undo cycle *id*: restore every note that the cycle changed. Also return the paths left alone because they were edited
+    since.
 
-    The caller holds `graph.lock()`. What is put back is itself a receipt, so an undo can be undone. A note that was
-    renamed and then edited stays under its new name alone. Raises BadInput if nothing is as the cycle left it.
+    The caller holds `graph.lock()`. An undo is itself a receipt, so an undo can be undone. A note that was renamed and then
+    edited keeps its new name. Raises BadInput if no note is as the cycle left it.
     """
     receipt = find_receipt(graph, id)
     back, refused = [], []
@@ -436,13 +436,13 @@ def undo_receipt(graph: Graph, id: str, now: datetime) -> tuple[Outcome, list[st
         if there == encode_text(change.after):
             back.append(replace(change, before=change.after, after=change.before, rebase=Rebase()))
         elif there != encode_text(change.before) and change.rebase.block is None:
-            refused.append(change.path)  # the caller makes maps anew that changed since
+            refused.append(change.path)  # not for maps: the caller makes changed maps anew
     if receipt.changes and not back:
-        why = "its notes were renamed or deleted since, or it is undone already"
+        why = "its notes were renamed or deleted since, or the cycle is undone already"
         if refused:
-            why = f"{', '.join(refused)} changed since, and stays as it is"
+            why = f"changed since, and left alone: {', '.join(refused)}"
         raise BadInput(
-            f"nothing of {receipt.id} was undone: {why}; `omg undo CYCLE` takes back another change, as `omg history` names it"
+            f"nothing of {receipt.id} was undone: {why}; `omg history` lists the other changes, `omg undo CYCLE` undoes one"
         )
     if receipt.kind == "observation":
         for change in receipt.changes:

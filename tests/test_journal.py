@@ -98,7 +98,7 @@ def test_a_person_who_edits_between_receipt_and_write_keeps_their_words(graph):
     assert "short" not in text
 
 
-def test_a_persons_file_at_the_same_path_is_kept_and_omgs_goes_to_the_inbox(graph):
+def test_a_persons_file_at_the_same_path_is_kept_and_omgs_text_goes_to_the_inbox(graph):
     receipt = planned(graph, edit())
     file = graph.vault.file(PATH)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -224,7 +224,7 @@ def inbox(graph):
     return [p for p in graph.vault.paths() if p.startswith("inbox/") and p != "inbox/README"]
 
 
-def test_a_change_without_news_leaves_an_edited_file_alone(graph):
+def test_a_change_without_new_text_leaves_an_edited_file_alone(graph):
     write(graph, edit())
     receipt = planned(graph, edit(op="update", target=PATH, said="m2"))  # one source more, and no word
     person(graph, PATH, "Prefers short lists.", "Prefers *tidy* lists.")
@@ -261,7 +261,7 @@ def test_an_update_of_an_unreadable_note_goes_to_the_inbox_without_its_former_te
     )
 
 
-def test_a_map_that_cannot_be_written_goes_to_no_inbox_note(graph):
+def test_a_map_that_cannot_be_written_makes_no_inbox_note(graph):
     write(graph, edit())
     receipt = planned(graph, edit(title="Cat", type="preference", description="Has a cat."))
     moc = graph.vault.file("mocs/moc-preferences")

@@ -60,7 +60,7 @@ def test_a_message_captured_twice_is_taken_in_once(memory):
     assert sum(len(p.turn().messages) for p in memory.find().pending()) == 6
 
 
-def test_a_program_gets_each_event_and_its_own_errors_stop_nothing(home):
+def test_a_program_gets_each_event_and_an_error_in_its_callback_stops_nothing(home):
     told = []
 
     def on_event(event):
@@ -76,7 +76,7 @@ def test_a_program_gets_each_event_and_its_own_errors_stop_nothing(home):
     assert [json.loads(line) for line in lines] == told
 
 
-def test_while_omg_is_off_nothing_is_taken_in_or_given_and_what_is_there_stays(home):
+def test_while_omg_is_off_nothing_is_taken_in_or_given_and_existing_notes_stay(home):
     with Memory(home, embed=None, clock=lambda: NOW) as memory:
         memory.capture(SAID)
         memory.observe()
@@ -103,7 +103,7 @@ def test_while_omg_is_off_nothing_is_taken_in_or_given_and_what_is_there_stays(h
         assert "I live in Faro." not in statements(memory)
 
 
-def test_a_message_without_id_and_time_counts_anew_each_time(memory):
+def test_a_message_without_id_and_time_is_taken_in_each_time(memory):
     yes = {"role": "user", "content": "Yes."}
     assert memory.capture([yes, yes]) == 2
     messages = [m for p in memory.find().pending() for m in p.turn().messages]

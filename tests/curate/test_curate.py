@@ -435,9 +435,7 @@ def test_undo_refuses_to_rename_a_note_back_that_was_edited_since(graph, router)
     done = rename_note(graph, router, "gadget", NOW)
     file = graph.vault.file(done.path)
     file.write_text(file.read_text().replace("hall", "attic") + "\nMine.\n")
-    with pytest.raises(
-        BadInput, match=r"nodes/fact/gadget changed since, and stays as it is; `omg undo CYCLE`"
-    ):
+    with pytest.raises(BadInput, match=r"left alone: nodes/fact/gadget; `omg history` lists"):
         take_back(graph, done.cycle, NOW)
     assert graph.vault.bytes(router) is None
     assert "Mine." in graph.vault.text(done.path)
