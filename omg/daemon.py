@@ -41,7 +41,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from watchdog.events import FileSystemEvent, FileSystemEventHandler
+from watchdog import events
 from watchdog.observers import Observer as Watch
 from watchdog.observers.api import ObservedWatch
 
@@ -191,17 +191,20 @@ class Handler(BaseHTTPRequestHandler):
 # --- Watches the files below a folder, if the system reports their events.
 
 
-class VaultWatcher(FileSystemEventHandler):  # type: ignore[misc]  # watchdog has no types
-    """Calls *touched* with the path of every event. All kinds count: an atomic replace arrives only as *moved*."""
+# Without the events of reading: with them, watchdog took 16 % of the interpreter's time during an import, not 7 %.
+CHANGES = [
+    *(events.FileCreatedEvent, events.FileModifiedEvent, events.FileMovedEvent, events.FileDeletedEvent),
+    *(events.DirCreatedEvent, events.DirMovedEvent, events.DirDeletedEvent),
+]
+
+
+class VaultWatcher(events.FileSystemEventHandler):  # type: ignore[misc]  # watchdog has no types
+    """Calls *touched* with the path of every event. All kinds of CHANGES count: an atomic replace arrives only as *moved*."""
 
     def __init__(self, touched: Callable[[Path], None]) -> None:
         self.touched = touched
 
-    def on_any_event(self, event: FileSystemEvent) -> None:
-        if event.event_type in ("opened", "closed_no_write"):
-            return
-        if event.is_directory and event.event_type == "modified":
-            return
+    def on_any_event(self, event: events.FileSystemEvent) -> None:
         for path in (event.src_path, event.dest_path):
             if path:
                 self.touched(Path(os.fsdecode(path)))
@@ -548,7 +551,7 @@ class Daemon:
                 watch = Watch()
                 watch.start()
                 self._watch = watch
-            return self._watch.schedule(handler, str(folder), recursive=True)
+            return self._watch.schedule(handler, str(folder), recursive=True, event_filter=CHANGES)
         except OSError as e:
             log.warning("%s is only scanned every %d s: %s", folder, otherwise_s, error_text(e))
             return None
