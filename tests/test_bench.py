@@ -45,7 +45,7 @@ TINY: dict[str, tuple[str, str]] = {
     "floor": ("{tmp}/vault {tmp}/floor.db", ""),
     "fuzz": ("--steps 3 --life 3", "0 broken"),
     "hostile": ("--seconds 1 --kb 40 --people 2 --waiting 1 --json", '"hostile"'),
-    "imports": ("--chats 6 --megabytes 2 --kills 1 --beside 6", "prompts beside an import: p50"),
+    "imports": ("--chats 6 --megabytes 2 --kills 1 --beside 6 --each 2", "beside an import: a prompt p50"),
     "inject": ("--notes 30 --messages 60 --prompts 12 --embedder none --json", "{"),
     "load": ("--sessions 2 --minutes 0.03 --embedder none --connections 20 --json", '"burst"'),
     "languages": ("--notes 30 --embedder static --json", '"static de own"'),
