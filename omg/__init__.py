@@ -6,10 +6,10 @@ A turn becomes notes, and notes become part of a later prompt:
     spool/  ─ worker/intake ─  pending/  ─ observe ─  vault/*.md  ─ index ─  inject  →  the next prompt
 
 A **home** (`$OMG_HOME`) holds one **graph** for each **identity** (a person or a group). The notes of a graph are its
-**vault**. A **drop** is a file that the gateway leaves in `spool/`; a **turn** is what was said in it. A **receipt**
-records one **cycle** of changes in the journal. A **map** (`mocs/`) lists notes; **Now** says what is going on. A
-**slice** is what one prompt is given: `system`, which stays the same until the next **activation**, and `prompt`, new
-each time. A **tombstone** keeps a deleted note from coming back.
+**vault**. A **drop** is a file that the gateway leaves in `spool/`; a **turn** is the conversation in a drop. A
+**receipt** records one **cycle** of changes in the journal. A **map** (`mocs/`) lists notes; the page **Now** lists what is
+going on. A **slice** is the memory for one prompt: `system`, which stays the same until the next **activation**, and
+`prompt`, new each time. A **tombstone** keeps a deleted note from coming back.
 
 The rooms are folders or modules, in reading order. A room imports only from rooms above it (tests/test_layers.py).
 Each line is the first sentence of the room's docstring, then come the names of its modules;
@@ -52,8 +52,8 @@ Each line is the first sentence of the room's docstring, then come the names of 
                     corrections · drafts · edits · mentions · pages
       rules/      The Observer without a model: rules that quote people's wishes, traits, likes, decisions and plans.
                     changes · kinds · observer · quotes
-      check       Asks a model whether a person's words support what would be noted as theirs, and tests which models
-                  can do this.
+      check       Asks a model whether a person's words support a claim about the person, and tests which models can
+                  do this.
       provenance  Decides whose words a note holds (the user's, the assistant's or a tool's), and checks text that
                   would count as a person's.
     What is done with it
@@ -145,7 +145,7 @@ __all__ = ["Memory"]
 
 
 def __getattr__(name: str) -> Any:
-    """`Memory` when it is asked for: `import omg` loads nothing."""
+    """Import `Memory` at its first use: `import omg` alone loads nothing."""
     if name == "Memory":
         from .memory import Memory
 

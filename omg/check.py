@@ -1,11 +1,9 @@
 """
-Asks a model whether a person's words support what would be noted as theirs, and tests which models can do this.
+Asks a model whether a person's words support a claim about the person, and tests which models can do this.
 
-The model sees numbered claims, and the sentences of each message that may support them. It sees no tool's
-result, nothing of the assistant's except the proposal that a message answers, and none of the first model's
-reasons. This module, and no model, finds which message answers which. A missing or unknown verdict means: not
-supported. If a claim was not supported and part of a message was left out, the claim is asked about once
-more, with the whole message.
+The model sees numbered claims, and the sentences of each message that may support them. It sees no result of a tool, and of
+the assistant's words only the proposal that a message answers. A missing or unknown verdict means: not supported. If a claim
+is not supported and part of a message was left out, the model is asked once more, with the whole message.
 """
 
 from __future__ import annotations
@@ -33,33 +31,34 @@ from .text.words import split_sentences, stems_of, text_pieces
 Verdict = Literal["supported", "not supported", "contradicted"]
 VERDICTS = ("supported", "not supported", "contradicted")
 SCHEMA = object_schema("verdicts", verdicts={"type": "object", "additionalProperties": {"type": "string"}})
-CLAIM_CHARS = 1_500  # of a claim; a longer claim is not supported: the model would not see all of it
-KNOWN_CHARS = 700  # of a note's present text
+CLAIM_CHARS = 1_500  # a longer claim counts as not supported, because the model would not see all of it
+KNOWN_CHARS = 700  # how much of a note's present text the model sees
 CLOCK = re.compile(r"\d:\d\d")
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
     """
-    A text that is compared with what the person said. *of*: the index of the claim's edit or proposal in the
-    reply; -1 for a continuation hint. *part*: "head" is the description with the properties that the edit
-    sets; "quote" a sentence of the person's that is quoted instead; "title" a title that says more;
-    "sentence" a sentence of the body; "drop" a sentence to be removed; "doubt" a note to be marked as
-    contradicted.
+    A text to compare with what the person said. *of*: index of the edit or proposal in the Observer's reply; -1 for a hint.
+    *part*: "head" is the description with the properties that the edit sets; "quote" the person's own sentence, quoted
+    instead; "title" a title that says more than the description; "sentence" a sentence of the body; "drop" a sentence to
+    remove; "doubt" a note to mark as contradicted; "hint" a hint on how the conversation continues.
     """
 
     of: int
     part: Literal["head", "quote", "title", "sentence", "drop", "doubt", "hint", "proposal"]
     text: str
-    says: Mapping[str, Any] = field(default_factory=dict)  # what else is claimed: type, event, replaces, …
+    says: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # what else the edit claims: type, event, replaces, …
     note: str = ""  # the title of the claim's note
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """
-    The texts that claims are compared with: *messages* in order, the messages that a claim *cites*, the
-    *known* notes by title.
+    The texts that claims are compared with: *messages* in order, the messages that a claim *cites*, and *known* notes
+    (title → text).
     """
 
     messages: Sequence[Message]
@@ -101,8 +100,9 @@ def verdicts_on(
     able: Callable[[str], bool] = lambda model: True,
 ) -> list[Verdict] | None:
     """
-    Return one verdict for each claim, from a single question. *said*: as `said_by_people` returns it. *known*: title →
-    the present text of a note to be changed. Raises BadReply if the answer holds no verdicts, and ModelError.
+    Ask one question, and return a verdict for each claim; None if the model that answered is not *able* to check. *said*:
+    messages from `said_by_people`. *known*: title → present text of each note to be changed. Raises BadReply if the answer
+    holds no verdicts; ModelError.
     """
     asked: dict[str, Any] = {"said": said}
     if known:
@@ -127,7 +127,8 @@ def verdicts_on(
 
 
 def numbered(claims: Sequence[Claim]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The claims as the question shows them: a sentence continues the claim before it, or names its note."""
+    """Yield the number and the form of each claim for the question. A sentence continues the claim before it ("more"), or
+    names its note."""
     before = None
     for n, claim in enumerate(claims, 1):
         goes_on = claim.part == "sentence" and before == claim.of
@@ -137,22 +138,22 @@ def numbered(claims: Sequence[Claim]) -> Iterator[tuple[str, dict[str, Any]]]:
         before = claim.of
 
 
-# --- The evidence: the pieces of each message that share telling words, names, numbers or days with a claim, and a
-# piece on each side. A short message is shown whole. A cited message that shares nothing with its claim is
-# shown whole, too: it may be in another language.
+# --- The evidence: the pieces of each message that share rare words, names, numbers or days with a claim, and the piece
+# before and after. A short message is shown whole. A cited message that shares no word with its claim is also shown whole,
+# because it may be in another language.
 
 
-# Lengths in characters: a message that is shown whole; one without a shared word; one that is asked about again; an
-# uncited message that is shown whole; a piece.
+# Most characters that are shown: of a cited message, whole; of a cited message without a shared word; of a message in a
+# second question; of any other message, whole; of a piece.
 WHOLE_CHARS, CITED_CHARS, AGAIN_CHARS, OTHER_CHARS, PIECE_CHARS = 500, 2_000, 8_000, 120, 160
-# Pieces for each claim, from the messages it cites and from others; how much a piece of another message must share to
-# be shown.
+# Pieces for each claim from the messages that it cites, and from other messages; the least that a piece of another message
+# must share with the claim.
 BEST, BEST_OTHER, LEAST_SHARED = 3, 1, 0.34
-# A message longer than ANSWER_CHARS is shown without the proposal that it answers; one longer than
-# ASSENT_CHARS, with only the end of the proposal, because such a message names what it accepts. Proposals
-# were half of the check's questions.
+# A message longer than ANSWER_CHARS is shown without the proposal that it answers. A message longer than ASSENT_CHARS is
+# shown with only the end of the proposal, because the message itself names what it accepts. Proposals were half of the
+# text of the questions.
 PROPOSAL_CHARS, ANSWER_CHARS, ASSENT_CHARS, END_CHARS = 700, 400, 120, 240
-CODE_CHARS = 400  # of each pasted piece of code
+CODE_CHARS = 400  # how much of a pasted piece of code is shown
 CLAUSE_END = re.compile(r"(?<=[,;:])\s+|(?<=[，；、])")
 
 
@@ -160,8 +161,8 @@ def said_by_people(
     claims: Sequence[Claim], evidence: Evidence, *, whole: bool = False
 ) -> tuple[list[dict[str, Any]], set[str]]:
     """
-    What people said, in order, each message with its day (and time, if a claim names a time). A cited message
-    comes with the proposal that it may answer. Also returns the ids of the messages that are not shown whole.
+    Return what people said, in order: each message with its day (and time, if a claim names a time). A cited message comes
+    with the assistant's proposal that it may answer. Also return the ids of cited messages that are not shown whole.
     """
     cited = {m.id for claim in claims for m in evidence.cites(claim)}
     chosen = pieces_shown(claims, evidence)
@@ -191,7 +192,7 @@ def said_by_people(
 def said_in(
     message: Message, chosen: Mapping[tuple[str, str], Collection[int]], *, cited: bool, whole: bool
 ) -> dict[str, Any]:
-    """The shown part of *message*; nothing if *message* is long, not *cited*, and has no *chosen* piece."""
+    """Return the part of *message* to show; {} if *message* is long, not *cited*, and has no *chosen* piece."""
     words, passed = message.spoken, passed_on(message)
     most = AGAIN_CHARS if whole else CITED_CHARS
     pieces = chosen.get((message.id, "words"))
@@ -204,7 +205,7 @@ def said_in(
 
 
 def answered_by(message: Message, proposal: str) -> dict[str, str]:
-    """The end of the *proposal* that *message* may answer."""
+    """Return {"answers": the *proposal*, or its end}; {} if *message* is too long to be a mere answer."""
     if not proposal or len(message.spoken) > ANSWER_CHARS:
         return {}
     assent = len(message.spoken) <= ASSENT_CHARS
@@ -212,12 +213,12 @@ def answered_by(message: Message, proposal: str) -> dict[str, str]:
 
 
 def passed_on(message: Message) -> str:
-    """The passed-on text in a person's message, except code."""
+    """Return the text that *message* quotes, forwards or pastes, except code."""
     return "\n".join(message.text[s.start : s.end] for s in message.material if s.kind != "code")
 
 
 def shown_of(text: str, chosen: Collection[int] | None, short: int, most: int, *, whole: bool) -> str:
-    """The whole *text* if it is *short*; else its *chosen* pieces, or at most *most* characters if none is chosen."""
+    """Return *text* whole if it has at most *short* characters, else its *chosen* pieces, else at most *most* characters."""
     if whole or len(text) <= short or not chosen:
         return text if len(text) <= short else cut_middle(text, most)
     parts, last = [], -1
@@ -229,7 +230,7 @@ def shown_of(text: str, chosen: Collection[int] | None, short: int, most: int, *
 
 
 def pieces_of(text: str) -> list[str]:
-    """The sentences of *text*; a long one is split between clauses."""
+    """Split *text* into sentences, and long sentences between clauses."""
     found: list[str] = []
     for sentence in split_sentences(text):
         run = ""
@@ -243,7 +244,7 @@ def pieces_of(text: str) -> list[str]:
 
 
 def pieces_shown(claims: Sequence[Claim], evidence: Evidence) -> dict[tuple[str, str], set[int]]:
-    """The numbers of the pieces that are shown, by message and text ("words", "about")."""
+    """Return (message id, "words" or "about") → the numbers of the pieces to show: of what was said, or of what was quoted."""
     places: dict[str, set[tuple[str, str, int]]] = defaultdict(set)  # word → pieces with it
     lengths: dict[tuple[str, str], int] = {}
     for m in evidence.messages:
@@ -269,21 +270,22 @@ def pieces_shown(claims: Sequence[Claim], evidence: Evidence) -> dict[tuple[str,
     return found
 
 
-# --- Twenty fixed claims that show whether a model can do the check. A model is asked once, in four
-# questions, before its first batch is noted.
+# --- Twenty fixed claims that test whether a model can check. A model is tested once, in four questions, before its first
+# batch is noted.
 #
-# A model that gets fewer than ENOUGH right is not asked to check; the person's own sentences are quoted instead.
+# A model with fewer than ENOUGH right verdicts is not asked to check. Notes then quote the person's own sentences.
 
 
 ENOUGH = 19
-FILE = "models.json"  # file in the home: a model and the cases it was asked → its number of right answers
-WAIT_S = 600  # how long a model's first batch waits while the model cannot be tested
+FILE = "models.json"  # file in the home: a model and a hash of the test → the number of right verdicts
+WAIT_S = 600  # how long a model's first batch waits if the model cannot be tested
 GUARD = threading.Lock()  # held only for a moment: no model is called under the lock
 UNDER_WAY: dict[tuple[Path, str], Future[bool]] = {}  # by home and model
 
 
 def examine(ask: Ask) -> tuple[int, str]:
-    """Ask the twenty claims in four questions; returns how many are right, and who answered. Raises ModelError."""
+    """Test a model with the twenty claims. Return how many verdicts are right, and the model's name ("" if several
+    answered). Raises ModelError."""
     right, models = 0, set[str]()
 
     def heard(model: str) -> bool:
@@ -307,7 +309,7 @@ def fixed_cases() -> list[dict[str, Any]]:
 
 
 def examined(home: Path, model: str) -> int | None:
-    """How many of the claims *model* got right; None if *model* was never asked."""
+    """Return how many of the twenty claims *model* got right; None if *model* was never tested."""
     return known_results(home).get(key_of(model))
 
 
@@ -318,9 +320,9 @@ def note_result(home: Path, key: str, value: int) -> None:
 
 def is_able(home: Path, model: str, ask: Ask, now: datetime) -> bool:
     """
-    Whether *model* can answer the check. A model that was never tested is tested now, through *ask*; other
-    callers wait for that test and share its result. Raises ModelError while the model cannot be asked; after
-    WAIT_S, the model counts as not able.
+    Whether *model* can check claims. A model that was never tested is tested now, through *ask*; other callers wait for the
+    test and share its result. Raises ModelError while the model cannot be asked; after WAIT_S, the model counts as not
+    able.
     """
     if (right := examined(home, model)) is not None:
         return right >= ENOUGH

@@ -1,6 +1,6 @@
 """
-Finds the home, and asks its daemon over a socket, or a fleet over HTTP. Standard library only, because a hook has
-150 ms.
+Finds the home, and asks its daemon over a socket, or a fleet over HTTP. It imports only the standard library, because a
+hook has 150 ms.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from http.client import HTTPConnection
 
 SOCKET = "omg.sock"
-FLEET = "fleet.json"  # of a home that asks a fleet: `url` and `token`
-SOCKET_PATH_BYTES = 103  # sun_path of macOS less its NUL
+FLEET = "fleet.json"  # in a home that asks a fleet: `url` and `token`
+SOCKET_PATH_BYTES = 103  # the longest path of a socket on macOS
 
 
 def default_home(env: Mapping[str, str] = os.environ) -> Path:
-    """The state folder: $OMG_HOME, else `omg` below OpenClaw's state dir."""
+    """Return the state folder: $OMG_HOME, else `omg` below OpenClaw's state folder."""
     if home := env.get("OMG_HOME"):
         return Path(home).expanduser().absolute()
     state = env.get("OPENCLAW_STATE_DIR") or str(
@@ -35,7 +35,7 @@ def default_home(env: Mapping[str, str] = os.environ) -> Path:
 
 
 def socket_of(home: Path) -> Path:
-    """The daemon's socket. Raises OmgError if its path is longer than a socket's may be."""
+    """Return the path of the daemon's socket. Raises OmgError if the path is too long for a socket."""
     path = home / SOCKET
     if len(os.fsencode(path)) > SOCKET_PATH_BYTES:
         raise OmgError(
@@ -45,8 +45,8 @@ def socket_of(home: Path) -> Path:
 
 
 def connected(socket_path: Path, timeout_s: float) -> HTTPConnection:
-    """An HTTP connection over the unix socket at *socket_path*. Raises OSError if nobody listens there."""
-    from http.client import HTTPConnection  # a hook, and a command that asks nothing, does without it
+    """Open an HTTP connection over the unix socket at *socket_path*. Raises OSError if no process listens there."""
+    from http.client import HTTPConnection  # imported late: a command that asks nothing does not need it
 
     connection = HTTPConnection("omg", timeout=timeout_s)
     connection.sock = socket.socket(socket.AF_UNIX)
@@ -61,7 +61,8 @@ def connected(socket_path: Path, timeout_s: float) -> HTTPConnection:
 
 def fleet_of(home: Path) -> tuple[str, str] | None:
     """
-    Address and token of the fleet that *home* uses instead of a daemon: from the environment, else from fleet.json.
+    Return address and token of the fleet that *home* uses, from the environment or fleet.json; None if it uses a daemon.
+    Raises ConfigError.
     """
     url, token = os.environ.get("OMG_FLEET_URL"), os.environ.get("OMG_FLEET_TOKEN")
     if url and token:
@@ -81,8 +82,8 @@ def ask_daemon(
     home: Path, path: str, body: dict[str, Any], timeout_s: float = 600.0
 ) -> dict[str, Any] | None:
     """
-    The daemon's answer; None if no daemon is up. In a home that uses a fleet, the fleet's answer. Raises OmgError if
-    the daemon or fleet refuses, or does not answer in time.
+    Return the daemon's answer; None if no daemon runs. In a home that uses a fleet, return the fleet's answer. Raises
+    OmgError if the daemon or the fleet refuses, or does not answer in time.
     """
     from http.client import HTTPConnection, HTTPException, HTTPSConnection
 
@@ -91,7 +92,7 @@ def ask_daemon(
         try:
             where = str(socket_of(home))
         except OmgError:
-            return None  # no daemon can be up there
+            return None  # no daemon can run there
     else:
         where = fleet[0]
     try:
@@ -102,14 +103,14 @@ def ask_daemon(
             kind = HTTPSConnection if url.scheme == "https" else HTTPConnection
             connection = kind(url.hostname or "", url.port, timeout=timeout_s)
             path, headers = url.path.rstrip("/") + path, headers | {"authorization": f"Bearer {fleet[1]}"}
-        with suppress(BrokenPipeError):  # refused before it was sent; the answer says why
+        with suppress(BrokenPipeError):  # refused before all was sent; the answer says why
             connection.request("POST", path, json.dumps(body), headers)
         response = connection.getresponse()
         answer: dict[str, Any] = json.loads(response.read())
     except (OSError, ValueError, HTTPException) as e:
         if fleet is not None:
             raise OmgError(
-                f"the fleet at {where} does not answer ({e}); see that it is up, and `url` in {FLEET}"
+                f"the fleet at {where} does not answer ({e}); check that the fleet runs, and `url` in {FLEET}"
             ) from e
         if isinstance(e, FileNotFoundError | ConnectionRefusedError):
             return None

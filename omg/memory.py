@@ -1,13 +1,13 @@
 """
 `Memory`: an open home, for programs, the command line, the daemon and the doctor.
 
-    capture    importers/taking.py ─ worker/intake.py ─▶ pending/     what was said, cleaned
+    capture    importers/taking.py ─ worker/intake.py ─▶ pending/     takes messages in, cleaned
     observe    worker/worker.py ─ observe/run.py ─▶ vault/            turns become notes
-    reflect    worker/nights.py ─ reflect/run.py ─▶ vault/            notes are tidied, at night
-    inject     index/ ─ inject/decide.py ─▶ a Slice                   what a prompt is given
+    reflect    worker/nights.py ─ reflect/run.py ─▶ vault/            tidies the notes, at night
+    inject     index/ ─ inject/decide.py ─▶ a Slice                   the memory for one prompt
 
-It joins three parts: `registry` (the graphs), `intake` (takes in what was said) and `worker` (observes it). A program may
-use a memory while the command line and the daemon use it too; the same checks apply to all three.
+A Memory joins three parts: `registry` (the graphs), `intake` (takes turns in) and `worker` (observes turns). A program may
+use a home while the command line and the daemon use the same home.
 """
 
 from __future__ import annotations
@@ -47,33 +47,32 @@ from .worker.worker import DAY_S, WorkDone, Worker, handed_to_daemon, observe_pe
 log = logging.getLogger(__name__)
 
 MAIN = "agent:main:main"  # the owner's session
-# errors of a full or failing disk; the last two: of a vault or page that cannot be read
+# errors of a full or failing disk; the last two are those of a vault or page that cannot be read
 DISK_FAILS = (OSError, sqlite3.OperationalError, NotFound, BadNode)
 MISSING_VECTORS = 100  # vectors made before a search, if no daemon makes them in the background
 
 
 class Memory:
     """
-    A program's memory: what was said to it, as notes that can be opened, read and corrected.
+    A program's memory: conversations become notes, which a person can open, read and correct.
 
         with Memory() as memory:
             memory.capture([{"role": "user", "content": "I prefer short answers."}])
             memory.observe()
             memory.inject("How do I like my answers?").prompt
 
-    *home* is the state folder, or its configuration; None: the folder that the environment names ($OMG_HOME). A missing
-    folder is made. *embed* makes vectors; None: there are none. *gateway* answers for the model "gateway" of the
-    configuration. *child* is the process that asks models, if several homes share one. *clock* gives the present time;
-    notes are dated by their messages. *on_event* is called with each line of events.jsonl, as a mapping with `event`, in
-    the thread that does the work; it is not called for the work of a daemon. Raises ConfigError, which names the key, the
-    value and the remedy.
+    *home* is the state folder, or a configuration; None means the folder that $OMG_HOME names. A missing folder is made.
+    *embed* makes vectors; None means no vectors. *gateway* answers for the model "gateway" of the configuration. *child* is
+    the process that asks models, for homes that share one process. *clock* gives the present time; notes are dated by their
+    messages. *on_event* is called with each event of events.jsonl, as a mapping with `event`, in the thread that does the
+    work, but not for work that a daemon does. Raises ConfigError, which names the key, the value and the remedy.
 
-    A *session* says whose memory is meant: "agent:main:main" is the owner's. Any other name ("alice") has a memory of its
-    own, which no other name reads or writes. "alice:thread:7" is one of alice's conversations. Methods raise BadInput for a
-    session that belongs to nobody.
+    A *session* names the memory to use. "agent:main:main" is the owner's. Any other name ("alice") has its own memory, which
+    no other name can read or write. "alice:thread:7" is one of alice's conversations. Methods raise BadInput for a session
+    that belongs to nobody.
 
-    Several threads may use one Memory, and several processes and a daemon one home. A method raises Locked if another
-    process holds a vault for longer than 30 s.
+    Several threads may use one Memory. Several processes and a daemon may use one home. A method raises Locked if another
+    process locks a vault for longer than 30 s.
     """
 
     def __init__(
@@ -93,7 +92,7 @@ class Memory:
         self.registry = Registry(config, embed=made, clock=clock, on_event=on_event)
         self.intake = Intake(self.registry)
         self.worker = Worker(self.intake, gateway=gateway, child=child)
-        # What nearly every caller needs; for the rest, use the parts.
+        # What nearly every caller needs. The parts have the rest.
         self.config, self.folder, self.clock = config, config.home, clock
         self.find, self.graph, self.refresh = self.registry.find, self.registry.graph, self.registry.refresh
         self.take_in, self.work = self.intake.take_in, self.worker.work
@@ -102,13 +101,13 @@ class Memory:
 
     def capture(self, messages: Iterable[Mapping[str, Any]], *, session: str = MAIN) -> int:
         """
-        Take in what was said, and return the number of new messages. They are then on disk, without secrets, and wait to
-        be observed.
+        Store *messages*, without secrets, until they are observed. Return the number of new messages.
 
-        A message has `role` (user, assistant or tool) and `content`. It may have `timestamp` (ISO text or a datetime, UTC if
-        it names no zone; or seconds or milliseconds since the epoch), `id`, and `name` (the speaker). A message that was
-        taken in before is ignored: it is recognized by its `id` within the session, else by its words and timestamp. A
-        message with neither counts as said now. System messages are left out. Raises BadInput, and takes nothing in.
+        A message has `role` (user, assistant or tool) and `content`. It may have `timestamp` (ISO text or a datetime, UTC
+        if without a zone; or seconds or milliseconds since the epoch), `id`, and `name` (the speaker). Known messages are
+        ignored: OMG recognizes a message by its `id` within the session, else by its words and timestamp. A message without
+        `id` and `timestamp` counts as said now. System messages are left out. If a message is malformed, raises BadInput and
+        stores nothing.
         """
         who = self._whose(session)
         return capture_entries(
@@ -117,10 +116,10 @@ class Memory:
 
     def observe(self, *, force: bool = True) -> WorkDone:
         """
-        Turn what is pending into notes; without *force* only what is due. If a daemon is up, it does the work.
+        Make notes of the pending turns; without *force* only of those that are due. If a daemon runs, it does the work.
 
-        No turn is lost if a model fails: `waiting` in the result lists what was not observed, with the reason, and it is
-        tried again later.
+        No turn is lost if a model fails: `waiting` in the result lists the turns that were not observed, with the reason.
+        These turns are tried again later.
         """
         body = {"force": force}
         if (answer := handed_to_daemon(self.worker, "/work", body)) is not None:
@@ -135,10 +134,10 @@ class Memory:
         dry_run: bool = False,
     ) -> list[NightDone]:
         """
-        Tidy the graph of *session*, or every graph: maps, repetitions, contradictions, weeks and months. If a daemon is up,
-        it does the work. Returns one result for each graph; `error` in it says what went wrong.
+        Tidy the notes of *session*, or of every session: maps, repetitions, contradictions, weeks and months. If a daemon
+        runs, it does the work. Return one result for each graph; `error` in a result says what went wrong.
 
-        *since*: look again at what was noted on or after this day. *dry_run*: ask the model, but write nothing.
+        *since*: also look again at the notes written on or after this day. *dry_run*: ask the model, but write nothing.
         """
         who = self._known(session).identity if session else None
         asked = {"identity": who and who.key, "since": since and since.isoformat(), "dry_run": dry_run}
@@ -150,26 +149,27 @@ class Memory:
     # --- what is known
 
     def search(self, query: str, *, session: str = MAIN, limit: int = 10) -> list[Hit]:
-        """The notes that answer *query*, best first, at most *limit*; [] if nothing is remembered."""
+        """Return the notes that answer *query*, best first, at most *limit*; [] if nothing is remembered."""
         graph = self._read(self._whose(session))
         return graph.index.search(query, limit, now=self.clock()) if graph else []
 
     def open(self, name: str, *, session: str = MAIN) -> OpenNote:
         """
-        The note that *name* (path, id, alias or file name) means, what links to it, and the messages it came from.
+        Return the note that *name* (path, id, alias or file name) means, with the notes that link to it and the messages
+        that it was made from.
 
-        Raises NotFound with the nearest there is, BadInput if it may be several, BadNode if it cannot be parsed.
+        Raises NotFound, with the nearest name; BadInput if several notes fit; BadNode if the note cannot be parsed.
         """
         return open_note(self._read(self._whose(session)) or self._known(session), name)
 
     def inject(self, prompt: str, *, session: str = MAIN, model: str = "", dry_run: bool = False) -> Slice:
         """
-        The memory for one prompt: `system` for the system prompt, `prompt` to put before the message, and the `tokens` of
-        both, within `[inject] budget_tokens`. Either is "" if there is nothing to say. No model is asked.
+        Return the memory for one prompt: `system` for the system prompt, `prompt` to put before the message, and the
+        `tokens` of both, within `[inject] budget_tokens`. Both texts may be "". No model is asked.
 
-        `system` stays the same, byte for byte, so that a prompt cache holds. If it is new, `reason` says why. *model*: the
-        model that is asked; after a change of model there is no cache to keep. *dry_run*: record nothing. On a full or failing
-        disk nothing is recorded, which is logged; the memory is given if it can be read.
+        `system` stays the same, byte for byte, so that prompt caches work. If `system` is new, `reason` says why. *model*:
+        the model that gets the prompt; a new model has no cache to keep. *dry_run*: record nothing. On a full or failing
+        disk, OMG logs the error, records nothing, and returns the memory if it can be read.
         """
         if dry_run:
             return self.explain(prompt, session=session)[0]
@@ -185,7 +185,8 @@ class Memory:
         return Slice()
 
     def explain(self, prompt: str, *, session: str = MAIN) -> tuple[Slice, str]:
-        """What `inject` would give, without recording it, and a remark for a person: why it is empty, or whose it is."""
+        """Return what `inject` would return, but record nothing. Also return a remark for a person: why the memory is empty,
+        or whose memory it is."""
         who, note = self.registry.served_there(session, self._whose(session))
         graph = self._read(who)
         given = preview(graph, prompt, session, self.clock(), self.config) if graph else Slice()
@@ -194,7 +195,7 @@ class Memory:
         if not self.config.inject.budget_tokens:
             why = "[inject] budget_tokens is 0"
         elif graph and any(e.path.startswith("nodes/") for e in graph.index.entries()):
-            why = "nothing that is remembered is about it"
+            why = "no note is about this prompt"
         else:
             waits = len(graph.pending()) if graph else 0
             why = f"no notes of {who.key} yet" + f", {how_many(waits, 'turn')} to be observed" * bool(waits)
@@ -213,14 +214,14 @@ class Memory:
         session: str = MAIN,
     ) -> str:
         """
-        Write *text*, one line, as a note, at once and without a model; returns its path. *when*: the day or days of
-        what happens, "2026-03-05" or "2026-03-05..2026-03-07".
+        Write *text*, one line, as a note, at once and without a model. Return the note's path. *when*: the day or days of
+        the event, "2026-03-05" or "2026-03-05..2026-03-07".
 
-        *said*: the user's message that asks for it, as for `capture`, or its words. It is captured and becomes the note's
-        source. The same checks apply as for omg_remember: the note is the user's (origin user) only if the text stands in
-        their words, or in a proposal of the assistant that they accepted. Otherwise it is the assistant's; without *said* it
-        counts as a tool's. Notes of these two origins are marked, are never in `system`, and become facts or episodes,
-        whatever *type* says. So a model may call this as a tool, as long as *said* comes from your code. Raises BadInput.
+        *said*: the user's message that asks for the note, as for `capture`, or only its words. The message is captured and
+        becomes the note's source. The note gets the origin "user" only if the user's words, or a proposal of the assistant
+        that the user accepted, contain *text*. Otherwise the origin is "assistant"; without *said* it is "tool". Notes of
+        these two origins are marked, never stand in `system`, and become facts or episodes, whatever *type* says. So a model
+        may call this method as a tool, if *said* comes from your code. Raises BadInput.
         """
         graph = self.graph(self._whose(session))
         message, source = {"role": "user", "content": said} if isinstance(said, str) else said, None
@@ -238,10 +239,11 @@ class Memory:
         self, *names: str, matching: str | None = None, session: str = MAIN, dry_run: bool = False
     ) -> Selection:
         """
-        Forget notes and the messages they came from, for good. Returns what was forgotten, or with *dry_run* what would be.
+        Forget notes and the messages that they were made from, for good. Return what was forgotten; with *dry_run*, only
+        return what would be.
 
         *names*: names of notes, as for `open`. *matching*: forget every note and message that contains this text. Capturing
-        the same messages again or `omg rebuild` does not bring it back. Raises NotFound, BadInput.
+        the messages again, or `omg rebuild`, brings nothing back. Raises NotFound, BadInput.
         """
         if not names and matching is None:
             raise BadInput("forget what? name notes, or give `matching`")
@@ -249,15 +251,15 @@ class Memory:
 
     def redact(self, text: str, *, session: str = MAIN, dry_run: bool = False) -> Selection:
         """
-        Remove *text* from every note and message that contains it, for good, and leave the rest. Returns where it was, or with
-        *dry_run* where it is. Raises BadInput for a text that cannot be removed.
+        Remove *text* from every note and message that contains it, for good, and leave the rest. Return the notes and
+        messages with *text*; with *dry_run*, change nothing. Raises BadInput for a text that cannot be removed.
         """
         return self._take_out(session, dry_run, partial(select_words, words=text))
 
     def _take_out(self, session: str, dry_run: bool, chosen: Callable[[Graph], Selection]) -> Selection:
         self.take_in()
         graph = self._known(session)
-        self.refresh(graph)  # so that a note is found although a person has moved it
+        self.refresh(graph)  # finds notes that a person has moved
         what = chosen(graph)
         if what and not dry_run:
             forget_selection(self.intake, graph, what)
@@ -272,24 +274,25 @@ class Memory:
         return who
 
     def _read(self, who: Identity) -> Graph | None:
-        """The graph of *who*, up to date with its files; None if there is none yet."""
+        """Return the graph of *who*, up to date with its files; None if *who* has no graph yet."""
         if not (self.folder / "graphs" / who.folder).is_dir():
             return None
         graph = self.graph(who)
-        # Another process has the lock, or the disk is full: use it as last read.
+        # If another process has the lock, or the disk is full, use the graph as last read.
         with suppress(Locked, OSError, sqlite3.Error):
             self.refresh(graph, wait_s=0)
             graph.index.embed(MISSING_VECTORS)
         return graph
 
     def _known(self, session: str) -> Graph:
-        """The graph of *session*, or of its folder's name. Raises NotFound, naming those there are."""
+        """Return the graph of *session*, which may also be the name of a graph's folder. Raises NotFound, which lists all
+        graphs."""
         who = self.registry.identity_of(session)
         there = who is not None and (self.folder / "graphs" / who.folder).is_dir()
         return self.graph(who) if who and there else self.find(session)
 
     def close(self) -> None:
-        """Stop asking models and close the graphs. What was being observed stays pending."""
+        """Stop asking models and close the graphs. Turns that were being observed stay pending."""
         self.worker.close()
         self.registry.close()
 

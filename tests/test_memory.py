@@ -132,7 +132,7 @@ def test_each_user_name_has_one_memory_that_its_threads_share(memory):
         memory.capture(SAID, session="agent:main:cron:daily")
 
 
-def test_only_the_users_word_makes_remember_write_a_note(memory):
+def test_remember_writes_a_note_of_the_user_only_if_the_user_said_it(memory):
     asked = {"role": "user", "content": "I drink tea. Please remember that.", "id": 9}
     theirs = memory.open(memory.remember("I drink tea.", said=asked, type="preference"))
     assert (theirs.node.type, theirs.node.origin) == ("preference", "user")
