@@ -102,7 +102,7 @@ def verdicts_on(
     """
     Ask one question, and return a verdict for each claim; None if the model that answered is not *able* to check. *said*:
     messages from `said_by_people`. *known*: title → present text of each note to be changed. Raises BadReply if the answer
-    holds no verdicts; ModelError.
+    holds no verdicts, and other kinds of ModelError.
     """
     asked: dict[str, Any] = {"said": said}
     if known:

@@ -40,7 +40,7 @@ class Table(BaseModel):
 
 
 def is_number(value: Any) -> bool:
-    """Whether *value* is a finite number. true and false are not numbers here, although Python counts them so."""
+    """Whether *value* is a finite number. true and false are not numbers here, although they are in Python."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
@@ -201,7 +201,7 @@ class Observation(Table):
 
     @property
     def step(self) -> float | None:
-        """How many pending tokens start an observation; None if each turn does, or none in the background."""
+        """How many pending tokens start an observation; None if every turn starts one, or nothing in the background does."""
         if isinstance(self.buffer_tokens, str) or self.buffer_tokens is False:
             return None
         return self.step_of(self.message_tokens)
@@ -393,7 +393,7 @@ ENGINE_BEFORE = "openclaw-slots-before-omg.json"
 
 
 def engine_since_ms(home: Path) -> int:
-    """Return when OMG became OpenClaw's context engine (ms since the epoch); 0 if it is not."""
+    """Return when OMG became OpenClaw's context engine (ms since the epoch); 0 if OMG is not the context engine."""
     try:
         return round((home / ENGINE_BEFORE).stat().st_mtime * 1000)
     except OSError:
@@ -569,7 +569,7 @@ def set_value(home: Path, table: str, key: str, value: str | list[str] | None) -
     """
     Set `<key> = <value>` under `[<table>]` of omg.toml; None removes the key. The rest of the file stays unchanged.
 
-    Raises ConfigError, which says what to write by hand, if the file is not TOML or the table is not a table there.
+    Raises ConfigError, which says what to write by hand, if the file is not TOML, or has another value in place of the table.
     """
     import tomlkit  # not at the top: most commands write no configuration
     from tomlkit.exceptions import TOMLKitError

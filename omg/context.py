@@ -472,12 +472,12 @@ class RequestContext:
 
     @property
     def weighed(self) -> list[Shown]:
-        """The messages; the tokens of each include those of the notes served with the message."""
+        """The messages. The tokens of a message include the tokens of the notes served with that message."""
         served = {i: count_tokens(text) for i, text in self.served.items()}
         return [replace(m, tokens=m.tokens + served.get(i, 0)) for i, m in enumerate(self.messages)]
 
     def place(self, i: int) -> tuple[str, int]:
-        """Return role and time (ms) of the message *i*, which find it in the archive even if its id differs there."""
+        """Return role and time (ms) of the message *i*: a key that finds the message in the archive even under another id."""
         role = str(self.given[i].get("role"))
         return ARCHIVE_ROLES.get(role, role), to_epoch_ms(self.given[i].get("timestamp")) or 0
 

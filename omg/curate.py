@@ -88,7 +88,7 @@ def last_part(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CurationResult:
-    """The path of the changed note, and the id of the cycle that `omg undo` takes back; None if nothing was written."""
+    """The path of the changed note, and the id of the cycle for `omg undo`; None if nothing was written."""
 
     path: str
     cycle: str | None
@@ -176,7 +176,7 @@ def pin_note(graph: Graph, path: str, now: datetime, *, pinned: bool = True) -> 
 
 
 def link_notes(graph: Graph, path: str, to: str, now: datetime) -> CurationResult:
-    """Add a link to *to* to the frontmatter of the note at *path*."""
+    """Link the note at *path* with the note at *to*, in the frontmatter of the first."""
     if path == to:
         raise BadInput(f"{path} cannot be linked to itself")
     refuse_pages(graph, path)
@@ -314,8 +314,8 @@ def select_to_forget(
     **what: Any,
 ) -> Selection:
     """
-    Select the notes and messages to forget; see forget/selection.py. *held*: `holding` of the words *matching*, if the caller
-    has it. Raises NotFound, BadInput.
+    Select the notes and messages to forget; see forget/selection.py. *held*: the result of `holding` for *matching*, if the
+    caller has it already. Raises NotFound, BadInput.
     """
     if matching is not None and len(matching.strip()) < 2:
         raise BadInput(f"{matching!r} would match nearly everything; give a word or more")
@@ -353,7 +353,7 @@ def forget_selection(intake: Intake, graph: Graph, what: Selection) -> None:
 
 
 def propose_note(graph: Graph, text: str, title: str, event: str | None, now: datetime) -> str:
-    """Write *text* as a note that the assistant proposes, and return the note's path. *event*: its day or days."""
+    """Write *text* as a note that the assistant proposes, and return the note's path. *event*: the day or days of an event."""
     text, title = (redact(one_line(given))[0] for given in (text, title))
     if not text:
         raise BadInput("remember what? give `text`, one line")
@@ -376,7 +376,7 @@ def propose_correction(graph: Graph, name: str, new: str, now: datetime) -> str:
 
 
 def confirm_note(graph: Graph, name: str, now: datetime) -> CurationResult:
-    """Make the note *name* the person's own. If it proposes a correction, correct the other note."""
+    """Make the note *name* the person's own. If this note proposes a correction, correct the other note instead."""
     path = find_note(graph, name)
     refuse_pages(graph, path)
     with planning_under_lock(graph, now) as plan:

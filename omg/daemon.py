@@ -199,7 +199,7 @@ CHANGES = [
 
 
 class VaultWatcher(events.FileSystemEventHandler):  # type: ignore[misc]  # watchdog has no types
-    """Calls *touched* with the path of every event. All kinds of CHANGES count: an atomic replace arrives only as *moved*."""
+    """Calls *touched* with the path of every event in CHANGES. An atomic replace arrives only as *moved*."""
 
     def __init__(self, touched: Callable[[Path], None]) -> None:
         self.touched = touched
@@ -288,7 +288,7 @@ class Daemon:
             log.info("down")
 
     def _warm(self) -> None:
-        """Load what the first prompt needs before it comes: the gateway waits only 150 ms."""
+        """Load in advance what the first prompt needs, because the gateway waits only 150 ms."""
         count_tokens("warm")
         redact("warm")  # 0.4 s; 4 s where the scanner's rules are not cached yet
         return_freed_memory()
@@ -427,8 +427,8 @@ class Daemon:
 
     def lend(self, body: dict[str, Any]) -> Mapping[str, Any]:
         """
-        Return a question for the plugin. The plugin's first request shows that a gateway can be asked, whoever started
-        the daemon.
+        Return a question for the plugin. The plugin's first request shows that OMG can ask the gateway's model, even if the
+        gateway did not start the daemon.
         """
         self.memory.worker.gateway = self.model
         return self.model.next(body)
@@ -457,7 +457,7 @@ class Daemon:
     # --- three threads: one follows the files, one observes, one reflects; the last two may wait for a model
 
     def _repeat(self, turn: Callable[[], float | None], awake: threading.Event) -> None:
-        """Call *turn* whenever *awake* is set, or after the seconds that it returned, at most TICK_S."""
+        """Call *turn* whenever *awake* is set, or after the seconds that *turn* returned, at most TICK_S."""
         while not self.stopping.is_set():
             awake.clear()
             wait_s = None
@@ -634,7 +634,8 @@ def cut_answer(
     memory: Memory, graph: Graph, body: dict[str, Any], tell: Callable[..., None] = lambda *_, **__: None
 ) -> tuple[Cut, dict[str, Any]]:
     """
-    Decide what leaves the context, and word the answer. Turns that should leave but are not observed become urgent.
+    Decide what leaves the context, and return the decision and the answer to the gateway. Turns that should leave but are
+    not observed become urgent.
     """
     at_ms = memory.registry.now_ms()
     graph.note(partial(note_asked, session=str(body.get("sessionKey") or ""), at_ms=at_ms))

@@ -122,7 +122,7 @@ def load_embedder(name: str = "auto") -> Embedder | None:
 
     `auto` never downloads. It takes the first of these that is installed: the multilingual encoder, MiniLM by onnxruntime,
     MiniLM by sentence-transformers, the static table. Any other name, or a folder, means exactly that model, which is
-    downloaded once if necessary. Raises ConfigError if the model cannot be had.
+    downloaded once if necessary. Raises ConfigError if the model is neither there nor can be downloaded.
     """
     if name == "none":
         return None
@@ -203,7 +203,7 @@ def multilingual() -> Embedder:
 
 
 def asks_encoder(embedder: Embedder | None, text: str) -> bool:
-    """Whether only the encoder's part of the vectors counts for the question *text*: it is not in English."""
+    """Whether only the encoder's part of the vectors counts for the question *text*, because *text* is not in English."""
     return embedder is not None and embedder.id.startswith(f"{MULTILINGUAL}/") and not is_english(text)
 
 

@@ -25,7 +25,7 @@ from urllib.parse import unquote, urlsplit
 
 
 class OmgError(Exception):
-    """The root of the tree above."""
+    """The base class of all exceptions of OMG."""
 
 
 class ConfigError(OmgError):
@@ -33,7 +33,7 @@ class ConfigError(OmgError):
 
 
 class NotFound(OmgError):
-    """A missing thing. The message names what was looked for, and the nearest thing there is."""
+    """No such note, session, cycle or file. The message names what was asked for, and the most similar name."""
 
 
 class BadNode(OmgError):
@@ -53,11 +53,11 @@ class Locked(OmgError):
 
 
 class BadInput(OmgError):
-    """A file or an argument that cannot be understood. The message names it, and what was expected."""
+    """A file or an argument that cannot be understood. The message names the file or argument, and what was expected."""
 
 
 class GatewayError(OmgError):
-    """OpenClaw failed. The message names its command or setting, and what to try."""
+    """OpenClaw is missing or failed. The message names the command or setting of OpenClaw, and what to try."""
 
 
 class ModelError(OmgError):

@@ -126,8 +126,8 @@ class Tree:
     ) -> None:
         """
         Write *found* in the transaction of *conn*; with *advance*, as the next generation. If another machine changed the
-        same JSON file meanwhile, merge both versions. If a graph *erases* words, do not merge: the other version may quote
-        these words.
+        same JSON file meanwhile, merge both versions. If the commit *erases* forgotten words from a graph, do not merge: the
+        other version may quote these words.
 
         Raises Stale if the row's generation is not the one checked out. The home's own files may have any generation,
         because the commit of their graph checks its own.
@@ -164,7 +164,7 @@ class Tree:
         self.known[path] = Known(look, [hash_of(piece) for piece in pieces_of(data)], data if merges else b"")
 
     def _newer(self, conn: Connection[Any], paths: Iterable[str]) -> dict[str, bytes]:
-        """Path → content in Postgres, for those of *paths* that another machine wrote since the checkout."""
+        """Return path → content in Postgres, for those of *paths* that another machine wrote since the checkout."""
         rows = conn.execute(
             "SELECT path, string_agg(bytes, ''::bytea ORDER BY part) FROM omg_files WHERE graph = %s"
             " AND path = ANY(%s) GROUP BY path HAVING max(revision) > %s",
@@ -475,7 +475,8 @@ class Homes:
         return self._embedders[name]
 
     def sweep(self) -> None:
-        """Delete idle homes that still hold what another machine forgot. A home in use is checked out anew at its next use."""
+        """Delete idle homes that still hold text which another machine has forgotten. A home in use is emptied at its next
+        use."""
         with self._free:
             held = [*self._idle]
         rows = self.store.ask(

@@ -90,7 +90,7 @@ class Serving:
         return row
 
     def identity(self, tenant: int, body: Mapping[str, Any]) -> Identity | None:
-        """Return whose memory the session in *body* uses: the owner's if no session is named, None if it has no memory."""
+        """Return whose memory the session in *body* uses: the owner's if no session is named, None if nobody's."""
         about = mapping_in(body, "context") or body
         session = about.get("sessionKey") or about.get("session") or about.get("identity") or MAIN
         with self.homes.hold(self.lobby(tenant)) as home:

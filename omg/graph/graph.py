@@ -94,8 +94,8 @@ class Tombstones:
 
     def gone(self, made: Mapping[str, Collection[str]]) -> set[str]:
         """
-        Return the messages in *made* that were forgotten, or from which a now deleted note was made. *made*: message → ids
-        of the notes made from that message. A deleted note that is back does not count as deleted.
+        Return the messages in *made* that were forgotten, or that a deleted note was made from. *made*: message → ids of
+        the notes made from that message now. A deleted note that is back does not count as deleted.
         """
         self._read()
         found: set[str] = set()
@@ -109,7 +109,7 @@ class Tombstones:
 
     def blocks(self, node: str, sources: Iterable[str], cited: Callable[[], bool]) -> bool:
         """
-        Whether tombstones forbid a note with the id *node*, made from *sources*, because a person deleted it before.
+        Whether tombstones forbid a note with the id *node*, made from *sources*, because a person deleted that note.
 
         A deleted note could come back under another id. So a note with another id is blocked as well, unless a living note
         still cites these messages (*cited*): several notes may come from one message.
@@ -316,7 +316,7 @@ class Graph:
     def put(self, name: str, turn: Turn) -> Pending:
         """
         Store *turn* as a pending file until it is observed. *name*, `<ms>-<uuid>`, names the file, so a second call changes
-        nothing. Any other *name* is replaced by a hash of it.
+        nothing. Any other *name* is replaced by its hash.
         """
         found = PENDING_NAME.fullmatch(name)
         if not found or int(found[1]) >= LAST_MS:

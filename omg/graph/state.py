@@ -223,7 +223,7 @@ def forget_served(own: SessionState) -> None:
 
 
 def note_session_id(state: State, session: str, session_id: str) -> None:
-    """Record the session's *session_id*. If it changed, the conversation began anew, although no hook said so."""
+    """Record the session's *session_id*. A changed id means that the conversation began anew, although no hook said so."""
     own = state.sessions.setdefault(session, SessionState())
     if own.session_id and own.last_ms > own.cut_ms:
         own.cut, own.cut_ms = "reset", own.last_ms

@@ -198,7 +198,7 @@ class Asker:
 
 
 def most_spent(model: str, asked: int, room: int) -> Spent:
-    """The most that a call can cost with *asked* tokens in and at most *room* tokens out; 0 usd for a model without a price."""
+    """Return the most that a call can cost, with *asked* tokens in and *room* tokens out; 0 usd for a model without a price."""
     limits = limits_in_table(model)
     return Spent(asked + room, asked * (limits.usd_in or 0.0) + room * (limits.usd_out or 0.0))
 
@@ -212,7 +212,7 @@ def reply_to_failure(ask: Ask, question: ModelQuestion) -> ModelReply:
 
 
 def pause_before_retry(failure: Failure, tries: int, llm: Llm) -> float | None:
-    """Seconds to wait before the next try, after *tries* tries; None: give up."""
+    """Return the seconds to wait before the next try, after *tries* tries; None: give up."""
     if not failure.again or tries >= llm.attempts or (failure.wait_s or 0) > RETRY_PAUSE_S:
         return None
     # ±20 %, so that calls that failed together are not retried together
@@ -351,7 +351,7 @@ class GatewayModel:
         return self.polled is not None and time.monotonic() - self.polled > GONE_S
 
     def again(self, reply: Mapping[str, Any]) -> None:
-        """Put back the question in *reply*, which `next` returned and the plugin did not receive. The next poll gets it."""
+        """Put back the question in *reply*, which `next` returned and the plugin did not receive. The next poll gets the question."""
         if id := reply.get("id"):
             self._asked.put(str(id))
 
@@ -398,7 +398,7 @@ def lent_reply(body: Mapping[str, Any]) -> ModelReply:
 
 
 def failure_kind(reply: Mapping[str, Any]) -> str:
-    """Say in our own words what went wrong with the gateway's model; its words may quote the conversation."""
+    """Say in our own words what went wrong with the gateway's model. The gateway's words may quote the conversation."""
     said, code = str(reply.get("error") or ""), str(reply.get("code") or "")
     happened = next(
         (words for form, words in FAILURE_KINDS if re.search(form, f"{code} {said}", re.IGNORECASE)),

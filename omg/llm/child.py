@@ -334,7 +334,7 @@ def schema_in_words(system: str, schema: dict[str, Any] | None) -> str:
 
 
 def failure_value(error: Exception, question: dict[str, Any]) -> dict[str, Any]:
-    """Return *error* as a failure for a person and the retry loop, without any text of *question*."""
+    """Describe *error* for a person and for the retry loop, without any text of *question*."""
     status = getattr(error, "status_code", None)
     if not isinstance(status, int):
         return child_gone(f"its reply could not be read: {type(error).__name__}")

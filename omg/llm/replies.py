@@ -76,7 +76,7 @@ class Ledger:
         self._settled = threading.Condition()
 
     def spend(self, reply: ModelReply, purpose: str, now: datetime) -> None:
-        """Add a line for *reply*. It is written in one `write`, so that lines of two processes do not mix."""
+        """Add a line for *reply*, in a single `write`, so that lines of two processes do not mix."""
         line = {
             "at": now.astimezone(UTC).isoformat(timespec="milliseconds"),
             "day": self._today(now),
@@ -170,7 +170,7 @@ class Ledger:
         return now.astimezone(self._zone).date().isoformat()
 
     def _take_in(self) -> None:
-        """Add today's lines since the last call to the sum."""
+        """Add the costs in today's lines to the sum, from the line after the last call on."""
         mark = self._day.encode()
         with self.file.open("rb") as file:
             file.seek(self._read)
@@ -253,7 +253,7 @@ class ModelQuestion:
 
     @property
     def usual_temperature(self) -> float:
-        """As in Mastra's observational memory: 0.3 to observe, 0 to reflect."""
+        """The temperature if none is configured, as in Mastra's observational memory: 0.3 to observe, 0 to reflect."""
         return 0.0 if self.purpose == "reflect" else 0.3
 
 
@@ -422,7 +422,7 @@ def found_in(text: str, key: str, mark: str) -> dict[str, Any]:
 
 
 def why_useless(reply: ModelReply) -> str | None:
-    """Why *reply* is useless; None if it may be useful."""
+    """Say why *reply* is useless; None if *reply* may be useful."""
     if not reply.text:
         return "sent an empty reply; if this goes on, name another model"
     if is_degenerate(reply.text):

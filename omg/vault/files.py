@@ -141,7 +141,7 @@ def hold_inode(file: Path, held: Path) -> bool:
 
 
 def held_name(file: Path, was: bytes, new: bytes | None) -> Path:
-    """Return a hidden name for the old *file*. It does not end in .md: OpenClaw's memory search reads even hidden .md files."""
+    """Return a hidden name for the old *file*, not ending in .md: OpenClaw's memory search reads even hidden .md files."""
     name = file.name.removesuffix(".md")
     if len(os.fsencode(name)) > 200:  # file systems allow 255; a late save then goes to the inbox
         name = ""
@@ -154,7 +154,7 @@ def short_hash(data: bytes | None) -> str:
 
 
 def case_twin(file: Path) -> str | None:
-    """Return the name of a file in the same folder that differs only in case or in composed accents; None without one."""
+    """Return the name of a file in the same folder that differs only in case or composed accents; None: no such file."""
     with suppress(FileNotFoundError, NotADirectoryError):
         for other in file.parent.iterdir():
             if other.name != file.name and folded_name(other.name) == folded_name(file.name):
@@ -375,7 +375,7 @@ class Written:
         return self._kept.all().get(path)
 
     def find(self, key: str) -> Record | None:
-        """Return the newest record with *key*, the hash of a file or the mark of a note's id; None without one."""
+        """Return the newest record with *key*, the hash of a file or the mark of a note's id; None if there is none."""
         with self._kept.guard:
             records = self._kept.all()
             if records is not self._indexed:

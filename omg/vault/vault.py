@@ -139,7 +139,8 @@ ORIGINS_OF_OURS = ("user", "assistant", "tool")  # a person's own note has "huma
 
 
 def as_corrected(node: Node, theirs: Iterable[str]) -> Node:
-    """Copy a person's correction of only the description to the first sentence, or the reverse. *theirs*: changed parts."""
+    """If a person corrected only the description, or only the first sentence, copy the correction to the other one.
+    *theirs*: the parts that the person changed."""
     if (BODY_PART in theirs) == ("description" in theirs):
         return node
     first = next(iter(split_sentences(with_labels(node.body.strip()).partition("\n")[0])), "").strip()
@@ -366,7 +367,7 @@ class Vault:
     def theirs(self, data: Bytes, node: Node | None = None) -> frozenset[str]:
         """
         Return which parts of *data* a person wrote: names of properties, "own" for properties that OMG does not know,
-        "body". *node*: the note in *data*, if already parsed.
+        and "body". *node*: the note in *data*, if already parsed.
         """
         record, parts_changed = self._compare(data, node)
         return parts_changed | record.theirs if record else parts_changed
@@ -392,7 +393,7 @@ class Vault:
         return self._restated[hash]
 
     def wrote(self, path: str) -> bool:
-        """Whether OMG wrote the file at *path*, or was about to when it crashed."""
+        """Whether OMG wrote the file at *path*, or crashed just before writing the file."""
         return self._written.get(path) is not None
 
     def read_only(self, path: str) -> bool:
@@ -473,7 +474,7 @@ class Vault:
     def _notes(
         self, conflicts: bool | None = False, below: str = ""
     ) -> Iterator[tuple[str, os.DirEntry[str]]]:
-        """The notes, or the *conflicts*, or with None both."""
+        """Yield the path of each note, as `paths` does, with the directory entry of its file."""
         for folder, entry in self._entries(below):
             name = entry.name.removesuffix(".md")
             if (
