@@ -122,7 +122,10 @@ def overlap(one: Box, other: Box) -> bool:
 def placed(
     paths: Sequence[str], links: Sequence[Link], centre: str, width: int, height: int
 ) -> dict[str, tuple[float, float]]:
-    """Return the place of each path in the picture. The same notes and links always get the same places."""
+    """
+    Return the place of each path in the picture, with *centre* in its middle. The same notes and links always get the
+    same places.
+    """
     import networkx
 
     drawn = networkx.Graph()
@@ -135,13 +138,14 @@ def placed(
     )
     spread = 2.2 / math.sqrt(max(1, len(paths)))
     found = networkx.spring_layout(drawn, k=spread, pos=start, fixed=[centre], iterations=STEPS, seed=1)
-    xs, ys = zip(*found.values(), strict=True)
+    offsets = {p: (float(x - found[centre][0]), float(y - found[centre][1])) for p, (x, y) in found.items()}
+    xs, ys = zip(*offsets.values(), strict=True)
 
-    def scaled(value: float, among: Sequence[float], room: int, edge: int) -> float:
-        low, high = min(among), max(among)
-        return round(edge + float(value - low) / float((high - low) or 1) * (room - 2 * edge), 1)
+    def scaled(offset: float, among: Sequence[float], room: int, edge: int) -> float:
+        furthest = max(abs(other) for other in among if (other < 0) is (offset < 0))  # on its side of the centre
+        return round(room / 2 + offset / (furthest or 1) * (room / 2 - edge), 1)
 
-    return {p: (scaled(x, xs, width, 70), scaled(y, ys, height, 24)) for p, (x, y) in found.items()}
+    return {p: (scaled(x, xs, width, 70), scaled(y, ys, height, 24)) for p, (x, y) in offsets.items()}
 
 
 # --- bars

@@ -256,6 +256,21 @@ def test_every_view_fits_a_phone(page: Page, chromium: Browser, omg: Memory) -> 
         assert chromium.js("document.documentElement.scrollWidth") <= 360, url
 
 
+def test_the_graph_starts_with_its_note_in_the_middle_of_a_phone(
+    page: Page, chromium: Browser, omg: Memory
+) -> None:
+    chromium.size(360)
+    (path,) = (e.path for e in omg.find().index.entries() if "peanuts" in e.description)
+    for query in ("", f"?path={path}"):
+        chromium.open(address(page, "graph", query))
+        time.sleep(0.5)
+        middle = "document.querySelector('.centre circle').getBoundingClientRect()"
+        assert abs(chromium.js(f"{middle}.x + {middle}.width / 2") - 180) < 20
+        chromium.js("document.querySelector('.wide').scrollLeft = 40")
+        time.sleep(0.2)
+        assert chromium.js("document.querySelector('.wide').scrollLeft") == 40
+
+
 @pytest.mark.skipif(not AXE.is_file(), reason="no axe-core: make test installs it beside OpenClaw")
 @pytest.mark.parametrize("dark", [False, True])
 def test_axe_finds_nothing_serious(page: Page, chromium: Browser, omg: Memory, dark: bool) -> None:
