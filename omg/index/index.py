@@ -49,7 +49,17 @@ from .search import (
     weigh_pool,
 )
 from .statements import SignMatrix
-from .store import Entry, Hit, Store, entries_where, is_unusable, meta_value, reason_unusable, rows_of
+from .store import (
+    DAMAGED,
+    Entry,
+    Hit,
+    Store,
+    entries_where,
+    is_unusable,
+    meta_value,
+    reason_unusable,
+    rows_of,
+)
 
 if TYPE_CHECKING:
     from ..embed import Embedder
@@ -161,8 +171,19 @@ class Index:
             if not filled:
                 db.execute("update meta set value = 1 where key = 'filled'")
         if not filled:
-            log.info("index %s made from %d notes: %s", self.file, len(synced.changed), self._store.born)
+            why, notes = self._store.born, len(synced.changed)
+            if why.startswith(DAMAGED):  # a command shows warnings on stderr
+                log.warning("index %s made again from %d notes: %s; nothing is lost", self.file, notes, why)
+            else:
+                log.info("index %s made from %d notes: %s", self.file, notes, why)
         return synced
+
+    def damage(self) -> tuple[datetime, str] | None:
+        """When a damaged file was replaced by the present one, and what was wrong with it; None if none was."""
+        for (told,) in self._rows("select value from meta where key = 'damage'"):
+            at, _, why = told.partition(" ")
+            return datetime.fromisoformat(at), why
+        return None
 
     def filled(self) -> bool:
         """Whether the notes were ever read into this file."""

@@ -377,6 +377,9 @@ class Store:
             db.execute(
                 "insert into meta values ('rev', 0), ('next', 1), ('hits', 0), ('filled', 0), ('statements', 0), ('said_gone', 0)"
             )
+            if why.startswith(DAMAGED):
+                now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+                db.execute("insert into meta values ('damage', ?)", (f"{now} {why}",))
             db.execute(f"pragma user_version={VERSION}")
             db.execute("commit")
         remove_sidecars(self.file)
@@ -480,8 +483,11 @@ def inode_of(file: Path) -> int:
         return 0
 
 
+DAMAGED = "it could not be used"  # a reason begins so if the file was replaced because of damage
+
+
 def reason_unusable(e: sqlite3.DatabaseError) -> str:
-    return f"it could not be used ({str(e).partition(' with text ')[0]})"  # else a note's text is in the log
+    return f"{DAMAGED} ({str(e).partition(' with text ')[0]})"  # else a note's text is in the log
 
 
 # sqlite's result codes for an unusable file: busy and locked (for too long), corrupt, not a database; of the

@@ -30,7 +30,7 @@ from ..plan.pages import MapPages
 from ..secrets import redact
 from ..text.words import is_english
 from ..worker.events import edits_lately
-from ..worker.status import observer_text
+from ..worker.status import index_remade, observer_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,8 @@ def check_graph(memory: Memory, graph: Graph) -> Iterator[Finding]:
     for path in graph.vault.conflicts():
         mend = "keep what you want of it in the note itself, then delete the copy"
         yield Finding("warn", "a copy made by a sync service; it is not indexed", path, mend)
+    if remade := index_remade(graph, memory.clock()):
+        yield Finding("note", f"the index was {remade}", key)
     yield from check_secrets(graph)
     yield from check_names(graph)
     ids = Counter(e.id for e in graph.index.entries(status=None))

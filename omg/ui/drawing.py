@@ -142,7 +142,9 @@ def placed(
     xs, ys = zip(*offsets.values(), strict=True)
 
     def scaled(offset: float, among: Sequence[float], room: int, edge: int) -> float:
-        furthest = max(abs(other) for other in among if (other < 0) is (offset < 0))  # on its side of the centre
+        furthest = max(
+            abs(other) for other in among if (other < 0) is (offset < 0)
+        )  # on its side of the centre
         return round(room / 2 + offset / (furthest or 1) * (room / 2 - edge), 1)
 
     return {p: (scaled(x, xs, width, 70), scaled(y, ys, height, 24)) for p, (x, y) in offsets.items()}

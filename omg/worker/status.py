@@ -157,6 +157,7 @@ def graph_status(worker: Worker, graph: Graph, *, engine: bool) -> dict[str, Any
                 "threshold": worker.config.reflection.observation_tokens,
             },
         },
+        "index_remade": index_remade(graph, worker.clock()),
         "unread": len(state.unread),
         "due": worker.due(graph),
         "waiting_because": worker.waits(graph),
@@ -180,6 +181,18 @@ def graph_status(worker: Worker, graph: Graph, *, engine: bool) -> dict[str, Any
             for key, s in state.sessions.items()
         },
     }
+
+
+REMADE_SHOWN = timedelta(days=7)
+
+
+def index_remade(graph: Graph, now: datetime) -> str:
+    """That the index was damaged and made again lately, for a person; "" if it was not."""
+    at, why = graph.index.damage() or (None, "")
+    if at is None or now - at > REMADE_SHOWN:
+        return ""
+    when = time_text(seconds(at), graph.zone)
+    return f"made again from the notes and messages at {when}: {why}; nothing is lost"
 
 
 def context_status(session: SessionState) -> dict[str, Any]:
@@ -313,6 +326,7 @@ def graph_lines(graph: Mapping[str, Any], zone: tzinfo) -> list[str]:
         (unread, "unread", f"{how_many(unread, 'piece')} that rules have noted wait for a model, at night"),
         (True, "observed", f"{seen}; reflected {tidied}{what}"),
         (cycle, "archived", former),
+        (graph["index_remade"], "index", graph["index_remade"]),
         (refused and not undone, "refused", f"{refused} {of}"),
         *((True, "context", f"{key}: {context_text(found, zone)}") for key, found in cut.items()),
         *((True, "unreadable", f"{path}: {why}") for path, why in graph["unreadable"].items()),

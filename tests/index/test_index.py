@@ -635,6 +635,7 @@ def test_an_unusable_index_is_rebuilt_and_one_line_is_logged(vault, tmp_path, ca
     if ruin is not os.unlink or open_meanwhile:
         assert len(lines_of(caplog)) == 1 and str(file) in lines_of(caplog)[0]
         assert "number" not in lines_of(caplog)[0]
+    assert (index.damage() is None) is (ruin is os.unlink or (ruin is make_older and not open_meanwhile))
     index.close()
 
 

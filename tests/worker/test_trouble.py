@@ -25,7 +25,7 @@ from omg.openclaw.graph_checks import check_graph
 from omg.tools.removing import Codes
 from omg.tools.tools import call_tool
 from omg.worker.registry import GRAPHS_KEPT
-from omg.worker.status import home_status
+from omg.worker.status import home_status, status_text
 
 OWNER, PEER = "agent:main:main", "agent:main:telegram:direct:7"
 
@@ -256,6 +256,21 @@ def test_a_state_of_a_wrong_shape_is_set_aside_and_told(world: World, damage: st
         assert (graph.folder / "damaged" / "state.json").read_text() == damage
     assert "state.json" in told(world) and "set aside as" in told(world)
     home_status(world.home.worker)
+
+
+def test_an_index_that_is_damaged_is_made_again_and_told(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    file, before = world.graph().index.file, [e.path for e in world.graph().index.entries()]
+    world.home.close()
+    file.write_bytes(b"no database" * 500)
+    graph = settled(world)
+    assert [r.levelname for r in caplog.records if "made again" in r.getMessage()] == ["WARNING"]
+    assert [e.path for e in graph.index.entries()] == before
+    assert "the index was made again" in told(world) and "nothing is lost" in told(world)
+    assert "  index     made again" in status_text(home_status(world.home.worker), UTC)
+    graph.index.rebuild(graph.vault, graph.folder / "archive")  # asked for
+    assert "made again" not in told(world)
 
 
 def test_a_damaged_tombstone_is_set_aside_and_the_others_hold(world: World) -> None:
