@@ -213,7 +213,7 @@ def refuse_retired(node: Node) -> None:
     if node.status == "superseded":
         by = f" by {node.superseded_by}" if node.superseded_by else ""
         raise BadInput(
-            f"{node.path} is itself superseded{by}; undo that first: `omg history {node.path}` has the cycle"
+            f"{node.path} is itself superseded{by}; undo this first: `omg history {node.path}` names the cycle"
         )
 
 
@@ -238,7 +238,7 @@ def rename_note(graph: Graph, path: str, new_name: str, now: datetime) -> Curati
         return CurationResult(path, None)
     with planning_under_lock(graph, now) as plan:
         if graph.vault.bytes(target) is not None:
-            raise BadInput(f"{target} exists already; merge the two, or take another name")
+            raise BadInput(f"{target} exists already; merge the two notes, or choose another name")
         before = graph.vault.text(path)
         node = graph.vault.read(path)
         name = last_part(target)

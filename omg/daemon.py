@@ -519,7 +519,7 @@ class Daemon:
         except NotFound:
             log.info("a whole graph was forgotten, and is no longer followed")  # without the graph's name
         except Locked as e:
-            log.info("%s; its edits are read later", e)
+            log.info("%s; the vault's edits are read later", e)
         except Exception as e:
             self._warn_once(who.key, e)
 
@@ -564,7 +564,7 @@ class Daemon:
             self._watch.unschedule(watch)
 
     def _follow(self, graph: Graph, rescan: bool) -> None:
-        """Read a vault's edits since the last call, and write the state that its prompts changed."""
+        """Read what a person edited in a vault since the last call. Also write the state that prompts changed."""
         graph.flush()
         key, root = graph.identity.key, graph.vault.root
         if key not in self._followed and root.is_dir():

@@ -306,7 +306,7 @@ class Home:
         with store.pool.connection() as conn, conn.transaction():
             conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             if (row := graph_row(conn, "g.id = %s", self.row.id)) is None:
-                raise NotFound("that graph does not exist any more")
+                raise NotFound("this graph no longer exists")
             if self.own.revision < row.erased:
                 self.begin()
             self.row = row

@@ -75,7 +75,7 @@ class Asker:
         self.models = (models,) if isinstance(models, str) else tuple(models)
         if not self.models or "offline" in self.models or not all(self.models):
             raise ConfigError(
-                f"model = {models}: name a LiteLLM model or `gateway`; `offline` is never asked"
+                f"model = {models}: name a LiteLLM model or `gateway`; `offline` means no model"
             )
         self._config, self._llm = config, config.llm
         self._ledger = ledger
@@ -90,7 +90,7 @@ class Asker:
         failed: list[ModelError] = []
         for model in self.models:
             if failed:
-                log.warning("%s; asking %s", failed[-1], model)
+                log.warning("%s; asking %s instead", failed[-1], model)
             try:
                 return self._persist(model, question, paid)
             except (ModelUnavailable, BadReply) as e:
@@ -115,7 +115,7 @@ class Asker:
             if isinstance(came, ModelReply):
                 if not came.text and came.cut:  # another try would hardly think less
                     raise CutShort(
-                        f"{model}: said nothing in {came.tokens_out:,} tokens (models that reason at length do "
+                        f"{model}: wrote no text in {came.tokens_out:,} tokens (models that reason at length do "
                         "that); raise [llm] max_output_tokens"
                     )
                 if (fault := why_useless(came)) is None:
@@ -128,7 +128,7 @@ class Asker:
             if pause is None:
                 raise ModelUnavailable(f"{model}: {failure_text(came, tries, self._llm)}")
             self._closed.wait(pause)
-        raise ModelUnavailable(f"{model}: not asked any more, OMG is stopping")
+        raise ModelUnavailable(f"{model}: not asked, because OMG is stopping")
 
     def _try(self, model: str, question: ModelQuestion, paid: Paid) -> ModelReply | Failure:
         """Ask *model* once. Return the reply, entered in the ledger, or why there is no reply."""
@@ -212,7 +212,7 @@ def reply_to_failure(ask: Ask, question: ModelQuestion) -> ModelReply:
 
 
 def pause_before_retry(failure: Failure, tries: int, llm: Llm) -> float | None:
-    """Return the seconds to wait before the next try, after *tries* tries; None: give up."""
+    """Return the seconds to wait after *tries* attempts; None: give up."""
     if not failure.again or tries >= llm.attempts or (failure.wait_s or 0) > RETRY_PAUSE_S:
         return None
     # ±20 %, so that calls that failed together are not retried together
@@ -234,7 +234,7 @@ def failure_text(failure: Failure, tries: int, llm: Llm) -> str:
             "raise [llm] timeout_s, or name a fallback model",
         ),
         429: ("has reached its rate limit or quota", "wait, or name a fallback model"),
-    }.get(failure.status, ("gave no usable answer", "see that the server is up; check [llm] api_base"))
+    }.get(failure.status, ("gave no usable answer", "check that the server is up, and [llm] api_base"))
     if failure.wait_s and failure.wait_s > RETRY_PAUSE_S:
         remedy = f"it asks us to wait {failure.wait_s:.0f} s"
     code = f"{failure.status}: " if failure.status else ""
@@ -252,7 +252,7 @@ LONG_POLL_S = 8.0  # an unanswered poll tells the plugin that the daemon hangs (
 GONE_S = 20.0  # without a poll for this long, the plugin has ended: a live plugin polls again at once
 # Questions that were given up and may still be answered; the plugin itself gives up after three minutes.
 LATE_REMEMBERED = 64
-STOPPING = "gateway: not asked any more, OMG is stopping"
+STOPPING = "gateway: not asked, because OMG is stopping"
 AT_ONCE = 2  # calls that run at once; the same model also answers the person
 TOO_MANY = "it is at its rate limit or quota; wait, or name another model"
 
@@ -263,7 +263,7 @@ FAILURE_KINDS = (
         "OpenClaw has reloaded its plugins, and lends no model to the old ones; start the gateway again",
     ),
     ("allowAgentIdOverride|NOT_AUTHORIZED", "the plugin may not ask this agent's model; run `omg install`"),
-    (r"\b40[13]\b|unauthori[sz]ed|api.?key", "its key was refused; see that the agent itself can answer"),
+    (r"\b40[13]\b|unauthori[sz]ed|api.?key", "its key was refused; check that the agent itself can answer"),
     (r"\b429\b|rate.?limit|too.?many.?requests|quota|overloaded", TOO_MANY),
     (r"time.?out|timed out|abort", "it did not answer in time"),
     (r"context.{0,20}(length|window)|too (long|large|many tokens)", "the question was too long for it"),

@@ -365,7 +365,7 @@ BARE_LIST = re.compile(r"\s*(?:```\w*\s*)?\[")  # some models answer with the li
 def one_of(value: Any, *words: str) -> str:
     """Return *value* in lower case. Raises ValueError if *value* is not one of *words*."""
     if (word := str(value).strip().lower()) not in words:
-        raise ValueError(f"op is none of {', '.join(words)}")
+        raise ValueError(f"op is not one of {', '.join(words)}")
     return word
 
 
@@ -417,7 +417,7 @@ def found_in(text: str, key: str, mark: str) -> dict[str, Any]:
             best, lost = items, broken
     if best:
         return {key: best, "broken": lost}
-    what = "broke off before its first item was whole" if named >= 0 else f"holds no JSON object with `{key}`"
+    what = "broke off before its first complete item" if named >= 0 else f"holds no JSON object with `{key}`"
     raise BadReply(f"the reply {what}; it was not used")
 
 

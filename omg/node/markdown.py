@@ -141,7 +141,7 @@ def values_of(root: yaml.MappingNode) -> dict[str, Any]:
         nonlocal count
         count += 1
         if depth > DEPTH or count > VALUES:
-            raise BadNode("the frontmatter is too deeply nested, or its aliases stand for too much")
+            raise BadNode("the frontmatter is too deeply nested, or its YAML aliases repeat too much")
         if isinstance(node, yaml.ScalarNode):
             return scalar_value(node)
         if isinstance(node, yaml.SequenceNode):
@@ -155,7 +155,7 @@ def values_of(root: yaml.MappingNode) -> dict[str, Any]:
 def key_name(node: yaml.Node) -> str:
     if not isinstance(node, yaml.ScalarNode):
         line = node.start_mark.line + 2
-        raise BadNode(f"the frontmatter has a list or mapping for a key in line {line}; quote it")
+        raise BadNode(f"the frontmatter has a list or mapping as a key in line {line}; quote the key")
     return str(node.value)
 
 
@@ -258,7 +258,9 @@ def with_properties(text: str, values: Mapping[str, Any]) -> str:
     fm += "".join(f"{indent}{line}{eol}" for line in added.splitlines())
     wanted = {name: value for name, value in {**now, **values}.items() if values.get(name, "") is not None}
     if not reads_as(fm, wanted):
-        raise BadNode(f"cannot change {', '.join(values)} where it stands; write it on a line of its own")
+        raise BadNode(
+            f"cannot change {', '.join(values)} in the frontmatter; write each on a line of its own"
+        )
     if start == span.stop:  # no head yet
         gap = eol if text[start:] else ""
         fm = f"---{eol}{fm}---{eol}{gap}"

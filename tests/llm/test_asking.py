@@ -212,7 +212,7 @@ def test_a_request_is_given_up_after_the_configured_number_of_tries(ask, server,
     assert len(server.history) == 3
     assert str(e.value) == (
         "openai/m: gave no usable answer after 3 tries (500: out of memory); "
-        "see that the server is up; check [llm] api_base"
+        "check that the server is up, and [llm] api_base"
     )
     assert lines(tmp_path) == []
 
@@ -237,7 +237,7 @@ def test_a_permanent_error_is_not_tried_again(ask, server, status, says):
     [
         ("openai/m", {"api_base": "", "api_key": ""}, "openai/m: refused the key .*OPENAI_API_KEY"),
         ("nosuch/m", {}, "nosuch/m: refused the request .*check the model's name"),
-        ("openai/m", {"api_base": "http://127.0.0.1:9/v1", "attempts": 2}, "after 2 tries .*see that the server is up"),
+        ("openai/m", {"api_base": "http://127.0.0.1:9/v1", "attempts": 2}, "after 2 tries .*check that the server is up"),
     ],
     ids=["no key", "no provider", "down"],
 )  # fmt: skip
@@ -275,7 +275,7 @@ def test_after_a_useless_reply_the_model_is_asked_once_more_and_the_ledger_has_b
 
 def test_the_error_for_a_reply_of_thinking_alone_names_the_option_to_raise(ask, server):
     server.always(Say("", finish="length", tokens_out=8_000))
-    with pytest.raises(CutShort, match=r"said nothing in 8,000 tokens .*max_output_tokens"):
+    with pytest.raises(CutShort, match=r"wrote no text in 8,000 tokens .*max_output_tokens"):
         ask()(ASKED)
     assert len(server.history) == 1  # the same again would be paid for the same again
     with pytest.raises(CutShort, match=r"openai/a: .*; openai/b: "):
@@ -307,7 +307,7 @@ def test_a_server_that_refuses_a_long_reply_is_asked_for_a_short_one(ask, server
 def test_the_next_model_is_asked_when_one_fails(ask, server, caplog):
     server.always(lambda request: Fail(401) if request.model == "a" else f"I am {request.model}")
     assert ask(["openai/a", "openai/b"])(ASKED).text == "I am b"
-    assert [r.message.rpartition("; ")[2] for r in caplog.records] == ["asking openai/b"]
+    assert [r.message.rpartition("; ")[2] for r in caplog.records] == ["asking openai/b instead"]
     assert "openai/a: refused the key" in caplog.text
 
 

@@ -298,14 +298,14 @@ def test_a_bad_appliesTo_is_kept_and_a_value_set_later_wins():
         ("---\ntype: fact\n", "does not end"),
         ("---\n- a\n- b\n---\n", "not made of `key: value` lines"),
         ("---\njust words\n---\n", "not made of `key: value` lines"),
-        ("---\n? [a, b]\n: c\n---\n", "list or mapping for a key in line 2"),
+        ("---\n? [a, b]\n: c\n---\n", "list or mapping as a key in line 2"),
         ("---\na: \x07\n---\n", "not YAML"),
         ("---\na: " + "[" * 100_000 + "\n---\n", "too deeply nested"),
         ("---\n" + "- " * 100_000 + "\n---\n", "too deeply nested"),
-        ("---\na: &a [*a]\n---\n", "aliases stand for too much|not YAML"),
+        ("---\na: &a [*a]\n---\n", "YAML aliases repeat too much|not YAML"),
         ("---\na: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
             f"{b}: &{b} [{','.join([f'*{a}'] * 10)}]\n" for a, b in zip("abcdef", "bcdefg", strict=True)
-        ) + "---\n", "aliases stand for too much"),
+        ) + "---\n", "YAML aliases repeat too much"),
     ],
 )  # fmt: skip
 def test_the_error_of_an_unreadable_head_says_what_to_mend(text, says):
