@@ -1,12 +1,13 @@
 """
-All graphs of one home: takes turns in, observes them on time, reflects at night, reports.
+Looks after all graphs of one home: takes turns in, observes them on time, reflects at night, reports.
 
-    registry    Every graph of one home: whose a session is, which graphs are open, and people's changes to their
-                files.
+    registry    Keeps every graph of one home: decides whose a session is, opens graphs, and records people's changes
+                to their files.
     intake      Takes drops and inbox notes in, as turns that wait in their graph.
     worker      Observes pending turns in the background, up to `[observation] parallel` graphs at a time.
     schedule    Decides when pending turns are observed.
-    nights      Runs the Reflector over all graphs of a home: at night from cron, or when enough has changed.
+    nights      Runs the Reflector over all graphs of a home, at night from cron or when enough has changed; rebuilds
+                a graph's notes.
     status      Reports what `omg status` shows: what runs, what waits and why, what it cost, and what the night did.
     events      Writes and reads events.jsonl: one JSON line for each thing that happened.
 """

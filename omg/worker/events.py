@@ -3,16 +3,16 @@ Writes and reads events.jsonl: one JSON line for each thing that happened.
 
     taken_in            session, messages and their tokens
     not_taken_in        session, messages, and the setting that switches OMG off for them
-    observation_start   cycle, trigger, tokens, messages, model; how long it waited in line (waited_ms), and how many
-                        graphs are observed and wait
-    observation_end     the same, and the notes with their tokens, the compression, calls, cost, truncated replies
+    observation_start   cycle, trigger, tokens, messages, model; how long the batch waited in line (waited_ms), and how
+                        many graphs are observed and wait
+    observation_end     the same fields, and the notes with their tokens, the compression, calls, cost, replies cut short
     edit_refused        the reason why an edit was dropped, changed, or noted as the assistant's
     observation_failed  error, tokens, duration
     activation          session, reason, tokens of the slice
-    inject_busy         session, and how long its prompt waited before it got the session's last slice again
+    inject_busy         session, and how long a prompt waited before it got the session's last slice again
     context_cut         session, reason, turns and tokens that left the context, tokens that stay raw, tokens of notes
-    context_waited      session, whether the turns it waited for were observed, duration
-    verdict_refused     the kind of a nightly proposal that was not carried out, and why
+    context_waited      session, duration, and whether the awaited turns were observed
+    verdict_refused     kind of a nightly proposal that was not carried out, and the reason
     notes_archived      after an upgrade: the cycle that archived notes of earlier rules, and how many
     reflection_…        see worker/nights.py
 
@@ -34,7 +34,7 @@ from ..graph.state import append_lines, flock, parsed_object
 BYTES = 5_000_000  # a larger file is renamed and a new one started; one old file is kept
 POLL_S = 0.3
 FOR_PROGRAMS = ("at", "event", "session", "cycle", "trigger", "under_way")  # not printed for people
-EDITS = 100  # that `edits_lately` counts
+EDITS = 100  # `edits_lately` counts so many
 
 
 def event_of(event: str, now: datetime, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def write_event(home: Path, line: Mapping[str, Any]) -> None:
     file = home / "events.jsonl"
     if full(file):
         with flock(home / "events.lock", "events.jsonl"):
-            if full(file):  # look again: another process or thread may have renamed it
+            if full(file):  # look again: another process or thread may have renamed the file
                 file.replace(file.with_suffix(".1.jsonl"))
     append_lines(file, [json.dumps(line, ensure_ascii=False)])
 
@@ -58,7 +58,7 @@ def full(file: Path) -> bool:
 
 
 def event_lines(home: Path) -> Iterator[bytes]:
-    """The lines of both files, oldest first."""
+    """Yield the lines of the old and the new events file, oldest first."""
     for file in (home / "events.1.jsonl", home / "events.jsonl"):
         if file.exists():
             yield from file.read_bytes().splitlines()
@@ -72,13 +72,13 @@ def parsed_events(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
 
 
 def read_events(home: Path, last: int | None = None) -> list[dict[str, Any]]:
-    """The events so far, oldest first; with *last* only that many, the newest ones."""
+    """The events so far, oldest first. *last*: only so many, the newest ones."""
     found = [*parsed_events(event_lines(home))]
     return found if last is None else found[max(0, len(found) - last) :]
 
 
 def edits_lately(home: Path) -> tuple[int, int]:
-    """Count about the last EDITS edits, and how many of them were refused or changed."""
+    """Count about the last EDITS edits, and those of them that were refused or changed."""
     edits = refused = 0
     for event in reversed(read_events(home, last=5 * EDITS)):
         if event["event"] == "observation_end" and edits < EDITS:
@@ -88,7 +88,7 @@ def edits_lately(home: Path) -> tuple[int, int]:
 
 
 def follow_events(home: Path) -> Iterator[dict[str, Any]]:
-    """Yield new events without end. When a new file is started, continue with that file."""
+    """Yield new events without end. If a new events file is started, continue with that file."""
     file = home / "events.jsonl"
     offset = file.stat().st_size if file.exists() else 0
     while True:
@@ -105,7 +105,9 @@ def follow_events(home: Path) -> Iterator[dict[str, Any]]:
 
 
 def event_text(event: Mapping[str, Any], zone: tzinfo) -> str:
-    """An event as a line for people, with times in *zone*, without fields that are empty, 0 or for programs."""
+    """
+    Write an event as a line for people, with times in *zone*. Leaves out fields that are empty, 0 or for programs.
+    """
     at, what = time_text(str(event.get("at", "")), zone, "seconds"), str(event["event"]).replace("_", " ")
     fields = [(k, v) for k, v in event.items() if k not in FOR_PROGRAMS and v not in ("", None, 0)]
     told = ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in fields)

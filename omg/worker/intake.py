@@ -44,9 +44,9 @@ log = logging.getLogger(__name__)
 ENDED_ERRORS = ("turn", "catchup", "end")  # reasons of a drop that arrives after its run has ended
 URGENT = ("compaction", "reset", "remember")  # reasons of a drop that is observed at once
 
-# a drop that is being written
+# The temporary name of a drop that is being written.
 HALF_MADE = re.compile(r"\.(\d{1,15}-[\w-]{1,120}\.json)\.[\w.-]{1,80}", re.ASCII)
-IN_THE_MAKING_S = 10  # writing one takes milliseconds
+IN_THE_MAKING_S = 10  # seconds; to write a drop takes milliseconds
 HALF_KEPT_S = 3_600
 
 
@@ -55,12 +55,12 @@ AHEAD_MS = 86_400_000  # clocks and time zones differ; a time further in the fut
 
 
 def arrived(message: Message, now_ms: int) -> Message:
-    """*message* with the time of its arrival, if its own is in the future."""
+    """Give *message* the time of its arrival, if its own time is in the future."""
     return replace(message, timestamp=now_ms) if message.timestamp > now_ms + AHEAD_MS else message
 
 
 def told_apart(graph: Graph, messages: Sequence[Message]) -> list[Message]:
-    """*messages* of a group with a different label for each sender."""
+    """Give each sender in *messages* of a group a different label."""
     people = {name: [*senders] for name, senders in graph.state().people.items()}
     named = [
         replace(m, sender=person_label(people, graph.identity.key, m.sender, m.sender_id))
@@ -80,6 +80,8 @@ def note_people(state: State, people: dict[str, list[str]]) -> None:
 
 
 class Intake:
+    """Takes drops and loose notes in. A bad drop is set aside."""
+
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self.spool, self.runs = registry.folder / "spool", Runs(registry.folder)
@@ -105,13 +107,16 @@ class Intake:
                     file.unlink(missing_ok=True)
             except FileNotFoundError:
                 continue  # another process was quicker
-            except Exception as e:  # such as a locked graph; the other drops do not wait for it
+            except Exception as e:  # for example a locked graph; the other drops are taken in
                 log.info("%s: waits in the spool: %s", file.name, error_text(e))
         self.runs.settle(self.registry.now_ms())
         return fresh
 
     def _read_drop(self, file: Path) -> tuple[Turn, list[Writes]] | None:
-        """The turn in *file*, and the files that it shows as written; None for a bad drop, which is set aside."""
+        """
+        Read the turn in *file*, and the files that its tool calls may have written. None for a bad drop, which is set
+        aside.
+        """
         try:
             return self.reader.read(file, self.registry.config.identity.members)
         except BadDrop as e:
@@ -119,14 +124,15 @@ class Intake:
             return None
 
     def drops(self) -> list[Path]:
-        """The drops in the spool, oldest first. A dotfile is still being written."""
+        """The drops in the spool, oldest first. A file whose name begins with a dot is still being written."""
         return sorted(self.spool.glob("[!.]*.json"))
 
     def _adopt_drops(self) -> None:
         """
-        Rename complete drops that a killed hook left under a temporary name. An incomplete drop is removed after a
-        while; the transcript still has its messages. If the hook is still alive, it writes the same drop again, which
-        adds nothing.
+        Rename complete drops that a killed hook left under a temporary name.
+
+        An incomplete drop is removed after a while, since the transcript still has its messages. If the hook is still
+        alive and writes the same drop again, nothing is added.
         """
         for file in self.spool.glob(".*.json.*"):
             try:
@@ -148,7 +154,7 @@ class Intake:
                 self.registry.tell("not_taken_in", session=turn.session, messages=count, because=off)
             return 0
         if not turn.messages and who not in self.registry.identities():
-            return 0  # the person only sent `/omg …`, which does not begin a memory
+            return 0  # the person only sent `/omg …`, which begins no memory
         self.registry.note_speakers(turn)
         graph = self.registry.graph(who, wait_s=PATIENCE_S)
         messages = graph.unseen(turn.messages)
@@ -170,12 +176,14 @@ class Intake:
         return len(messages)
 
     def _is_enough(self, graph: Graph) -> bool:
-        """Whether enough is pending for the end of a session to start observing."""
+        """Whether enough is pending in *graph* to observe it at the end of a session."""
         return sum(p.tokens for p in graph.pending()) >= self.registry.config.observation.quiet_tokens
 
     def _set_aside(self, file: Path, why: str, text: str | None) -> None:
-        """Set an unreadable drop aside, as *text* or unchanged, with the reason beside it, so that it does not
-        block others."""
+        """
+        Move an unreadable drop to spool/bad, as *text* or unchanged, with the reason in a file beside it. There it
+        blocks no other drop.
+        """
         bad = self.spool / "bad"
         try:
             bad.mkdir(exist_ok=True, mode=0o700)
@@ -191,14 +199,16 @@ class Intake:
             log.warning("%s: %s; moved to spool/bad", file.name, why)
 
     def take_notes(self, graph: Graph, *, force: bool) -> None:
-        """Take new notes in the inbox of *graph* in as pending turns; with *force* also a note saved just now."""
+        """
+        Take in new notes from the inbox of *graph* as pending turns. *force*: also a note that was saved just now.
+        """
         who, now = graph.identity, self.registry.clock()
         memory = own_memory(self.registry.folder, who.agent)
         if taken := take_loose(graph, now, self._loose, self.runs.wrote, memory, force=force):
             self.registry.tell("taken_in", graph=who.key, session=INBOX_SESSION, messages=taken)
 
 
-# --- Reads a drop as a Turn and the files it shows were written; a long drop is read in a process of its own.
+# --- Reads a drop: its turn, and the files that its tool calls may have written. A long drop is read in its own process.
 #
 #     DropReader.read ─ a short drop ─▶ read_file
 #                     └ a long one ── a JSON line ──▶ serve_reader → read_file ── a JSON line ──▶ a Turn
@@ -209,8 +219,8 @@ class Intake:
 
 
 LONG_BYTES = 32_000  # a shorter drop is read in 10 to 20 ms, which a prompt can wait
-DEATHS = 2  # deaths of the process on one drop: the first death may have another cause
-LINES_KEPT = 1_000  # that are logged while one drop is read
+DEATHS = 2  # so many deaths of the process on one drop count; the first death may have another cause
+LINES_KEPT = 1_000  # log lines that are kept while one drop is read
 LONGEST_S, S_PER_MB = 60.0, 20.0  # a megabyte took at most 1.5 s of CPU; the machine may be busy
 # -P: modules in the working folder are not imported. The path makes the child import this very package.
 READING_CHILD = (
@@ -225,7 +235,7 @@ Read = tuple[Turn, list[Writes]]
 
 
 class BadDrop(BadInput):
-    """A drop cannot be used. *text*: its text without secrets; None: keep the file as it is."""
+    """A drop cannot be used. *text*: the drop's text without secrets; None: the file is kept unchanged."""
 
     def __init__(self, why: str, text: str | None = None) -> None:
         super().__init__(why)
@@ -233,7 +243,7 @@ class BadDrop(BadInput):
 
 
 class DropReader:
-    """*apart*: read long drops in another process, as a daemon must."""
+    """Reads drops. *apart*: read long drops in another process, as a daemon must."""
 
     def __init__(self, *, apart: bool = False) -> None:
         self._child = Child(command=READING_CHILD) if apart else None
@@ -260,12 +270,14 @@ class DropReader:
             return read_file(file, asked)
         if not answer["again"]:
             raise OmgError(answer["why"])
-        file.stat()  # raises FileNotFoundError if another process has taken it
+        file.stat()  # raises FileNotFoundError if another process has taken the drop
         self._deaths[file.name] += 1
         if self._deaths[file.name] < DEATHS:
-            raise OmgError(f"{answer['why']}; it is read again")
+            raise OmgError(f"{answer['why']}; the drop is read again")
         del self._deaths[file.name]
-        raise BadDrop(f"reading it ended a process {DEATHS} times: {answer['why']}; it is kept as it came")
+        raise BadDrop(
+            f"reading the drop ended a process {DEATHS} times: {answer['why']}; the file is kept unchanged"
+        )
 
     def close(self) -> None:
         if self._child is not None:
@@ -273,7 +285,7 @@ class DropReader:
 
 
 def read_file(file: Path, asked: Collection[str]) -> Read:
-    """What is in the drop *file*. A message without a time gets that of the drop. Raises BadDrop, OSError."""
+    """Read the drop *file*. A message without a time gets the time of the drop. Raises BadDrop, OSError."""
     if not stat.S_ISREG(file.stat().st_mode):
         raise BadDrop("not a regular file")
     data = file.read_bytes()
@@ -287,7 +299,7 @@ def read_file(file: Path, asked: Collection[str]) -> Read:
 
 
 def dropped_ms(file: Path) -> int:
-    """When a drop was made, in ms: by its name `<ms>-…`, else by its file's time."""
+    """The time in ms at which a drop was made: from its name `<ms>-…`, else from its file's time."""
     head = file.name.partition("-")[0]
     return int(head) if re.fullmatch(r"[0-9]{13,15}", head) else int(file.stat().st_mtime * 1000)
 

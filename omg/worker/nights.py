@@ -1,9 +1,8 @@
-"""
-Runs the Reflector over all graphs of a home: at night from cron, or when enough has changed. Rebuilds a graph's notes.
+"""Runs the Reflector over all graphs of a home, at night from cron or when enough has changed; rebuilds a graph's
+notes.
 
-Up to `[observation] parallel` graphs at a time; calls for nights and for observations count together. An error in one
-graph is reported and does not stop the others. The next run continues unfinished work. reflect/run.py does one cycle.
-"""
+Up to `[observation] parallel` graphs run at a time. An error in one graph is reported and does not stop the others;
+the next run continues unfinished work. reflect/run.py does one cycle."""
 
 from __future__ import annotations
 
@@ -27,16 +26,16 @@ from .worker import Worker
 
 log = logging.getLogger(__name__)
 
-WITHOUT_GATEWAY = "what a model does: the Reflector is the agent's own model, and no gateway lends it now"
-BY_RULE = ". Weeks and months are written by rule; the first night with the gateway up writes them anew"
+WITHOUT_GATEWAY = "the model's part: the Reflector is the agent's own model, and no gateway lends it now"
+BY_RULE = ". Weeks and months are written by rule; the first night with a gateway writes them again"
 
 
 class NightDone(TypedDict, total=False):
-    """The result for one graph, as JSON: `error`, or all other keys."""
+    """The result for one graph, as JSON: `identity` with `error`, or all other keys."""
 
     identity: str
     error: str
-    cycle: str | None  # to undo it; None: nothing was written
+    cycle: str | None  # id of the cycle, for an undo; None: nothing was written
     headline: str
     counts: dict[str, int]
     summary: list[str]  # what was done, a line each
@@ -71,8 +70,8 @@ def reflect_each(
     pending: bool = True,
 ) -> Iterator[NightDone]:
     """
-    Run a cycle for each graph, or for those of *whose*; the results have the same order. *pending*: first observe
-    pending turns.
+    Run a cycle for each graph of *whose*, by default for all graphs, and yield the results in this order. *pending*:
+    observe pending turns first.
     """
 
     def begin(who: Identity) -> Future[NightDone]:
@@ -86,14 +85,14 @@ def reflect_each(
         for night in begun:
             yield night.result()
     finally:
-        for night in begun:  # when the caller breaks off the run, the others are not begun
+        for night in begun:  # if the caller stops the run, the other graphs are not begun
             night.cancel()
 
 
 def night_of(worker: Worker, who: Identity, since: dt.date | None, dry_run: bool, pending: bool) -> NightDone:
     """
-    Run a cycle for the graph of *who*, or return why there is none. After a failure no cycle begins in the background
-    until more has changed; the next night does the work.
+    Run a cycle for the graph of *who*, or return why there is none. After a failure, no cycle begins in the
+    background until more has changed; the next night tries again.
     """
     if worker.closed:
         return {"identity": who.key, "error": "OMG is stopping; the next run reflects on this graph"}
@@ -111,14 +110,17 @@ def night_of(worker: Worker, who: Identity, since: dt.date | None, dry_run: bool
         if not dry_run:
             graph = worker.registry.opened(who, keep=False, make=False)
             graph.update(lambda state: setattr(state, "changed_tokens", 0))
-    # For example a full disk: without a pause the model would be asked at every tick.
+    # For example a full disk. Without a pause the model would be asked at every tick.
     except (OSError, OmgError) as e:
         worker.note_trouble(who, e)
     return {"identity": who.key, "error": why}
 
 
 def background_reflection(worker: Worker, *, idle: bool) -> list[NightDone]:
-    """Reflect on graphs in which enough has changed; if only the background share has changed, only while the worker is *idle*."""
+    """
+    Reflect on graphs in which enough has changed. A graph with only the background share of changes is left out
+    unless the worker is *idle*.
+    """
     due: list[Identity] = []
     for who in worker.registry.identities():
         if worker.rests(who) or worker.config.switched_off(who.agent):
@@ -167,7 +169,7 @@ def one_night(worker: Worker, graph: Graph, since: dt.date | None, *, dry_run: b
 
 
 def archive_first(worker: Worker, graph: Graph, cycle: Cycle, tell: Callable[..., None]) -> None:
-    """After an upgrade, archive the notes of earlier rules that today's rules would not write."""
+    """After an upgrade, archive notes of earlier rules that today's rules would not write."""
     offline = worker.models(graph.identity.agent)[0] == "offline"
     by_rules = offline and not worker.ledger.has_paid_for("observe")
     if receipt := archive_former_notes(graph, worker.clock(), by_rules=by_rules):
@@ -178,19 +180,19 @@ def archive_first(worker: Worker, graph: Graph, cycle: Cycle, tell: Callable[...
 
 
 def observe_first(worker: Worker, graph: Graph, cycle: Cycle) -> None:
-    """Observe all pending turns, however few; the result goes into *cycle*."""
+    """Observe all pending turns, however few. The result goes into *cycle*."""
     if not graph.pending():
         return
     done, error = worker.observe_now(graph.identity)
     if said := sum(observed.messages for observed in done):
         notes = how_many(sum(observed.notes for observed in done), "note")
-        cycle.summary.append(f"{how_many(said, 'message')} that waited observed: {notes} written.")
+        cycle.summary.append(f"Observed {how_many(said, 'message')} that waited, and wrote {notes}.")
     if error:
-        cycle.skipped.append(f"what waits to be observed: {error}")
+        cycle.skipped.append(f"messages that wait to be observed: {error}")
 
 
 def read_first(worker: Worker, graph: Graph, cycle: Cycle, tell: Callable[..., None]) -> None:
-    """Let the Observer's model read the turns that only the rules have read; the result goes into *cycle*."""
+    """Let the Observer's model read the turns that only rules have read. The result goes into *cycle*."""
     models = worker.models(graph.identity.agent)
     observer = worker.answering(models)
     if why := worker.away(models):
@@ -201,7 +203,7 @@ def read_first(worker: Worker, graph: Graph, cycle: Cycle, tell: Callable[..., N
         cycle.skipped += done.left
         cycle.counts["readings"] = len(done.batches)
         cycle.summary += [
-            f"A model read {how_many(o.messages, 'message')} that rules had noted: {how_many(o.notes, 'note')} written"
+            f"A model read {how_many(o.messages, 'message')} that only rules had read, and wrote {how_many(o.notes, 'note')}"
             f" (cycle {o.cycle})."
             for o in done.batches
         ]
@@ -217,7 +219,8 @@ def reflect_answer(worker: Worker, body: Mapping[str, Any]) -> dict[str, Any]:
 
 def rebuild_each(worker: Worker, body: Mapping[str, Any]) -> dict[str, Any]:
     """
-    `{identity, swap}` → `{before, after, kept, folder, cycle}`; `cycle` is None without `swap`.
+    Rebuild the notes of a graph: `{identity, swap}` → `{before, after, kept, folder, cycle}`. `cycle` is None without
+    `swap`.
 
     Building holds no lock. While the new notes are written, no turn of the graph is observed, so that none is lost.
     """

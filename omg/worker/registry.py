@@ -1,11 +1,10 @@
 """
-Every graph of one home: whose a session is, which graphs are open, and people's changes to their files.
+Keeps every graph of one home: decides whose a session is, opens graphs, and records people's changes to their files.
 
-    registry.find("agent:main:main")       the graph of a person: opened, mended after a crash, up to its files
-    registry.refresh(graph)                take in what people did to the vault since
+    registry.find("agent:main:main")       the graph of a person: opened, mended after a crash, up to date with its files
+    registry.refresh(graph)                record the changes that people have made to the vault since
 
-Every function but `opened` returns a graph in which work that a crash interrupted has been finished. intake.py takes turns
-in, and worker.py observes them.
+All functions except `opened` return a graph in which work that a crash interrupted has been finished.
 """
 
 from __future__ import annotations
@@ -46,16 +45,17 @@ from .schedule import note_edited
 
 log = logging.getLogger(__name__)
 
-PATIENCE_S = 1.0  # how long background work waits for a locked vault, because other graphs wait behind it
+PATIENCE_S = 1.0  # longest wait of background work for a locked vault, because other graphs wait meanwhile
 NEW_DAYS = 7  # how long an account counts as new; until then OMG offers to join it to another memory
-MAPS_FOLLOW = 200  # if more files change at once, or a map has more notes, the next cycle makes the maps
-# How many graphs stay open. Each takes about five descriptors, and some systems allow a process 256. A daemon keeps up to
-# MOST_KEPT (0.8 MB of memory each), as long as their indexes have at most KEPT_BYTES: sqlite caches up to CACHE_KIB of each.
+MAPS_FOLLOW = 200  # if more files change at once, or a map has more notes, the maps wait for the next cycle
+# GRAPHS_KEPT graphs stay open: each takes about five file descriptors, and some systems allow a process 256. A daemon keeps
+# up to MOST_KEPT (0.8 MB of memory each) if their indexes have at most KEPT_BYTES in all, because sqlite caches a part of
+# each.
 GRAPHS_KEPT, MOST_KEPT, KEPT_BYTES = 16, 64, 250_000_000
 
 
 class Registry:
-    """*clock* gives the time, for what is due and for events. Notes are dated by their messages."""
+    """Keeps the graphs of one home. *clock*: the time for due work and events; notes are dated by their messages."""
 
     def __init__(
         self,
@@ -70,10 +70,10 @@ class Registry:
         self.zone = time_zone(config.time.zone)
         self._embed = embed
         self.only: Identity | None = None  # in a home of one graph, the identity of all sessions (fleet/)
-        # A graph stays open while it is used; the most recently used graphs stay open after that.
+        # A graph stays open while it is in use. After that, only the most recently used graphs stay open.
         self._open: WeakValueDictionary[str, Graph] = WeakValueDictionary()
         self._kept: OrderedDict[str, Graph] = OrderedDict()
-        self._bytes: dict[str, int] = {}  # of each graph's index, when it was opened
+        self._bytes: dict[str, int] = {}  # graph → bytes of its index when it was opened
         self.room = GRAPHS_KEPT  # how many graphs may be kept open
         self._opening = threading.Lock()
         self._settling: dict[str, threading.Lock] = {}
@@ -90,9 +90,9 @@ class Registry:
         self, session: str, *, channel: str = "", sender: str = "", owner: bool | None = None
     ) -> Identity | None:
         """
-        Whose session this is; None: nobody's, so the session is neither remembered nor served.
+        Find whose session this is. None: it is nobody's, and neither remembered nor served.
 
-        *owner*: whether only the owner speaks there; None: unknown, so the earlier speakers decide.
+        *owner*: whether only the owner speaks there. None: unknown, so the earlier speakers decide.
         """
         if channel.lower() in INSIDE:
             known = self._owners().get(session)
@@ -105,8 +105,8 @@ class Registry:
 
     def asking(self, context: Mapping[str, Any], session: str | None = None) -> Identity | None:
         """
-        The identity behind a gateway's question; None: nobody's. *session* overrides the session that the question
-        names.
+        The identity behind a gateway's question; None if it is nobody's. *session* replaces the session that
+        *context* names.
         """
         return self.identity_of(
             str(context.get("sessionKey") or "") if session is None else session,
@@ -120,22 +120,22 @@ class Registry:
         who = identity_of_session(session, asked=self.config.identity.members)
         if who is not None and (off := self.config.switched_off(who.agent)):
             return f"OMG is switched off for {session}: {off}"
-        return f"{session!r} belongs to nobody: it is neither remembered nor served"
+        return f"{session!r} belongs to nobody, so it is neither remembered nor served"
 
     def whose(self, turn: Turn) -> Identity | None:
-        """Whose memory *turn* goes into."""
+        """The identity whose memory *turn* goes into; None if it is nobody's."""
         return self.identity_of(turn.session, channel=turn.channel, sender=turn.sender, owner=turn.owned)
 
     def why_apart(self, who: Identity) -> str:
-        """Why a chat of the gateway's own has a separate memory and not its owner's; "" if it has the owner's."""
+        """Why *who*, a chat in the gateway's own interface, does not share its owner's memory; "" if it does."""
         if not speaker_decides(who.key) or configured(self.folder) is None:
             return ""
         return "the gateway did not say that its owner alone speaks there"
 
     def new_account(self, who: Identity) -> str:
         """
-        How to join the account of *who* to another memory, if the account was first seen in the last NEW_DAYS and
-        others are remembered; else "".
+        Tell how to join the account of *who* to another memory. "" unless the account was first seen in the last
+        NEW_DAYS and other people are remembered.
         """
         account, mark = account_of(who.key), self.folder / "graphs" / who.folder / GRAPH_MARK
         age_s = self.clock().timestamp() - mark.stat().st_mtime
@@ -152,8 +152,8 @@ class Registry:
 
     def served_there(self, session: str, who: Identity) -> tuple[Identity, str]:
         """
-        The identity whose memory is given in *session* of *who*, and a remark for a person. A chat in which nobody has
-        spoken yet is its owner's.
+        The identity whose memory *session* is given, and a remark for a person. *who*: the identity of the session. A
+        chat in which nobody has spoken yet is its owner's.
         """
         unheard = (
             speaker_decides(session)
@@ -164,19 +164,19 @@ class Registry:
         if not unheard:
             return who, self.why_apart(who)
         return self.identity_of(session, owner=True) or who, (
-            f"nobody has spoken in {session} yet; this is what its owner is given there, from the first message on."
+            f"nobody has spoken in {session} yet; from the first message on, its owner is given this there."
             " Anybody else gets nothing of it"
         )
 
     def _owners(self) -> dict[str, bool]:
-        """Internal sessions of no known form → whether only the owner has spoken there so far."""
+        """Session whose key does not name its owner → whether only the owner has spoken there so far."""
         kept = read_object(self.folder / "owners.json")
         return {session: alone is True for session, alone in kept.items()}
 
     def note_speakers(self, turn: Turn) -> None:
         """
-        Record who speaks in a session whose key does not say. Once somebody else has spoken there, the session stays
-        shared.
+        Record who speaks in a session whose key does not name its owner. Once somebody else has spoken, the session
+        stays shared.
         """
         owners = self._owners()
         alone = turn.owned and owners.get(turn.session, True)
@@ -189,8 +189,8 @@ class Registry:
 
     def graph(self, who: Identity, *, wait_s: float = 30.0, keep: bool = True, make: bool = True) -> Graph:
         """
-        The graph of *who*, up to its files; work that a crash interrupted is finished, and a new vault gets the template.
-        *keep* and *make* as in `opened`.
+        Open the graph of *who*, up to date with its files. Work that a crash interrupted is finished, and a new vault
+        gets the template. *keep* and *make*: as in `opened`.
 
         Raises Locked if another process holds the vault's lock for longer than *wait_s*.
         """
@@ -220,23 +220,23 @@ class Registry:
         synced = graph.index.sync(graph.vault)
         self._note_changes(graph, synced)
         if synced.changed:
-            graph.update(note_edited)  # the memory served until now lacked these changes
+            graph.update(note_edited)  # the memory served so far lacked these changes
         graph.index.archive(graph.folder / "archive")
         finish_forgetting(graph)
 
     def opened(self, who: Identity, *, keep: bool = True, make: bool = True) -> Graph:
         """
-        The graph of *who* as it is now, without waiting for a lock; its index may be behind.
+        Open the graph of *who* as it is now, without waiting for a lock. Its index may be out of date.
 
-        It stays open while it is used, and after that as one of the last `room` graphs used. Without *keep* it stays only if
-        there is room left, so that going through all graphs closes none of these. Without *make*, raises NotFound for a
-        graph that was forgotten whole.
+        The graph stays open while it is used, and later as one of the last `room` graphs used. Without *keep*, it
+        stays only if there is room, so that a walk through all graphs closes none of the others. Without *make*,
+        raises NotFound for a graph that was forgotten whole.
         """
         dropped: list[Graph] = []
         with self._opening:
             graph = self._open.get(who.key)
             if graph is not None and not graph.is_there():
-                self._kept.pop(who.key, None)  # forgotten whole, perhaps by another process
+                self._kept.pop(who.key, None)  # the whole graph was forgotten, perhaps by another process
                 graph = None
             if graph is None:
                 if not make and not (self.folder / "graphs" / who.folder / GRAPH_MARK).exists():
@@ -254,7 +254,7 @@ class Registry:
         return graph
 
     def _has_room(self, more: int = 0) -> bool:
-        """Whether *more* further graphs may be kept open."""
+        """Whether *more* graphs may be kept open, besides those kept now."""
         count = len(self._kept) + more
         small = sum(self._bytes[key] for key in self._kept) <= KEPT_BYTES
         return count <= GRAPHS_KEPT or (count <= self.room and small)
@@ -266,14 +266,15 @@ class Registry:
         vault = Vault(self.config.vaults.get(who.key, folder / "vault"), folder / "written.jsonl")
         self._settling.setdefault(who.key, threading.Lock())
         graph = Graph(who, folder, vault, Index(folder / "index.db", self._embed, self.zone), self.zone)
-        graph.notes_given = self.only is None  # the graph of a fleet would stay in the caches of its machines
+        # In a fleet the notes given would stay in the caches of its machines.
+        graph.notes_given = self.only is None
         return graph
 
     def kept(self) -> list[Graph]:
-        """The open graphs, the most recently used one last."""
+        """The graphs that are kept open, the most recently used last."""
         with self._opening:
             for key in [key for key, graph in self._kept.items() if not graph.is_there()]:
-                del self._kept[key]  # forgotten whole, by another process
+                del self._kept[key]  # another process forgot the whole graph
             return list(self._kept.values())
 
     def identities(self) -> list[Identity]:
@@ -287,11 +288,11 @@ class Registry:
         return sorted(found, key=lambda i: i.key)
 
     def graphs(self) -> Iterator[Graph]:
-        """Every graph that can be opened; for each other graph the log says why not."""
+        """Yield every graph that can be opened. For any other graph, the log gives the reason."""
         for who in self.identities():
             try:
                 graph = self.graph(who, keep=False, make=False)
-            except NotFound:  # forgotten whole meanwhile: nothing names it any more
+            except NotFound:  # the whole graph was forgotten meanwhile
                 continue
             except (OmgError, OSError, sqlite3.Error) as e:
                 log.warning("%s: %s", who.key, error_text(e))
@@ -299,7 +300,10 @@ class Registry:
                 yield graph
 
     def find(self, key: str | None = None) -> Graph:
-        """The graph of *key*, or else of the only or first owner. Raises NotFound, which lists the existing graphs."""
+        """
+        The graph of *key*; without *key* the graph of the first owner, or the only graph. Raises NotFound, which
+        lists the existing graphs.
+        """
         known = self.identities()
         if key is None:
             default = identity_of_session("agent:main:main") if not known else None
@@ -316,7 +320,7 @@ class Registry:
     # --- the vault as people leave it
 
     def refresh(self, graph: Graph, paths: list[str] | None = None, *, wait_s: float = 30.0) -> Synced:
-        """Update the index from the files, and record a person's changes of them. Takes the vault's lock."""
+        """Update the index from the files, and record a person's changes to the files. Takes the vault's lock."""
         with graph.lock(wait_s):
             replay_open(graph)  # else a forgetting misses notes of open receipts
             graph.vault.settle()
@@ -328,8 +332,8 @@ class Registry:
         return synced
 
     def _note_changes(self, graph: Graph, synced: Synced) -> None:
-        """Record a person's moves as aliases and their deletions as tombstones; after an edit `system` is made anew."""
-        ours = begun_paths(graph)  # removed by a forgetting that was interrupted
+        """Record a person's renames as aliases and deletions as tombstones. After an edit, `system` is made anew."""
+        ours = begun_paths(graph)  # files that an interrupted forgetting removed
         theirs = [
             p for p in synced.changed if (data := graph.vault.bytes(p)) and not graph.vault.unchanged(data)
         ]
@@ -349,7 +353,10 @@ class Registry:
     # --- events
 
     def tell(self, event: str, **fields: Any) -> None:
-        """One line in events.jsonl, and to `on_event`: numbers, names and reasons, never conversation text."""
+        """
+        Write an event to events.jsonl, and pass it to `on_event`. *fields*: numbers, names and reasons, never
+        conversation text.
+        """
         line = event_of(event, self.clock(), fields)
         try:
             write_event(self.folder, line)
@@ -362,7 +369,7 @@ class Registry:
                 log.exception("on_event failed for %s; the work goes on", event)
 
     def forget_open(self, key: str) -> None:
-        """Close a graph whose folder is about to move."""
+        """Close the graph of *key*, whose folder is about to move."""
         with self._opening:
             self._kept.pop(key, None)
             graph = self._open.pop(key, None)
@@ -378,13 +385,14 @@ class Registry:
 
 
 def room_for_graphs() -> int:
-    """How many graphs a daemon may keep open: each needs six descriptors, and 256 are left for everything else."""
+    """How many graphs a daemon may keep open. Each needs six file descriptors, and 256 are left for everything else."""
     return min(MOST_KEPT, max(GRAPHS_KEPT, (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 256) // 6))
 
 
 def map_changes(graph: Graph, synced: Synced, today: date) -> list[Change]:
     """
-    The changes that update Now and the maps of written or deleted notes. The maps lose their lines to deleted files.
+    The changes that update Now and the maps of written or deleted notes. Lines for deleted notes are removed from the
+    maps.
     """
     maps, gone = MapPages(graph), {g.path for g in synced.removed}
     if len(synced.changed) + len(gone) > MAPS_FOLLOW:
@@ -402,10 +410,10 @@ def map_changes(graph: Graph, synced: Synced, today: date) -> list[Change]:
 
 
 def moved_receipt(graph: Graph, synced: Synced, now: datetime) -> Receipt:
-    """The receipt that enters former paths as aliases, so that every link still works."""
+    """Make the receipt that adds former paths as aliases, so that every link still works."""
     plan = Plan(graph, now.astimezone(graph.zone).date())
     for old, new in synced.moved:
-        with suppress(NotFound, BadNode):  # moved on, or broken, since
+        with suppress(NotFound, BadNode):  # moved again or broken since
             node = plan.draft(new).node
             if old not in node.aliases:
                 plan.retitle(new, replace(node, aliases=(*node.aliases, old)), old)
@@ -416,20 +424,20 @@ def moved_receipt(graph: Graph, synced: Synced, now: datetime) -> Receipt:
 # --- The template of a vault: pages, forms and settings of Obsidian that a person starts with. plan/pages.py makes the pages.
 
 
-STYLE = ".obsidian/snippets/omg.css"  # written first: it marks the settings of Obsidian as OMG's
+STYLE = ".obsidian/snippets/omg.css"  # written first, to mark the settings of Obsidian as OMG's
 
 
 def lay_template(graph: Graph, *, again: bool = False) -> None:
     """
-    Add the template's missing files to a vault that OMG has not written to; with *again* to any vault. Existing files are
-    never touched, and nothing is added to the person's own `.obsidian/`.
+    Add the template's missing files to a vault that OMG has not written to; with *again*, to any vault.
 
-    The index note comes last. If a crash stops this, the next opening goes on.
+    Existing files are never changed, and nothing is added to a person's own `.obsidian/`. The index note is written
+    last, so after a crash the next opening continues. Raises NotFound for a vault that had notes and is empty.
     """
     root, template = graph.vault.root, shipped_folder("vault_template")
     known = (graph.folder / "written.jsonl").exists()
     if known and graph.vault.wrote("index") and next(graph.vault.paths(), None) is None:
-        # More likely an unmounted drive, or a sync that has not begun, than a person who deleted everything.
+        # Probably a drive is not mounted or a sync has not begun. It is unlikely that a person deleted everything.
         raise NotFound(
             f"{root}: the vault is empty, and it had notes; bring them back, or to begin anew "
             f"delete {graph.folder / 'written.jsonl'}"
@@ -453,6 +461,6 @@ def lay_template(graph: Graph, *, again: bool = False) -> None:
                 graph.vault.write(path, source.read_bytes(), None)
                 graph.vault.remember(path, source.read_bytes())
             else:
-                whole = root / f".omg-{secrets.token_hex(4)}.tmp"  # `settle` removes one that a crash left
+                whole = root / f".omg-{secrets.token_hex(4)}.tmp"  # `settle` removes the file after a crash
                 shutil.copyfile(source, whole)
                 whole.replace(target)

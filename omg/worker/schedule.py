@@ -2,13 +2,13 @@
 Decides when pending turns are observed.
 
     observation_due   why turns are observed now, or None; called for every graph at every tick
-    what_is_due       the same, and which turns: today's conversations before older ones
+    what_is_due       why, and which turns: today's conversations before older ones
     when_due          when turns are observed if nothing more is said
     why_waiting       why turns are not observed yet, for a person
     note_…            changes to a graph's state: heard, urgent, edited, failure, capped, completed
     names_near_day    whether a turn names a day of the coming week; such a turn waits at most `quiet_after`
 
-Pure: state, options and a time in; no file and no clock. With each failure a graph pauses longer, and its turns stay.
+The functions read no file and no clock. With each failure a graph pauses longer, and its turns stay pending.
 """
 
 from __future__ import annotations
@@ -23,20 +23,21 @@ from ..graph.graph import Pending
 from ..graph.state import SessionState, State
 from ..message.turn import Turn
 
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 30, 3600  # after a failed observation; doubles in between
-FRESH_MS = 86_400_000  # a conversation with a turn this recent is observed before older ones
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 30, 3600  # pause after a failed observation; doubles with each failure
+FRESH_MS = 86_400_000  # conversations with a turn of this last day are observed before older ones
 PRESSING, FRESH, OLD = range(3)  # ranks: the lowest is observed first
-NEAR_DAYS, READ_CHARS = (
-    7,
-    4_000,
-)  # a plan for a day this near does not wait until talk ends; characters of a message searched for such a day
-NEAR_THRESHOLD = 1.1  # within this many steps of the threshold, a step is half as long, as in Mastra's memory
+# A plan for a day within NEAR_DAYS does not wait until the talk ends. READ_CHARS of a message are searched for such a day.
+NEAR_DAYS, READ_CHARS = 7, 4_000
+# Less than so many steps below the threshold, a step is half as large, as in Mastra's memory.
+NEAR_THRESHOLD = 1.1
 
 
 def step_tokens(state: State, options: Observation) -> float:
     """
-    Tokens that make a background step. Half as many near the threshold of a context that OMG puts together, because
-    notes then replace what leaves it. In other contexts pending turns are found directly, and need no fresh notes.
+    The tokens of pending turns that start an observation.
+
+    In a context that OMG puts together, a step is half as large near the threshold, because notes then replace the
+    turns that leave the context. In other contexts search finds pending turns directly.
     """
     if options.step is None:
         return options.message_tokens
@@ -50,10 +51,10 @@ def observation_due(
     state: State, pending: Sequence[Pending], options: Observation, now: datetime
 ) -> str | None:
     """
-    Why *pending* is observed now; None: it waits.
+    Say why *pending* is observed now; None: it waits.
 
-    urgent  a context is about to be cut, or was cut      step   enough tokens are pending
-    turn    `buffer_tokens = "turn"`, or effort is low    quiet  nobody has spoken for a while
+    urgent a context is about to be cut, or was cut step enough tokens are pending turn `buffer_tokens = "turn"`, or
+    effort is low quiet nobody has spoken for a while
 
     With `buffer_tokens = false` neither "turn" nor "quiet" occurs, and a step is as large as the threshold.
     """
@@ -74,9 +75,10 @@ def what_is_due(
     state: State, pending: Sequence[Pending], options: Observation, now: datetime, *, asked: bool = False
 ) -> tuple[str, int, Sequence[Pending]]:
     """
-    Return why turns of *pending* are observed now, their rank (PRESSING, FRESH or OLD), and the turns. The
-    reason is "" if all turns wait. Conversations with a turn of the last day come first. *asked*: somebody
-    asked to have all turns observed.
+    Return why turns of *pending* are observed now ("" if all wait), their rank (PRESSING, FRESH or OLD), and these
+    turns.
+
+    Conversations with a turn of the last day come first. *asked*: somebody asked to have all turns observed.
     """
     since_ms = now.timestamp() * 1000 - FRESH_MS
     live = {p.session for p in pending if p.at_ms >= since_ms}
@@ -92,7 +94,8 @@ def what_is_due(
 
 def when_due(state: State, pending: Sequence[Pending], options: Observation, now: datetime) -> float | None:
     """
-    When *pending* is observed if nobody speaks meanwhile, in seconds since the epoch; None: not before somebody speaks.
+    The time at which *pending* is observed if nobody speaks before, in seconds since the epoch. None: not until
+    somebody speaks.
     """
     if not pending:
         return None
@@ -104,11 +107,11 @@ def when_due(state: State, pending: Sequence[Pending], options: Observation, now
 
 def rest_at(state: State, pending: Sequence[Pending], options: Observation) -> float | None:
     """
-    When all of *pending* is observed if nothing more is said, in seconds since the epoch; None: silence alone
-    starts no observation.
+    The time at which *pending* is observed because nobody has spoken for a while, in seconds since the epoch. None:
+    silence alone starts no observation.
 
-    A turn that names a day of the coming week waits no longer than `quiet_after` in all, because a plan must
-    be a note before it is due. After a failure only `retry_at` counts, because the failed turns were due.
+    A turn that names a day of the coming week waits no longer than `quiet_after` in all, because a plan must be a
+    note before its day. After a failure only `retry_at` counts, because the failed turns were due.
     """
     if options.quiet_after is False or options.buffer_tokens is False:
         return None
@@ -117,7 +120,9 @@ def rest_at(state: State, pending: Sequence[Pending], options: Observation) -> f
 
 
 def names_near_day(turn: Turn, day: date) -> bool:
-    """Whether a person names a day of the coming week in *turn*, said on *day*. "Within six months" names none."""
+    """
+    Whether a person names a day of the coming week in *turn*, said on *day*. "Within six months" names no such day.
+    """
     said = (m.spoken[:READ_CHARS] for m in turn.messages if m.role == "user")
     days = (when for text in said for when in resolve_dates(text, day))
     return any(0 <= (when.end - day).days <= NEAR_DAYS for when in days)
@@ -126,7 +131,10 @@ def names_near_day(turn: Turn, day: date) -> bool:
 def why_waiting(
     state: State, pending: Sequence[Pending], options: Observation, now: datetime, cap: str
 ) -> str:
-    """Why nothing is observed just now, for a person in the zone of *now*; "" if nothing waits."""
+    """
+    Why nothing is observed at the moment, for a person in the zone of *now*; "" if nothing waits. *cap*: the reason
+    if the graph cannot be observed.
+    """
     if not pending:
         return ""
     if cap:
@@ -134,7 +142,7 @@ def why_waiting(
     if now.timestamp() < retry_at(state):
         return f"{state.error}; asked again at {clock_text(retry_at(state), now)}, or by `omg observe`"
     if observation_due(state, pending, options, now):
-        return "due now; a daemon observes these turns, if one is up"
+        return "due now; a running daemon observes these turns"
     tokens, needed = sum(p.tokens for p in pending), step_tokens(state, options)
     text = f"{tokens:,} of {needed:,.0f} tokens have come together"
     if (rest := rest_at(state, pending, options)) is None:
@@ -143,7 +151,7 @@ def why_waiting(
 
 
 def clock_text(seconds: float, now: datetime) -> str:
-    """A time soon after *now*, as 14:30:05 if it is on the same day."""
+    """A time soon after *now*: 14:30:05 if it is on the same day, else with its date."""
     at = datetime.fromtimestamp(seconds, now.tzinfo)
     return f"{at:%H:%M:%S}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M:%S}"
 
@@ -153,7 +161,7 @@ def last_ms(pending: Sequence[Pending]) -> int:
 
 
 def retry_at(state: State) -> float:
-    """Until when a graph pauses after a failure, in seconds since the epoch."""
+    """The end of a graph's pause after a failure, in seconds since the epoch; 0 without a failure."""
     if not state.failures:
         return 0.0
     pause: int = min(FIRST_PAUSE_S << min(state.failures - 1, 20), LONGEST_PAUSE_S)
@@ -164,19 +172,22 @@ def retry_at(state: State) -> float:
 
 
 def note_heard(state: State, turn: Turn, last_ms: int, tokens: int, near: bool) -> None:
-    """*near*: see `names_near_day`."""
+    """Record a turn that was taken in. *near*: the answer of `names_near_day`."""
     if near and not state.near_day_ms:
         state.near_day_ms = last_ms
     entry = state.sessions.setdefault(turn.session, SessionState())
     entry.last_ms = max(entry.last_ms, last_ms)
     entry.window += tokens
-    if entry.asked_ms:  # nobody reads these counts otherwise
+    if entry.asked_ms:  # else nobody reads these counts
         entry.prompted += turn.prompted
         entry.cached += turn.cached
 
 
 def note_urgent(state: State, session: str, reason: str, at_ms: int, waiting: bool) -> None:
-    """A hook asks for observation at once. *waiting*: turns are pending; else only the cut of the context is noted."""
+    """
+    Record that a hook asks for observation at once. *waiting*: turns are pending; else only the cut of the context is
+    recorded.
+    """
     if waiting:
         state.urgent_ms = at_ms
     if reason in ("compaction", "reset"):
@@ -185,7 +196,7 @@ def note_urgent(state: State, session: str, reason: str, at_ms: int, waiting: bo
 
 
 def note_asked(state: State, session: str, at_ms: int) -> None:
-    """Record when the gateway asked what leaves the context of a session whose turns were taken in."""
+    """Record that the gateway asked what leaves the context of *session*, if turns of the session were taken in."""
     if session in state.sessions:
         state.sessions[session].asked_ms = at_ms
 
@@ -204,12 +215,12 @@ def recovered(state: State) -> None:
 
 
 def note_capped(state: State, error: str) -> None:
-    """Record that today's cap is reached. This is not counted as a failure, and the pause does not grow."""
+    """Record that today's cap is reached. This is no failure, and the pause does not grow."""
     state.error = error
 
 
 def note_completed(state: State, reason: str, began_ms: int, at_ms: int) -> None:
-    """Record that all turns pending at *began_ms* are observed."""
+    """Record that all turns that were pending at *began_ms* are observed."""
     state.failures, state.error, state.observed_ms = 0, "", at_ms
     if state.urgent_ms <= began_ms:
         state.urgent_ms = 0

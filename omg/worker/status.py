@@ -1,9 +1,6 @@
-"""
-Reports what `omg status` shows: what runs, what waits and why, what it cost, and what the night did.
+"""Reports what `omg status` shows: what runs, what waits and why, what it cost, and what the night did.
 
-A graph that cannot be opened is listed with its error, and the others as usual. openclaw/doctor.py says what is wrong and
-how to mend it.
-"""
+A graph that cannot be opened is listed with its error. openclaw/doctor.py tells what is wrong and how to mend it."""
 
 from __future__ import annotations
 
@@ -55,7 +52,7 @@ DAYS = 30
 
 
 def costs_of(ledger: Ledger, now: datetime) -> dict[str, Any]:
-    """The costs of all graphs `today`, with the caps, and in the `last_30_days`, by purpose."""
+    """The costs of all graphs: `today`, with the caps, and in the `last_30_days`, each by purpose."""
     days = ledger.lately(now, DAYS)
     caps = {"cap_tokens": ledger.cap_tokens, "cap_usd": ledger.cap_usd}
     return {
@@ -65,7 +62,7 @@ def costs_of(ledger: Ledger, now: datetime) -> dict[str, Any]:
 
 
 def cost_of(days: Iterable[Mapping[str, Spent]]) -> dict[str, Any]:
-    """The sum of *days*, as JSON, and under `by_purpose` that of each purpose."""
+    """The sum of *days* as JSON, and under `by_purpose` the sum of each purpose."""
     purposes: dict[str, Spent] = defaultdict(Spent)
     for purpose, spent in (part for day in days for part in day.items()):
         purposes[purpose] += spent
@@ -75,7 +72,7 @@ def cost_of(days: Iterable[Mapping[str, Spent]]) -> dict[str, Any]:
 
 
 def cost_lines(costs: Mapping[str, Any], *, capped: bool = True) -> list[str]:
-    """The answer of `costs_of` as lines for a person. *capped*: also name the caps; rules have none."""
+    """Write the answer of `costs_of` as lines for a person. *capped*: name the caps, too; rules have none."""
     lines = []
     for label, key in (("today  ", "today"), ("30 days", "last_30_days")):
         cost = costs[key]
@@ -92,7 +89,7 @@ def cost_lines(costs: Mapping[str, Any], *, capped: bool = True) -> list[str]:
 
 
 def next_night(worker: Worker) -> str:
-    """When the nightly job of `omg install` runs next; "" in a home that OpenClaw does not use."""
+    """The time of the next nightly job of `omg install`; "" in a home that OpenClaw does not use."""
     if not (worker.registry.folder / "installed.json").exists():
         return ""
     now = worker.clock().astimezone()
@@ -197,7 +194,8 @@ def index_remade(graph: Graph, now: datetime) -> str:
 
 def context_status(session: SessionState) -> dict[str, Any]:
     """
-    For a session whose context OMG puts together: the tokens of messages and of notes, and the time of the last cut.
+    The state of a session whose context OMG puts together: the tokens of messages and notes, and the time of the last
+    cut.
     """
     return {
         "asked": iso_time(session.asked_ms),
@@ -205,13 +203,13 @@ def context_status(session: SessionState) -> dict[str, Any]:
         "notes_tokens": count_tokens(session.timeline),
         "cut_turns": len(session.cut_turns),
         "cut": iso_time(session.context_cut_ms),
-        # as the provider counts; None if it reports no cache
+        # as the provider counts; None if the provider reports no cache
         "cached_share": round(session.cached / session.prompted, 3) if session.cached else None,
     }
 
 
 def observer_text(answer: Mapping[str, Any]) -> str:
-    """Which model observes, and why it cannot be asked at the moment, for a person."""
+    """Name the model that observes, for a person; and say why it cannot be asked at the moment."""
     if answer["offline"]:
         return f"{answer['observer']} (rules, no model: near-verbatim notes)"
     if answer.get("effort") == "low":
@@ -221,7 +219,7 @@ def observer_text(answer: Mapping[str, Any]) -> str:
 
 
 def model_text(answer: Mapping[str, Any], waits: str) -> str:
-    """The model, and why it cannot be asked now. *waits*: what happens until a gateway lends the model."""
+    """Name the model, and say why it cannot be asked now. *waits*: what happens until a gateway lends the model."""
     daemon, name = answer.get("daemon") or {}, str(answer["observer"])
     if not name.startswith("gateway"):
         return name
@@ -263,14 +261,14 @@ def status_text(answer: Mapping[str, Any], zone: tzinfo) -> str:
         (bad, "spool", f"{how_many(bad, 'drop')} could not be read; see {answer['home']}/spool/bad"),
         (engine, "contexts", engine),
     ]
-    # With rules alone there is no cap.
+    # Rules cost nothing, so they have no cap.
     costs = cost_lines(answer, capped=not answer["offline"] or other)
     graphs = [line for graph in answer["graphs"] for line in ("", *graph_lines(graph, zone))]
     return "\n".join([*labelled(who), *costs, *labelled(what), *graphs])
 
 
 def engine_text(answer: Mapping[str, Any], zone: tzinfo) -> str:
-    """Since when OMG is the context engine, and how many sessions asked it; "" if it is not."""
+    """Since when OMG is the context engine, and for how many sessions it was asked; "" if it is not."""
     if (engine := answer.get("context_engine")) is None:
         return ""
     sessions = [s for g in answer["graphs"] for s in g.get("sessions", {}).values() if "context" in s]
@@ -281,7 +279,8 @@ def engine_text(answer: Mapping[str, Any], zone: tzinfo) -> str:
 
 def observing_text(observing: Mapping[str, Any], zone: tzinfo) -> str:
     """
-    How many graphs are observed or wait, since when, and which models take fewer calls at present; "" if no graph is.
+    How many graphs are observed or wait, since when, and which models take fewer calls now; "" if there is nothing to
+    say.
     """
     parts = [
         f"{how_many(len(works), 'graph')} {verb} since {time_text(works[0]['since'], zone, 'seconds')}"
@@ -323,7 +322,11 @@ def graph_lines(graph: Mapping[str, Any], zone: tzinfo) -> list[str]:
         (turns and graph["waiting_because"], "because", graph["waiting_because"]),
         (graph["inbox"], "inbox", files_text(graph["inbox"], "not read yet")),
         (graph["inbox_undone"], "inbox", files_text(graph["inbox_undone"], "whose filing you undid") + AGAIN),
-        (unread, "unread", f"{how_many(unread, 'piece')} that rules have noted wait for a model, at night"),
+        (
+            unread,
+            "unread",
+            f"{how_many(unread, 'piece')} that only rules have read wait for a model, at night",
+        ),
         (True, "observed", f"{seen}; reflected {tidied}{what}"),
         (cycle, "archived", former),
         (graph["index_remade"], "index", graph["index_remade"]),
@@ -338,7 +341,7 @@ AGAIN = "; changed words are read again"
 
 
 def files_text(files: Sequence[str], what: str) -> str:
-    """How many *files* of the inbox are *what*, and the first three of them."""
+    """The number of *files* in the inbox, *what* is the matter with them, and the first three names."""
     return f"{how_many(len(files), 'file')} {what}: {', '.join(files[:3])}{' …' * (len(files) > 3)}"
 
 
@@ -349,14 +352,14 @@ def archived_cycle(graph: Graph, cycle: str) -> str:
 
 
 def is_night_undone(graph: Graph, at_ms: int) -> bool:
-    """Whether the reflection begun at *at_ms* was undone."""
+    """Whether the reflection that began at *at_ms* was undone."""
     began = f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y%m%dT%H%M%S}-reflection-"
     return any(cycle.startswith(began) for cycle in undone_cycles(graph))
 
 
 def context_text(found: Mapping[str, Any], zone: tzinfo) -> str:
-    shown = f"{found['raw_tokens']:,} tokens raw, {found['notes_tokens']:,} of notes for {found['cut_turns']} turns cut"
+    shown = f"{found['raw_tokens']:,} tokens of messages, {found['notes_tokens']:,} of notes for {found['cut_turns']} turns that were cut"
     share = found["cached_share"]
-    return f"{shown}; last {time_text(found['cut'], zone)}" + (
-        f"; {share:.0%} of its prompts came from a cache" if share else ""
+    return f"{shown}; last cut {time_text(found['cut'], zone)}" + (
+        f"; {share:.0%} of its prompt tokens came from a cache" if share else ""
     )

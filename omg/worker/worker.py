@@ -1,15 +1,12 @@
-"""
-Observes pending turns in the background, up to `[observation] parallel` graphs at a time.
+"""Observes pending turns in the background, up to `[observation] parallel` graphs at a time.
 
     worker.start()           take in the spool, and begin to observe each graph in which something is due
-    worker.work()            the same, and wait until it is done
+    worker.work()            do the same, and wait until it is done
     worker.due(graph)        why turns are due now, or None
     worker.waits(graph)      why turns are not observed yet, for a person
 
-A graph is observed batch by batch; after each batch it goes to the end of the line. A failure makes its graph pause and
-loses no turn; the other graphs go on. schedule.py decides when turns are due, observe/run.py observes them, and nights.py
-runs the Reflector.
-"""
+A graph is observed batch by batch; after each batch it goes to the end of the line. A failure makes its graph pause
+and loses no turn; the other graphs go on."""
 
 from __future__ import annotations
 
@@ -69,22 +66,26 @@ from .schedule import (
 log = logging.getLogger(__name__)
 
 MODEL_AWAY = (
-    "the Observer is the agent's own model, and no gateway lends it now; what was said waits. Start the gateway, "
+    "the Observer is the agent's own model, and no gateway lends it now; messages wait. Start the gateway, "
     "or name another model in omg.toml, or once, as in `OMG_OBSERVATION_MODEL=offline omg observe` for the rules"
 )
 
 
-ASKED_S = 30.0  # how long requested work waits for a locked vault
-GATEWAY_GRAPHS = 2  # graphs that the gateway's model observes at a time: llm/asker.py makes no more calls
-OLD_SHARE = 0.75  # share of a day's cap for turns older than a day; the rest is kept for what is said today
+ASKED_S = 30.0  # longest wait of requested work for a locked vault
+# Graphs that the gateway's model observes at a time, because llm/asker.py makes no more calls.
+GATEWAY_GRAPHS = 2
+OLD_SHARE = 0.75  # share of a day's cap for turns older than a day; the rest is kept for today's turns
 FORESEEN = (OmgError, OSError, sqlite3.Error)
-RULES_REST_S = 240.0  # longest rest after which rules, which cost nothing, observe
-ENDING_S = 10.0  # how long `close` waits for the work under way
-DAY_S = 86_400.0  # deadline of work in the daemon: to observe an archive of years takes many calls of a model
+RULES_REST_S = 240.0  # longest silence before rules observe, since they cost nothing
+ENDING_S = 10.0  # longest wait of `close` for the work under way
+DAY_S = 86_400.0  # deadline of work in the daemon, since an archive of years takes many calls of a model
 
 
 class Crew:
-    """At most *size* threads for the work on graphs, the most urgent first. They exist only while there is work."""
+    """
+    Works on graphs with at most *size* threads, the most urgent work first. The threads exist only while there is
+    work.
+    """
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -93,7 +94,10 @@ class Crew:
         self._guard = threading.Lock()
 
     def start(self, work: Callable[[], Any], rank: int = 0) -> Future[Any]:
-        """Do *work* as soon as a thread is free: the lowest rank first, and within a rank in the order of `start`."""
+        """
+        Do *work* as soon as a thread is free. The lowest rank comes first; within a rank, the order of `start`
+        counts.
+        """
         done: Future[Any] = Future()
         with self._guard:
             heappush(self._waiting, (rank, next(self._numbers), done, work))
@@ -120,21 +124,21 @@ class Crew:
 
 @dataclass(slots=True)
 class Work:
-    """A graph that is being observed or waits in line, and the results so far."""
+    """A graph that is being observed or waits in line, with its results so far."""
 
     who: Identity
     crew: Crew
-    asked: bool  # somebody asked to have all pending turns observed, due or not
+    asked: bool  # observe all pending turns, due or not, because somebody asked
     once: bool  # turns that become due meanwhile wait for the next call of `work`
     since: datetime  # when the batch, or the wait in line, began
     under_way: bool = False
     waited_s: float = 0.0  # wait in line before this batch
-    # The round: why turns are due, and these turns in batches.
+    # The present round: why turns are due, and these turns in batches.
     reason: str = ""
     rank: int = FRESH
     began_ms: int = 0
     batches: Iterator[list[Pending]] = field(default_factory=lambda: iter(()))
-    # Conversations that failed: their turns wait, because the earlier ones are observed first.
+    # Conversations with a failed batch. Their later turns wait, because the earlier ones are observed first.
     stuck: set[str] = field(default_factory=set)
     failure: str = ""
     observed: list[Observed] = field(default_factory=list)
@@ -147,20 +151,23 @@ class Work:
 
 
 class Worker:
-    """*gateway* asks the agent's own model through the plugin; None: no plugin lends it at the moment."""
+    """
+    Observes the graphs of one home. *gateway*: asks the agent's own model through the plugin; None if no plugin lends
+    the model now.
+    """
 
     def __init__(self, intake: Intake, *, gateway: Ask | None, child: Child | None = None) -> None:
         self.intake, self.registry, self.gateway = intake, intake.registry, gateway
         self.config, self.clock = self.registry.config, self.registry.clock
         self.ledger = Ledger(self.registry.folder / "ledger.jsonl", self.config)
-        self._finished: set[str] = set()  # graphs in which no cycle is left open by an earlier crash
-        # Failures by key. The graph's state has them too, unless it could not be written.
+        self._finished: set[str] = set()  # graphs without a cycle that an earlier crash left open
+        # Failures by graph. The graph's state has them, too, unless the state could not be written.
         self._trouble: dict[str, State] = {}
         self._works: dict[str, Work] = {}  # by graph
         self._resting: set[str] = set()  # graphs that are not to be observed
         self._guard, self._starting = threading.Lock(), threading.Lock()
         self.closed = False
-        self._crews: dict[tuple[str, bool], Crew] = {}  # what asks a model, by day and by night
+        self._crews: dict[tuple[str, bool], Crew] = {}  # (first model, at night) → threads
         self._child, self._child_is_ours = child or Child(), child is None
         self._askers: dict[tuple[bool, tuple[str, ...]], Asker] = {}
 
@@ -168,19 +175,23 @@ class Worker:
 
     def models(self, agent: str = "") -> list[str]:
         """
-        The models that observe for *agent*, the first and its fallbacks: the agent's own, else the shared ones.
+        The models that observe for *agent*, the first model and its fallbacks: the agent's own models, else the
+        shared ones.
 
-        If none is set: `gateway` in a home that a gateway's plugin uses, whether or not one is up; else `offline`.
+        If none is set: `gateway` in a home that a gateway's plugin uses, whether or not the gateway runs; else
+        `offline`.
         """
         own = self.config.observation.agents.get(agent)
         return self._named((own and own.model) or self.config.observation.model)
 
     def observing(self, agent: str = "") -> list[str]:
-        """The models that observe for *agent* by day; with `effort = "low"`, the rules."""
+        """The models that observe for *agent* by day. With `effort = "low"` these are the rules."""
         return ["offline"] if self.config.observation.effort == "low" else self.models(agent)
 
     def reflecting(self, agent: str = "") -> list[str]:
-        """The models that reflect for *agent*: the Reflector's own, else those that observe by day."""
+        """
+        The models that reflect for *agent*: the models set for the Reflector, else the models that observe by day.
+        """
         own = self.config.reflection.model
         return self._named(own) if own else self.observing(agent)
 
@@ -200,16 +211,14 @@ class Worker:
         return Observer(ask, ask.models[0], window, partial(self._is_able, ask))
 
     def _is_able(self, ask: Ask, model: str) -> bool:
-        """
-        Whether *model*, which *ask* can ask, answers the check well enough. Raises ModelError while this is unknown.
-        """
+        """Whether *model*, asked by *ask*, answers the check well enough. Raises ModelError while this is unknown."""
         return is_able(self.registry.folder, model, ask, self.clock())
 
     def _asker(self, models: Sequence[str]) -> Asker | None:
         if models[0] == "offline":
             return None
         named = tuple(m for m in models if m != "offline")
-        key = (self.gateway is not None, named)  # a plugin may come later than the first question
+        key = (self.gateway is not None, named)  # a plugin may connect after the first question
         if key not in self._askers:
             self._askers[key] = Asker(
                 self.config, named, self.ledger, gateway=self.gateway, child=self._child, now=self.clock
@@ -217,19 +226,24 @@ class Worker:
         return self._askers[key]
 
     def crew(self, models: Sequence[str], *, night: bool = False) -> Crew:
-        """The threads for the graphs that *models* observe, so that a model that hangs holds up only its own graphs."""
+        """
+        The threads for the graphs that *models* observe. Each first model has its own, so a model that hangs holds up
+        only its own graphs.
+        """
         parallel = self.config.observation.parallel
         size = {"offline": 1, "gateway": min(GATEWAY_GRAPHS, parallel)}.get(models[0], parallel)
         return self._crews.setdefault((models[0], night), Crew(size))
 
     def away(self, models: Sequence[str]) -> str:
-        """Why none of *models* can be asked from here, for a person; "" if one can be asked, or none is needed."""
+        """
+        Why none of *models* can be asked from here, for a person; "" if one of them can be asked, or none is needed.
+        """
         return MODEL_AWAY if self.gateway is None and set(models) == {"gateway"} else ""
 
     # --- when
 
     def due(self, graph: Graph) -> str | None:
-        """Why some pending turns should be observed now, or None."""
+        """Why some pending turns should be observed now; None if all wait."""
         return self._what_is_due(graph, graph.pending())[0] or None
 
     def _what_is_due(
@@ -250,13 +264,13 @@ class Worker:
         return turn_text(work, graph.zone) if text and work else text
 
     def timing(self, agent: str) -> Observation:
-        """The options that decide when turns are due. Rules cost nothing, so they wait only for a short rest."""
+        """The options that decide when turns are due. Rules cost nothing, so they wait only for a short silence."""
         options, free = self.config.observation, self.observing(agent) == ["offline"]
         short = min(options.quiet_after, RULES_REST_S)  # False stays False
         return options.model_copy(update={"quiet_after": short}) if free else options
 
     def state_of(self, graph: Graph) -> State:
-        """The graph's state with the last failure, even if a failing disk did not store that failure."""
+        """The graph's state with the last failure, even if a bad disk did not store that failure."""
         state, trouble = graph.state(), self._trouble.get(graph.identity.key)
         if trouble is None or trouble.failed_ms <= state.failed_ms:
             return state
@@ -264,8 +278,10 @@ class Worker:
 
     def hindered(self, graph: Graph, *, old: bool = False) -> str:
         """
-        Why *graph* cannot be observed: OMG is off, the model is away, or today's cap is reached; "" if it can.
-        *old*: for turns older than a day.
+        Why *graph* cannot be observed: OMG is off, the model is away, or today's cap is reached; "" if it can be
+        observed.
+
+        *old*: for turns older than a day, which may use only a share of the cap.
         """
         if off := self.config.switched_off(graph.identity.agent):
             return f"OMG is switched off: {off}"
@@ -283,10 +299,10 @@ class Worker:
 
     def work(self, *, force: bool = False) -> list[Observed]:
         """
-        Take in the spool and observe due turns, or with *force* all pending turns; return when this is done.
+        Take in the spool and observe due turns, or with *force* all pending turns. Returns when this is done.
 
-        After an error its graph pauses, and the other graphs go on. The graph's state records the error, and the work
-        is tried again. With *force*, the first error that no state records is raised at the end.
+        After an error the graph pauses, its state records the error, and the work is tried again; the other graphs go
+        on. With *force*, the first error that no state records is raised at the end.
         """
         works, troubles = self.start(force=force, once=True)
         for work in works:
@@ -297,7 +313,7 @@ class Worker:
         return [observed for work in works for observed in work.observed]
 
     def observe_now(self, who: Identity) -> tuple[list[Observed], str]:
-        """Observe all pending turns of *who*; return what was observed, and why the rest still waits."""
+        """Observe all pending turns of *who*. Returns what was observed, and why the other turns still wait."""
         if why := self.away(self.observing(who.agent)):
             return [], why
         work = self._line_up(who, FRESH, True, True)
@@ -306,15 +322,16 @@ class Worker:
 
     def start(self, *, force: bool = False, once: bool = False) -> tuple[list[Work], list[Exception]]:
         """
-        Take in the spool and begin to observe due turns; return the work begun, and the errors. *once*: turns that
-        become due meanwhile wait for the next call.
+        Take in the spool and begin to observe due turns. Returns the work begun, and the errors.
+
+        *once*: turns that become due meanwhile wait for the next call.
         """
         works: list[Work] = []
         troubles: list[Exception] = []
         with self._starting:
             try:
                 self.intake.take_in()
-            except (OSError, Locked) as e:  # turns that are pending already are observed all the same
+            except (OSError, Locked) as e:  # pending turns are observed nevertheless
                 log.warning("the spool waits: %s", error_text(e))
                 troubles.append(e)
             for who in self.registry.identities():
@@ -325,7 +342,7 @@ class Worker:
                         works.append(self._line_up(who, rank, force, once))
                     else:
                         self._trouble.pop(who.key, None)
-                except Locked as e:  # whoever holds the lock will be done soon
+                except Locked as e:  # the holder of the lock will be done soon
                     log.info("%s; its turns wait meanwhile", e)
                     troubles.append(e)
                 except Exception as e:
@@ -334,13 +351,16 @@ class Worker:
         return works, troubles
 
     def _look_at(self, who: Identity, force: bool) -> int | None:
-        """The rank in which to observe the graph of *who*; None if nothing is due or it is being observed already."""
+        """
+        The rank in which to observe the graph of *who*; None if nothing is due, or if the graph is being observed
+        already.
+        """
         if self.config.switched_off(who.agent):
             return None
-        try:  # without `settle`: most graphs have no work
+        try:  # `opened` is quick, and most graphs have no work
             graph = self.registry.opened(who, keep=False, make=False)
         except NotFound:
-            return None  # forgotten whole a moment ago
+            return None  # the whole graph was just forgotten
         self.intake.take_notes(graph, force=force)
         if who.key in self._works and not force:
             return None
@@ -353,12 +373,12 @@ class Worker:
                 graph.update(recovered)
             return None
         if self.away(self.observing(who.agent)):
-            return None  # not the model's failure, so none is counted
+            return None  # no failure of the model, so no failure is counted
         reason, rank, _ = self._what_is_due(graph, pending, asked=force)
         return rank if reason else None
 
     def _line_up(self, who: Identity, rank: int, force: bool, once: bool) -> Work:
-        """Begin to observe the graph of *who*, unless it is under way already."""
+        """Begin to observe the graph of *who*, unless that is under way already."""
         with self._guard:
             if (work := self._works.get(who.key)) is not None:
                 work.asked |= force
@@ -372,7 +392,7 @@ class Worker:
             return work
 
     def _turn(self, work: Work) -> None:
-        """Observe one batch; then *work* goes to the end of the line, or ends."""
+        """Observe one batch of *work*. Then *work* goes to the end of the line, or ends."""
         key, asked, rank = work.who.key, work.asked, None
         now = self.clock()
         work.waited_s = (now - work.since).total_seconds()
@@ -388,7 +408,7 @@ class Worker:
             work.trouble = e
         with self._guard:
             work.under_way, work.since = False, self.clock()
-            if work.asked and not asked:  # meanwhile somebody asked for all pending turns
+            if work.asked and not asked:  # somebody asked for all pending turns meanwhile
                 rank = FRESH
             if rank is None or self.closed or key in self._resting:
                 del self._works[key]
@@ -397,16 +417,16 @@ class Worker:
                 work.crew.start(partial(self._turn, work), rank)
 
     def _observe_next(self, work: Work) -> int | None:
-        """Observe the next batch. Returns the rank of the one after it, or None if the work is done."""
+        """Observe the next batch. Returns the rank of the batch after it, or None if the work is done."""
         try:
             graph = self.registry.graph(work.who, wait_s=work.patience_s, make=False)
         except NotFound:
-            return None  # forgotten whole meanwhile
-        # The process that observes the graph holds this lock. Only observing waits for it.
+            return None  # the whole graph was forgotten meanwhile
+        # The process that observes the graph holds this lock. Only observing needs the lock.
         what = f"the observing of {work.who.key}"
         with flock(graph.folder / "observe.lock", what, ASKED_S if work.asked else 0):
             with graph.lock(work.patience_s):
-                replay_open(graph)  # a dead process's finished turns are not asked again
+                replay_open(graph)  # turns that a dead process finished are not asked about again
             batch = self._next_batch(graph, work)
             if batch and self._observe(graph, work, batch):
                 return work.rank
@@ -416,7 +436,7 @@ class Worker:
         return None
 
     def _next_batch(self, graph: Graph, work: Work) -> list[Pending]:
-        """The next batch of this round, or of the next one; empty if nothing is due any more."""
+        """The next batch of this round, or of the next round; empty if nothing is due any more."""
         while True:
             for batch in work.batches:
                 whole = [p for p in batch if p.session not in work.stuck and graph.readable(p)]
@@ -434,17 +454,20 @@ class Worker:
             work.began_ms, work.batches = now_ms, self._batches(graph, work.rank, files)
 
     def _batches(self, graph: Graph, rank: int, files: Sequence[Pending]) -> Iterator[list[Pending]]:
-        """*files* in batches. For old turns only the first batch, because fresh turns may be due after it."""
+        """
+        Divide *files* into batches. For old turns, give only the first batch, because fresh turns may be due after
+        it.
+        """
         most = self.config.observation.max_tokens_per_batch
         if rank == OLD:  # there may be thousands of files: read only as many as needed
-            # A model needs days for an archive of years, so it reads the newest conversation first: the most useful
-            # notes come first, and it sees newer notes when it reads older words. Rules are quick and judge a statement
-            # by earlier ones, so they read in the order of days.
+            # A model needs days for an archive of years. It reads the newest conversation first, so the most useful notes
+            # come first, and the model sees newer notes when it reads older words. Rules are quick, and judge a
+            # statement by earlier ones, so they read the oldest conversation first.
             by_rules = self.observing(graph.identity.agent)[0] == "offline"
             files = [p for p in files if p.session == files[0 if by_rules else -1].session]
             said = accumulate(p.tokens for p in files)
             files = [p for p, sofar in zip(files, said, strict=True) if sofar - p.tokens < 2 * most]
-        # After useless replies the batches get smaller, to separate the turn that causes them from the others.
+        # After useless replies the batches get smaller, to separate the turn that causes these replies from the others.
         limit = max(1, most >> min(graph.state().failures, 8))
         batches = pending_batches([p for p in files if graph.readable(p)], limit)
         return islice(batches, 1) if rank == OLD else batches
@@ -461,39 +484,39 @@ class Worker:
             self._resting.discard(key)
 
     def places(self) -> dict[str, Places]:
-        """How many calls of each model are under way."""
+        """Model → how many calls of it are under way."""
         lent = getattr(self.gateway, "places", None)
         return {**self._child.places, **({"gateway": lent} if lent else {})}
 
     def under_way(self) -> list[Work]:
-        """The graphs being observed, then those in line; the longest first."""
+        """The graphs being observed, then the graphs in line; of each, the longest first."""
         return sorted(self._works.copy().values(), key=lambda work: (not work.under_way, work.since))
 
     def rests(self, who: Identity) -> bool:
-        """Whether the graph pauses after an error."""
+        """Whether the graph of *who* pauses after an error."""
         trouble = self._trouble.get(who.key)
         return trouble is not None and self.clock().timestamp() < retry_at(trouble)
 
     def note_trouble(self, who: Identity, error: Exception) -> None:
-        """Report and count an error of one graph, which then pauses as after a model's failure."""
+        """Report and count an error of the graph of *who*. The graph then pauses, as after a model's failure."""
         why = self.report(who.key, error)
         note_failure(self._trouble.setdefault(who.key, State()), why, self.registry.now_ms())
-        with suppress(Exception):  # a failing disk may refuse this as well
+        with suppress(Exception):  # a bad disk may refuse this, too
             self.registry.opened(who, keep=False, make=False).update(
                 partial(note_failure, error=why, at_ms=self.registry.now_ms())
             )
 
     def _observe(self, graph: Graph, work: Work, batch: list[Pending]) -> bool:
         """
-        Observe *batch*; return whether to continue. If the model is down, the work ends. After a useless reply only
-        that conversation waits.
+        Observe *batch*. Returns whether to continue: no if the model is down. After a useless reply, only the
+        conversation of the batch waits.
         """
         started = time.monotonic()
         try:
             observed = self._observe_batch(graph, work, batch)
         except Stale as e:
             log.info("%s: %s", graph.identity.key, e)
-            return False  # what is still pending is observed when it is due
+            return False  # the turns that are still pending are observed when they are due
         except OverBudget as e:
             if str(e) != graph.state().error:
                 self._failed(graph, batch, work.reason, e, started)
@@ -501,16 +524,16 @@ class Worker:
             return False
         except Exception as e:
             if not graph.is_there():
-                return False  # forgotten whole meanwhile
+                return False  # the whole graph was forgotten meanwhile
             if self.closed and isinstance(e, ModelUnavailable):
-                return False  # we ended the call ourselves; the next start asks again at once
+                return False  # `stop` ended the call; the next start asks again at once
             self._failed(graph, batch, work.reason, e, started)
             work.failure = error_text(e)
             work.stuck.add(batch[0].session)
             # Continue after a useless reply or a defect. An error of the model, the disk or the vault would hit the
             # other batches too.
             return isinstance(e, BadReply) or not isinstance(e, FORESEEN)
-        if work.once or work.asked:  # otherwise nobody reads the results; an import has thousands
+        if work.once or work.asked:  # else nobody reads the results, and an import has thousands
             work.observed.append(observed)
         return True
 
@@ -521,7 +544,7 @@ class Worker:
         self.report(graph.identity.key, error, trigger=reason, tokens=tokens, duration_ms=took_ms)
 
     def report(self, key: str, error: Exception, event: str = "observation_failed", **more: Any) -> str:
-        """Log why a graph was not observed or not reflected on, also as an *event*; return the reason."""
+        """Log why the graph *key* was not observed or reflected on, and write an *event*. Returns the reason."""
         why = error_text(error)
         log.warning("%s: %s: %s", key, event, why, exc_info=None if isinstance(error, FORESEEN) else error)
         self.registry.tell(event, graph=key, error=why[:2_000], **more)
@@ -542,7 +565,7 @@ class Worker:
         return observed
 
     def _telling(self, graph: Graph, work: Work, paid: Sequence[ModelReply]) -> Callable[..., None]:
-        """`tell` for one batch. It adds the graph, why the batch is observed, how long it waited, and what it cost."""
+        """Make `tell` for one batch. It adds the graph, the reason for observing, the time in line, and the cost."""
 
         def telling(event: str, **fields: Any) -> None:
             if event == "observation_start":
@@ -578,14 +601,14 @@ class Worker:
 
 
 def turn_text(work: Work, zone: tzinfo) -> str:
-    """Whether *work* is being done or waits, and since when, for a person in *zone*."""
+    """Say whether *work* is being done or waits, and since when, for a person in *zone*."""
     since = f"since {work.since.astimezone(zone):%H:%M:%S}"
     if not work.under_way:
-        return f"it is due, and waits for its turn {since}: {how_many(work.crew.size, 'graph')} at a time"
+        return f"due, and waiting in line {since}: at most {how_many(work.crew.size, 'graph')} at a time"
     return f"it is being observed {since}"
 
 
-# --- The result of observing and the turns that still wait, as `Memory.observe` and the daemon return them.
+# --- The results of observing, as `Memory.observe` and the daemon return them.
 
 
 class TurnsWaiting(TypedDict):
@@ -597,7 +620,7 @@ class TurnsWaiting(TypedDict):
 
 
 class WorkDone(TypedDict):
-    """The result of observing: batches, messages in them, files written, and what still waits."""
+    """The result of observing: batches, messages in them, files written, and the turns that still wait."""
 
     batches: int
     messages: int
@@ -606,7 +629,7 @@ class WorkDone(TypedDict):
 
 
 def observe_pending(worker: Worker, body: Mapping[str, Any]) -> WorkDone:
-    """Observe all that is due, or with `force` in *body* all that is pending."""
+    """Observe all due turns, or with `force` in *body* all pending turns."""
     done = worker.work(force=bool(body.get("force")))
     return {
         "batches": len(done),
@@ -617,18 +640,18 @@ def observe_pending(worker: Worker, body: Mapping[str, Any]) -> WorkDone:
 
 
 def waiting_turns(worker: Worker) -> Iterator[TurnsWaiting]:
-    """Whose turns were not observed, and why; only if waiting alone does not help."""
+    """Yield whose turns were not observed, and why. Turns that will be observed without help are left out."""
     for graph in worker.registry.graphs():
         state, pending = worker.state_of(graph), graph.pending()
         if pending and (why := worker.hindered(graph) or (state.error if state.failures else "")):
             yield {"identity": graph.identity.key, "turns": len(pending), "why": why}
 
 
-# --- Hands work to the daemon of the home, if one is up that asks the same model as this process would.
+# --- Hands work to the daemon of the home, if a daemon runs with the same model as this process.
 
 
 def other_model_of_daemon(worker: Worker) -> str:
-    """The model that a running daemon observes with, if it differs from the model given to this command; else ""."""
+    """The model that a running daemon observes with, if it differs from the model of this command; else ""."""
     found = ask_daemon(worker.registry.folder, "/health", {}, timeout_s=10)
     if found is None or found.get("fleet") or found.get("observer") == worker.models():
         return ""
@@ -637,8 +660,8 @@ def other_model_of_daemon(worker: Worker) -> str:
 
 def handed_to_daemon(worker: Worker, path: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
     """
-    The daemon's answer to *body*; None if no daemon is up, or if this command is to ask another model than the daemon:
-    the configuration changed since the daemon started, or `OMG_OBSERVATION_MODEL` is set.
+    Hand *body* to the daemon, and return its answer. None if no daemon runs, or if this command has another model
+    than the daemon: the configuration changed since the daemon started, or `OMG_OBSERVATION_MODEL` is set.
     """
     if other := other_model_of_daemon(worker):
         log.warning(

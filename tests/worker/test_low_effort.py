@@ -114,7 +114,7 @@ def test_the_night_reads_all_turns_in_one_question_and_updates_the_notes_of_the_
     assert not any(left_out in asked.user for left_out in ("tool words", "price", "these days"))
 
 
-def test_the_night_does_not_bring_back_what_a_person_undid_by_day(
+def test_the_night_does_not_bring_back_a_note_that_a_person_undid_by_day(
     home: Path, openai_server: OpenAIServer
 ) -> None:
     def noted_anew(request: Request) -> dict[str, Any]:
@@ -171,9 +171,7 @@ def test_the_nightly_reading_keeps_to_the_days_cap(home: Path, openai_server: Op
     assert openai_server.history == []
 
 
-def test_each_message_is_read_once_by_a_model_whichever_effort_is_on(
-    home: Path, openai_server: OpenAIServer
-) -> None:
+def test_a_model_reads_each_message_once_at_any_effort(home: Path, openai_server: OpenAIServer) -> None:
     openai_server.always(update_each)
     with home_of(home, openai_server) as memory:
         say(memory, "coffee")

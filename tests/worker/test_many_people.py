@@ -152,7 +152,7 @@ def test_a_hanging_call_holds_up_only_its_own_graph(make: Callable[..., Memory],
     assert len(waiting(memory)) == 2
 
 
-def test_a_hanging_examination_holds_up_only_users_of_its_model(
+def test_a_hanging_test_of_a_model_holds_up_only_users_of_that_model(
     home: Path,
 ) -> None:
     began, goes_on, asked = threading.Event(), threading.Event(), list[str]()

@@ -88,7 +88,7 @@ def test_a_vault_that_cannot_be_written_is_named(two_graphs: Path, monkeypatch: 
     assert "/vault/mocs/.omg-1.tmp: Permission denied" in out
 
 
-def test_one_graph_in_trouble_stops_none_of_the_others(two_graphs: Path) -> None:
+def test_one_graph_in_trouble_does_not_stop_the_others(two_graphs: Path) -> None:
     opened = home_at(two_graphs)
     root = graph_of(opened).vault.root
     opened.close()
@@ -100,7 +100,7 @@ def test_one_graph_in_trouble_stops_none_of_the_others(two_graphs: Path) -> None
     assert f"{PEER}: skipped" in err and "no model" in err
 
 
-def test_the_status_says_what_the_last_night_did_and_when_the_next_one_is(two_graphs: Path) -> None:
+def test_the_status_says_what_the_last_night_did_and_when_the_next_night_is(two_graphs: Path) -> None:
     (two_graphs / "installed.json").write_text('{"at": 1}')
     assert reflected("--all-vaults")[0] == 0
     opened = home_at(two_graphs)
@@ -114,7 +114,7 @@ def test_the_status_says_what_the_last_night_did_and_when_the_next_one_is(two_gr
     assert timedelta(0) < due - opened.clock() <= timedelta(days=1, hours=1)
 
 
-def test_a_dry_run_prints_what_would_be_done_and_does_not_do_it(two_graphs: Path) -> None:
+def test_a_dry_run_prints_what_a_run_would_do_and_changes_nothing(two_graphs: Path) -> None:
     opened = home_at(two_graphs)
     graph = graph_of(opened)
     put(graph, *[note(f"nodes/fact/twice-{n}", "The tea is in the tin.", MONDAY) for n in range(2)])

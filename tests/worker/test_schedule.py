@@ -160,7 +160,7 @@ def test_the_step_is_halved_near_the_threshold(omg, model, clock):
     assert omg.worker.due(graph) == "step"
 
 
-def test_without_steps_a_pause_observes_nothing_and_half_the_threshold_reflects_nothing(make, clock):
+def test_with_steps_switched_off_neither_a_pause_nor_half_the_threshold_starts_anything(make, clock):
     omg = make(buffer_tokens=False)
     graph = say(omg, words(20))
     clock.pass_(days=3)
@@ -193,7 +193,7 @@ def test_a_turn_of_tools_with_hardly_a_word_is_observed(omg, model):
     assert "TOOL RESULT of read" in model.asked[0].user
 
 
-def test_a_call_and_its_result_are_in_one_batch_though_a_compaction_came_between(omg, clock):
+def test_a_call_and_its_result_are_in_one_batch_even_if_a_compaction_came_between(omg, clock):
     say(omg, words(30), CALL)
     clock.pass_(seconds=1)
     say(omg, result(30))
@@ -247,12 +247,12 @@ def test_a_plan_for_a_near_day_is_noted_within_the_hour(make, model, clock):
     assert omg.work() == []
 
 
-def test_a_span_that_ends_in_months_is_no_near_day(make):
+def test_a_span_that_ends_in_some_months_names_no_near_day(make):
     graph = say(make(), "I want to halve the costs within 6 months.")
     assert not graph.state().near_day_ms
 
 
-def test_the_rules_wait_for_a_short_pause(make, clock):
+def test_the_rules_wait_only_for_a_short_silence(make, clock):
     omg = make(model="offline")
     graph = say(omg, words(20))
     clock.pass_(seconds=239)
@@ -261,7 +261,7 @@ def test_the_rules_wait_for_a_short_pause(make, clock):
     assert omg.worker.due(graph) == "quiet"
 
 
-def test_the_night_observes_waiting_turns_and_says_so(make, model, clock):
+def test_the_night_observes_waiting_turns_and_reports_them(make, model, clock):
     omg = make(quiet_after=False)
     graph = say(omg, words(20))
     clock.pass_(hours=9)
@@ -280,7 +280,7 @@ def test_a_night_without_a_model_leaves_waiting_turns(make, model, clock):
     assert len(graph.pending()) == 1 and "nobody is there" in " ".join(night["skipped"])
 
 
-def test_a_pause_that_is_switched_off_starts_nothing(make, clock):
+def test_silence_starts_nothing_if_quiet_after_is_off(make, clock):
     omg = make(quiet_after=False)
     graph = say(omg, words(20))
     clock.pass_(days=3)
@@ -296,7 +296,7 @@ def test_the_next_process_observes_a_cut_conversation_at_once(make, cut):
     assert graph.pending() == []
 
 
-def test_a_cut_with_nothing_pending_makes_nothing_urgent_later(omg):
+def test_a_cut_of_the_context_with_nothing_pending_makes_no_later_turn_urgent(omg):
     graph = say(omg, words(20))
     omg.work(force=True)
     say(omg, reason="compaction")
@@ -450,7 +450,7 @@ def test_hints_survive_an_activation_and_expire(omg, clock):
 # --- events
 
 
-def test_events_tell_actions_and_costs_but_nothing_that_was_said(omg, model):
+def test_events_tell_actions_and_costs_but_no_conversation_text(omg, model):
     say(omg, words(250, "hippogriff"))
     omg.work()
     (start,), (end,) = happened(omg, "observation_start"), happened(omg, "observation_end")

@@ -116,7 +116,7 @@ def no_vault(world: World) -> None:
 
 
 @pytest.mark.parametrize("break_", [symlinked, unreadable, no_receipts, no_state, no_index, no_vault])
-def test_one_graphs_error_is_reported_and_stops_no_other(
+def test_the_error_of_one_graph_is_reported_and_stops_no_other_graph(
     world: World, break_: Callable[[World], None]
 ) -> None:
     world.both()
@@ -159,7 +159,7 @@ def test_a_drop_of_any_name_is_remembered(world: World, name: str) -> None:
     assert len(world.graph().index.messages([f"e{n}" for n in range(9)])) == 2
 
 
-def test_a_file_that_is_no_drop_is_set_aside_and_stops_nothing(world: World) -> None:
+def test_a_file_that_is_no_drop_is_set_aside_and_does_not_stop_the_intake(world: World) -> None:
     spool = world.home.folder / "spool"
     (spool / "5.json").mkdir()
     (spool / "nowhere.json").symlink_to(spool / "gone")
@@ -176,7 +176,7 @@ def test_a_file_that_is_no_drop_is_set_aside_and_stops_nothing(world: World) -> 
 # --- descriptors
 
 
-def test_a_graph_in_use_stays_open_however_many_are_opened_after_it(world: World) -> None:
+def test_a_graph_in_use_stays_open_even_if_many_others_are_opened(world: World) -> None:
     graph = world.graph()
     graph.note(lambda state: setattr(state, "epoch", 99))
     for n in range(2 * GRAPHS_KEPT):
@@ -190,7 +190,7 @@ def test_a_graph_in_use_stays_open_however_many_are_opened_after_it(world: World
     assert world.graph().state().epoch == 99
 
 
-def test_whoever_opens_a_graph_does_not_wait_until_another_is_closed(world: World) -> None:
+def test_opening_a_graph_does_not_wait_until_another_graph_is_closed(world: World) -> None:
     world.graph().note(lambda state: setattr(state, "epoch", 99))
     opened = threading.Event()
 
@@ -246,7 +246,7 @@ def told(world: World) -> str:
         '{"observed_ms": 99999999999999999999}',
     ],
 )
-def test_a_state_of_a_wrong_shape_is_set_aside_and_told(world: World, damage: str) -> None:
+def test_a_state_of_a_wrong_shape_is_set_aside_and_reported(world: World, damage: str) -> None:
     (world.graph().folder / "state.json").write_text(damage)
     graph = settled(world)
     world.both()
@@ -273,7 +273,7 @@ def test_an_index_that_is_damaged_is_made_again_and_told(
     assert "made again" not in told(world)
 
 
-def test_a_damaged_tombstone_is_set_aside_and_the_others_hold(world: World) -> None:
+def test_a_damaged_tombstone_is_set_aside_and_the_others_still_work(world: World) -> None:
     world.graph().tombstones.add(["e77"])
     file = world.graph().folder / "tombstones.jsonl"
     whole = file.read_bytes()
@@ -356,7 +356,7 @@ TIMES = [
 
 
 @pytest.mark.parametrize("at", TIMES)
-def test_a_message_with_an_impossible_time_is_remembered_and_delays_nobody(world: World, at: str) -> None:
+def test_a_message_with_an_impossible_time_is_remembered_and_delays_no_other(world: World, at: str) -> None:
     file = world.say(OWNER, "I bought a second lamp.")
     file.write_text(re.sub(r'"timestamp": \d+', f'"timestamp": {at}', file.read_text()))
     world.home.work()
@@ -373,7 +373,7 @@ def test_a_message_with_an_impossible_time_is_remembered_and_delays_nobody(world
 @pytest.mark.parametrize(
     "at", ["1.0e+308", ".nan", ".inf", "253402300800000", "-99999999999999999", "9999-12-31"]
 )
-def test_a_note_with_an_impossible_time_is_found_and_keeps_its_words(world: World, at: str) -> None:
+def test_a_note_with_an_impossible_time_is_found_and_keeps_its_text(world: World, at: str) -> None:
     graph = world.graph()
     source = f"sources: [{{sessionKey: a, kind: message, id: e1, timestamp: {at}}}]"
     text = f"---\ntype: fact\ndescription: A weird boat\nevent: 9999-12-31\n{source}\n---\n\nA boat.\n"
