@@ -237,7 +237,9 @@ def test_status_says_what_was_cut_when_and_why_and_is_silent_without_the_engine(
         assert found["notes_tokens"] == count_tokens(made.text)
         text = status_text(answer, UTC)
         assert "asked for 1 session, 1 cut" in text
-        assert f"for {found['cut_turns']} turns that were cut; last cut {time_text(found['cut'], UTC)}" in text
+        assert (
+            f"for {found['cut_turns']} turns that were cut; last cut {time_text(found['cut'], UTC)}" in text
+        )
         assert "came from a cache" not in text  # nobody has said so
         usage = {"input": 100, "output": 7, "cacheRead": 900, "cacheWrite": 0, "cost": {"total": 0.1}}
         hand_over(home, entry("u", "Noted.", NOON + 90_000, "assistant", usage=usage))
