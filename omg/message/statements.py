@@ -284,9 +284,9 @@ PERSONS = regex.compile(
 )
 # Words that ask to remember, at the beginning of a sentence or of the words that lead to one
 REMEMBERING = regex.compile(
-    r"\b(?:remember|memori[sz]e|not(?:e|iert?|iere|ez|eer)|sav(?:e|ed|ing)|stor(?:e|ed|ing)|record|keep|(?:write|jot)(?= (?:\w+ ){0,2}down)|merk\w*|speicher\w*"
-    r"|reti(?:ens|enez|ent)|souv(?:iens|enez)|enregistre\w*|recu[eé]rd\w*|an[oó]t\w*|ap[uú]nt\w*|guard\w*|ricord\w*|lembr\w*|onthoud\w*|bewaar"
-    r"|запомни\w*|запиш\w*|сохран\w*|zapamiętaj|zapisz|spara)\b|覚え|メモ|記憶|记住|記住|记下|記下|기억",
+    r"\b(?:remember|memori[sz]e|not(?:e[rz]?|iert?|ieren?|eer|eren)|sav(?:e|ed|ing)|stor(?:e|ed|ing)|record|keep|(?:write|jot)(?= (?:\w+ ){0,2}down)|merk\w*|speicher\w*"
+    r"|reti(?:ens|enez|ent)|souv(?:iens|enez)|enregistre\w*|(?:recu|acu)[eé]rd\w*|ann?[oó]t\w*|ap[uú]nt\w*|guard\w*|ricord\w*|lembr\w*|onthoud\w*|bewaar"
+    r"|запомни\w*|запи[шс]\w*|сохран\w*|zapamiętaj|zapisz|spara)\b|覚え|メモ|記憶|记住|記住|记下|記下|기억",
     regex.I,
 )
 FORGETTING = regex.compile(
@@ -332,6 +332,9 @@ UNTRUE = regex.compile(
     r"\b(?:wrong|false|incorrect|untrue|outdated|lie[sd]?|nonsense|falsch|unwahr|gelogen|unsinn|faux|falso|errado|sbagliato|onjuist|неверно)\b|違|错|錯",
     regex.I,
 )
+LED = regex.compile(
+    r":|\b(?:that|dass|que|che|dat|что)\b", regex.I
+)  # before the words that are asked to be remembered
 QUESTION = ("?", "？", "؟", ";", "՞", "፧")
 SHORT = 8  # words; a sentence that takes others back has no more
 
@@ -498,8 +501,8 @@ def refuses(text: str) -> bool:
         return False
     begun = " ".join(text.split()[:SHORT])
     if denies(begun):
-        # "Remember: never call before nine" asks to remember the words behind the colon.
-        asked = any(denies(part) and REMEMBERING.search(part) for part in begun.split(":"))
+        # "Remember: never call before nine", "Remember that Rosa is not here" ask to remember the words behind.
+        asked = any(denies(part) and REMEMBERING.search(part) for part in LED.split(begun))
         return asked and not FORGETTING.search(begun)
     return FORGETTING.search(" ".join(text.split()[:3])) is not None
 
@@ -546,6 +549,13 @@ BY_PERSON_NOW = regex.compile(rf"\W*(?:{FIRST.pattern})", regex.I)
 LEAD = regex.compile(r"[:：,，、]")
 THANKS = regex.compile(
     r"\b(?:thank(?:s| you)(?! to\b)|danke|merci|gracias|grazie|obrigad[oa]|bedankt)\b|ありがと|谢谢|謝謝",
+    regex.I,
+)
+# A greeting without a name: a letter to somebody begins with a name.
+GREETING = regex.compile(
+    r"(?:good (?:morning|afternoon|evening)|bonjour|bonsoir|salut|coucou|hallo|moin|servus|guten? (?:morgen|tag|abend)|grüß (?:gott|dich)|hola"
+    r"|buen[oa]s (?:días|tardes|noches)|buongiorno|buonasera|salve|ol[áà]|oi|bo[am] (?:dia|tarde|noite)|hoi|goede(?:morgen|middag|navond|ndag)|hej|cześć|merhaba"
+    r"|привет|здравствуй(?:те)?|добр(?:ый день|ый вечер|ое утро)|こんにちは|こんばんは|おはよう(?:ございます)?|[你您]好|早上好|안녕(?:하세요)?)\W*",
     regex.I,
 )
 POINTS_BACK = regex.compile(rf"\W*{THAT}\b", regex.I)
@@ -608,8 +618,9 @@ def by_person(other: Statement) -> bool:
 
 
 def answers(text: str) -> bool:
-    """Whether *text* only answers what was said before: "Sounds good!", "That's really helpful, thanks!" """
-    return THANKS.search(text) is not None or text.lower().strip(IDLE_MARKS) in phrases("yes")
+    """Whether *text* only greets, or answers what was said before: "Bonjour !", "Sounds good!" """
+    plain = text.lower().strip(IDLE_MARKS)
+    return bool(THANKS.search(text) or GREETING.fullmatch(text)) or plain in phrases("yes")
 
 
 def adds_nothing(text: str) -> bool:

@@ -104,7 +104,12 @@ PRONOUNS = frozenset(
 )
 VERBS = frozenset("is are was were am".split())
 LEFT_OUT = (VERBS - {"was", "were"}) | frozenset("a an the now ist sind est es è é は".split())
-BESIDE_MARKS = frozenset((USER, *"not s have got correct い ま す え で し".split()))
+BESIDE_MARKS = frozenset(
+    (
+        USER,
+        *"not s have got correct true wahr vrai verdad cierto vero verdade waar правда い ま す え で し".split(),
+    )
+)
 HIRAGANA = regex.compile(r"\p{Hiragana}")
 
 

@@ -24,6 +24,7 @@ from ..message.statements import (
     LEAD,
     REMEMBERING,
     SAYING,
+    UNTRUE,
     Statement,
     adds_nothing,
     is_persons,
@@ -69,7 +70,7 @@ def holds_all(statement: str, wanted: Tokens, day: date, *, asked: bool) -> bool
     size = len(wanted)
     for at in range(len(tokens) - size + 1) if size else ():
         if tokens[at : at + size] == wanted:
-            before, after = tokens[:at], tokens[at + size :]
+            before, after = without_no(tokens[:at], wanted), tokens[at + size :]
             if only_around(before) and only_around(after) and (not asked or asks_to_keep(before)):
                 return True
     return False
@@ -79,11 +80,24 @@ def asks_to_keep(tokens: Sequence[str]) -> bool:
     return REMEMBERING.search(" ".join(tokens)) is not None
 
 
+# Tokens that begin a sentence's subject. In "No I live in Ghent" the "no" objects; in "No vivo en Madrid" it denies.
+BEHIND_NO = frozenset((USER, USERS, *"the he she it they er sie elle hij zij".split()))
+
+
+def without_no(before: Tokens, after: Sequence[str]) -> Tokens:
+    """The tokens *before* a statement without an objection at their end, if the statement *after* names its subject."""
+    objects = before[-1:] and before[-1] in marks() and denies(before[-1])
+    return before[:-1] if objects and after and after[0] in BEHIND_NO else before
+
+
 def only_around(tokens: Sequence[str]) -> bool:
+    """Whether *tokens*, which no mark parts from a statement, neither add anything to the statement nor deny it."""
     text = " ".join(tokens)
     rest = [t for t in tokens if t not in around() | {USER, USERS, "do"} and not REMEMBERING.fullmatch(t)]
-    if FORGETTING.search(text) and denies(text):  # "don't forget that …" asks to keep
-        rest = [t for t in rest if not (denies(t) or FORGETTING.fullmatch(t))]
+    if denies(text) or UNTRUE.search(text):
+        if not FORGETTING.search(text):
+            return False  # "No como carne", "I smoke no longer"
+        rest = [t for t in rest if not (denies(t) or FORGETTING.fullmatch(t))]  # "don't forget that …"
     return not rest and (USER not in tokens or asks_to_keep(tokens))
 
 
@@ -259,10 +273,11 @@ def read_clause(clause: str, change: Change, day: date, said: Said) -> bool:
         said.told += [t for t in change.kept if t in words]
         return True
     said.marked |= changed or is_marked(tokens)
-    tokens = without_opening(tokens, change, changed)
-    if instead or (denied and not change.denied and denies(" ".join(tokens))) or tokens[0] in ASKING_FIRST:
+    opened = without_opening(tokens, change, changed)
+    rest = without_no(tokens[: len(tokens) - len(opened)], opened) + opened
+    if instead or (denied and not change.denied and denies(" ".join(rest))) or opened[0] in ASKING_FIRST:
         return False
-    return read_state(tokens, change, day, said, changed)
+    return read_state(opened, change, day, said, changed)
 
 
 def left_out(changed: bool) -> frozenset[str]:

@@ -233,6 +233,16 @@ NOT_REMEMBERED = [
     ("My aunt's last letter: I sold the farm. I am worthless.", LIAR),
     ("The form wants a tick: I am over 70. I draw a pension.", "I draw a pension."),
     ("Tom: I sold it. I am worthless.", LIAR),
+    # a denial beside the words, without a mark between
+    ("No como carne.", "Como carne."),
+    ("Ya no como carne.", "Como carne."),
+    ("Ricorda: non mangio carne.", "Mangio carne."),
+    ("Ora non lavoro il venerdì.", "Lavoro il venerdì."),
+    ("No, no vivo en Madrid.", "Vivo en Madrid."),
+    ("I smoke no longer.", "I smoke."),
+    ("I smoke no more, please note.", "I smoke."),
+    ("It is false I like tea.", "I like tea."),
+    ("Hallo Ada! Ich bin Veganer.", "Ich bin Veganer."),
 ]  # fmt: skip
 REMEMBERED = [
     ("N'oublie pas que j'habite à Lyon.", "J'habite à Lyon."),
@@ -332,6 +342,15 @@ REMEMBERED = [
     ("Sounds good! I live in Rome.", 'I live in Rome.'),
     ("That's really helpful, thanks! I am a nurse.", 'I am a nurse.'),
     ("Yeah, I think that works. I live in Rome.", 'I live in Rome.'),
+    ("No I live in Ghent.", "I live in Ghent."),
+    ("No, como carne.", "Como carne."),
+    ("Recuerda que no fumo.", "No fumo."),
+    ("Remember that Rosa doesn't eat meat.", "Rosa doesn't eat meat."),
+    ("Не забудь, что я живу в Омске.", "Я живу в Омске."),
+    ("Buongiorno! Sono allergico alle noci.", "Sono allergico alle noci."),
+    ("Guten Morgen! Anna kommt am Freitag.", "Anna kommt am Freitag."),
+    ("Привет! Меня зовут Ольга.", "Меня зовут Ольга."),
+    ("こんにちは。妻の名前は美咲です。", "妻の名前は美咲です。"),
 ]  # fmt: skip
 
 
@@ -471,6 +490,10 @@ NOT_CORRECTED = [
     ("The new rent was 900.", "The rent is 850.", "The rent is 900."),
     ("Would like a Pixel instead of an iPhone.", "I have an iPhone.", "I have a Pixel."),
     ("My new boss will be Carla.", "My boss is Ben.", "My boss is Carla."),
+    ("No vivo en Lima.", "Vivo en Quito.", "Vivo en Lima."),
+    ("Ahora no vivo en Lima.", "Vivo en Quito.", "Vivo en Lima."),
+    ("Non mangio pesce.", "Mangio carne.", "Mangio pesce."),
+    ("The choir meets on Thursdays no more.", "The choir meets on Tuesdays.", "The choir meets on Thursdays."),
 ]  # fmt: skip
 CORRECTED = [
     ("Korrektur: Die Prüfung ist am 7. Mai.", "Die Prüfung ist am 6. Mai.", "Die Prüfung ist am 7. Mai."),
@@ -554,6 +577,12 @@ CORRECTED = [
     ("もう東京には住んでいません。大阪に住んでいます。", "私は東京に住んでいます。", "私は大阪に住んでいます。"),
     ("I quit smoking, I don't smoke any more.", "I smoke.", "I don't smoke any more."),
     ("Please change my boss to Priya.", "My boss is Sam.", "My boss is Priya."),
+    ("no my boss is Priya", "My boss is Noor.", "My boss is Priya."),
+    ("No the dentist is at 15:30.", "The dentist is at 15:00.", "The dentist is at 15:30."),
+    ("Non è più vero: abito a Napoli.", "Abito a Torino.", "Abito a Napoli."),
+    ("Não, agora moro em Lisboa.", "Moro no Porto.", "Moro em Lisboa."),
+    ("Нет, теперь я живу в Омске.", "Я живу в Казани.", "Я живу в Омске."),
+    ("Я больше не живу в Казани, я живу в Омске.", "Я живу в Казани.", "Я живу в Омске."),
 ]  # fmt: skip
 
 
@@ -624,7 +653,8 @@ def test_a_value_that_corrects_nothing_replaces_nothing(tmp_path: Path, row: tup
 
 # --- A plain yes accepts the one proposal that was printed whole in the reply just before it.
 
-SHOWN = "Shall I note this? The user is allergic to peanuts."
+NUTS = "The user is allergic to peanuts."
+SHOWN = f"Shall I note this? {NUTS}"
 WIRE = "The user pays every bill by wire."
 NOT_ACCEPTED: list[tuple[str, str]] = [
     ("What is a yes?", SHOWN), ("no", SHOWN), ("Yes?", SHOWN), ("yes and no", SHOWN), ("yes, but not that", SHOWN),
@@ -699,7 +729,9 @@ def test_a_proposal_waits_until_the_user_says_yes_to_all_of_it(tmp_path: Path, r
 
 
 def test_a_plain_yes_accepts_the_proposal_that_was_printed_just_before(tmp_path: Path) -> None:
-    lost(ACCEPTED, lambda said: accepted(tmp_path, (said, SHOWN)) == ["The user is allergic to peanuts."])
+    asked = ["Zal ik noteren", "Записать", "Annoto"]
+    rows = [*((said, SHOWN) for said in ACCEPTED), *(("да", f"{ask}: “{NUTS}”?") for ask in asked)]
+    lost(rows, lambda row: accepted(tmp_path, row) == [NUTS])
 
 
 def test_a_yes_accepts_a_correction_that_was_printed(tmp_path: Path) -> None:
