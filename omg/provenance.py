@@ -444,9 +444,12 @@ def without_will(edit: Edit) -> str:
 
 
 def nearest_statement(edit: Edit, cited: Sequence[Message]) -> tuple[Message, str] | None:
-    """The person's own statement that is most like *edit*, with its message; None if none is like *edit*."""
-    words = told_words(edit.description or edit.body)
+    """
+    The person's own statement that is most like *edit*, with its message; None if none is like *edit*. The
+    speakers' names do not count: "I live in Ghent" is like "Ann lives in Ghent".
+    """
     said = own_statements(cited)
+    words = told_words(edit.description or edit.body) - told_words(" ".join(m.sender for m, _ in said))
     if not words or not said:
         return None
     near, statement = max(said, key=lambda found: len(words & told_words(found[1])))

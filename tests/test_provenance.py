@@ -25,6 +25,7 @@ from omg.observe.question import Observer, render_material, render_question
 from omg.observe.reply import ParsedReply, ShownToObserver, parse_value, quoted_reply, settled_reply
 from omg.observe.run import checked
 from omg.plan.edits import Edit, as_entry
+from omg.provenance import nearest_statement
 from omg.rules.observer import observe_offline
 from omg.text.characters import UNSEEN_RUN
 
@@ -268,3 +269,9 @@ def test_the_check_sees_times_of_day_only_if_a_claim_names_one() -> None:
 
     assert shown("On 2024-01-11 the user said so.") == "Thursday 2024-01-11"
     assert shown("On 2024-01-11 at 19:06 the user said so.") == "Thursday 2024-01-11 19:06"
+
+
+def test_a_sentence_of_a_named_speaker_is_found_although_a_note_names_them() -> None:
+    said = Message("m1", "user", "I live in Ghent.", 1_705_000_000_000, sender="Ann-2")
+    edit = Edit("create", "Home", "Ann-2 lives in Ghent.")
+    assert nearest_statement(edit, [said]) == (said, "I live in Ghent.")
