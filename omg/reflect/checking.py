@@ -45,13 +45,13 @@ def claims_of_night(
 
 def claims_of(verdict: Verdict, nodes: Sequence[Node], of: int) -> list[Claim]:
     """The claims of one *verdict*, numbered *of*. Words that the notes already have are no claim."""
-    first, last = nodes[0], nodes[-1]
+    if len(nodes) < 2:
+        return []
+    first, last = nodes
     said = verdict.description
     made: list[Claim] = []
     if verdict.op == "merge" and said and one_line(said) not in map(text_of, nodes):
         made.append(Claim(of, "head", said, {"standing": True} if first.standing else {}, first.title))
-    if len(nodes) < 2:
-        return made
     by: dict[str, Any] = {"by": text_of(first)}
     if verdict.op == "merge" and not says_all(first, last):
         made.append(Claim(of, "head", last.description, {"by": said or text_of(first)}))

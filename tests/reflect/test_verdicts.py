@@ -51,6 +51,20 @@ def loops(graph: Graph, **more: Any) -> None:
 # --- what is asked
 
 
+def test_a_merge_into_a_note_that_was_not_shown_changes_nothing_and_does_not_end_the_night(
+    graph: Graph,
+) -> None:
+    loops(graph)
+
+    def merging(question: ModelQuestion) -> ModelReply:
+        verdict = {"op": "merge", "node": "n1", "other": "n99", "description": "Ines swims.", "why": ""}
+        said = [{"group": g, "edits": [verdict]} for g in groups_in(question.user)]
+        return ModelReply(json.dumps({"groups": said}), "scripted", 10, 10)
+
+    assert night(graph, merging).counts["merged"] == 0
+    assert active(graph, DENTIST) and active(graph, TAXES)
+
+
 def test_two_notes_that_were_left_alone_are_asked_about_again_only_after_one_changed(graph: Graph) -> None:
     def pair(second: str) -> list[Any]:
         return [
