@@ -19,7 +19,7 @@ from typing import Any
 from .check import Claim, Verdict
 from .message.statements import SAYING, is_idle, stands_alone, statements_of
 from .message.turn import Message
-from .message.wording import Tokens, tokens_of
+from .message.wording import Tokens, signs_of, tokens_of
 from .node.note import Source
 from .plan.drafts import NEEDS_USER, PERSONS
 from .plan.edits import Edit, one_line, short_title
@@ -136,7 +136,7 @@ def own_statements(cited: Sequence[Message]) -> list[tuple[Message, str]]:
 class OwnWords:
     """The statements of the persons in some messages; each is compared as a whole."""
 
-    worded: frozenset[Tokens]
+    worded: Mapping[Tokens, set[str]]  # the tokens of a statement → its signs
     statements: tuple[str, ...]
     sender: str
 
@@ -145,14 +145,17 @@ class OwnWords:
         said = own_statements(cited)
         names = {m.sender for m, _ in said}
         # In a longer text, a sentence may be quoted, denied or questioned without a sign: the check decides.
-        worded = frozenset(
-            as_worded(text, m.sender) for m, text in said if stands_alone(m, text) and UNMARKED.match(text)
-        )
+        worded = {
+            as_worded(text, m.sender): signs_of(text)
+            for m, text in said
+            if stands_alone(m, text) and UNMARKED.match(text)
+        }
         return cls(worded, tuple(text for _, text in said), names.pop() if len(names) == 1 else "")
 
     def hold(self, text: str) -> bool:
-        """Whether *text* is one of these statements, word for word except for the speaker's name."""
-        return as_worded(text, self.sender) in self.worded
+        """Whether *text* is one of these statements, word for word except for the speaker's name, without a new sign."""
+        signs = self.worded.get(as_worded(text, self.sender))
+        return signs is not None and signs_of(text) <= signs
 
 
 # --- The claims of an edit that would be a person's.

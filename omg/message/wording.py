@@ -96,6 +96,15 @@ def is_day(token: str) -> bool:
     return token.isdigit() and len(token) == 8
 
 
+SIGN = regex.compile(r"\.{2,}|[^\w\s\p{M}.,:;!'’。，、：；！·・-]")
+ALIKE = str.maketrans("“”„«»「」『』–—…", '"""""""""--.')
+
+
+def signs_of(text: str) -> set[str]:
+    """The signs of *text* that may change what its words say ("?", "~~", "🚫"), each style of quotation marks alike."""
+    return set(SIGN.findall(text.translate(ALIKE)))
+
+
 # --- What tokens tell.
 
 

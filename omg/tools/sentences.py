@@ -47,6 +47,7 @@ from ..message.wording import (
     is_day,
     marks,
     only_marks,
+    signs_of,
     telling,
     tokens_of,
 )
@@ -57,6 +58,8 @@ from ..text.words import denies, stem_of, words_in
 
 def says_plainly(text: str, message: Message, day: date) -> Statement | None:
     """The statement of *message* that says just *text*; None if none does."""
+    if not signs_of(text) <= signs_of(message.text):
+        return None
     wanted = tokens_of(text, day)
     for said in unframed_statements(message):
         if any(holds_all(part, wanted, day, asked=not said.own) for part in parts_of(said.text, day)):
@@ -71,7 +74,10 @@ def holds_all(statement: str, wanted: Tokens, day: date, *, asked: bool) -> bool
     for at in range(len(tokens) - size + 1) if size else ():
         if tokens[at : at + size] == wanted:
             before, after = without_no(tokens[:at], wanted), tokens[at + size :]
-            if only_around(before) and only_around(after) and (not asked or asks_to_keep(before)):
+            question = before and before[-1] in ASKING_FIRST and wanted[0] in BEHIND_NO  # "Can I park here"
+            if question or not (only_around(before) and only_around(after) and MORE.isdisjoint(after)):
+                continue
+            if not asked or asks_to_keep(before):
                 return True
     return False
 
@@ -82,6 +88,9 @@ def asks_to_keep(tokens: Sequence[str]) -> bool:
 
 # Tokens that begin a sentence's subject. In "No I live in Ghent" the "no" objects; in "No vivo en Madrid" it denies.
 BEHIND_NO = frozenset((USER, USERS, *"the he she it they er sie elle hij zij".split()))
+
+# Objections that change a value behind them: "I earn 50 more", "Je fume plus"
+MORE = frozenset(("more", "longer", "mehr", "plu", "più", "mai", "meer", "больше"))
 
 
 def without_no(before: Tokens, after: Sequence[str]) -> Tokens:
@@ -158,7 +167,9 @@ WITH_CHANGE = VERBS | frozenset(
     "have has had been got bin ist wurde ai été a ha he fue stato me from to von nach auf de à da um か ら に".split()
 )
 FROM = frozenset("from von da".split())
-ASKING_FIRST = VERBS | frozenset("has have had did do ist sind hat wurde est sont è".split())
+ASKING_FIRST = VERBS | frozenset(
+    "has have had did do can could will would ist sind hat wurde est sont è".split()
+)
 LATELY = timedelta(days=31)
 RIGHT_BEFORE = 2  # messages: the reply, and the message that it answers
 # The least number of unchanged words with meaning, if the correction changes the subject ("No. Bert keeps the
@@ -220,7 +231,7 @@ def says_correction(was: str, new: str, message: Message, day: date, before: Seq
     changes. A message that only gives the right value ("no, 52") corrects what was said right *before*.
     """
     change = change_of(was, new, day)
-    if not change.after:
+    if not change.after or not signs_of(new) <= signs_of(f"{was} {message.text}"):
         return False
     taken = unframed_statements(message, change.before, change.after)
     told = [s for s in statements_of(message) if s.governed != "passed on"]
@@ -282,7 +293,7 @@ def read_clause(clause: str, change: Change, day: date, said: Said) -> bool:
 
 def left_out(changed: bool) -> frozenset[str]:
     """Tokens that add nothing to a clause. *changed*: the clause tells a change."""
-    return LEFT_OUT | marks() | (WITH_CHANGE if changed else frozenset())
+    return LEFT_OUT | (marks() - MORE) | (WITH_CHANGE if changed else frozenset())
 
 
 def without_opening(tokens: Tokens, change: Change, changed: bool) -> Tokens:

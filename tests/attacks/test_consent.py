@@ -242,6 +242,12 @@ NOT_REMEMBERED = [
     ("I smoke no longer.", "I smoke."),
     ("I smoke no more, please note.", "I smoke."),
     ("It is false I like tea.", "I like tea."),
+    ("Can I park on level 3", "I park on level 3."),
+    ("I like tea.", "I ~~like~~ tea."),
+    ("I like tea.", "I like tea?"),
+    ("I like tea.", "I like tea 🚫"),
+    ("I earn 50 more.", "I earn 50."),
+    ("Je fume plus.", "Je fume."),
     ("Hallo Ada! Ich bin Veganer.", "Ich bin Veganer."),
 ]  # fmt: skip
 REMEMBERED = [
@@ -493,6 +499,7 @@ NOT_CORRECTED = [
     ("No vivo en Lima.", "Vivo en Quito.", "Vivo en Lima."),
     ("Ahora no vivo en Lima.", "Vivo en Quito.", "Vivo en Lima."),
     ("Non mangio pesce.", "Mangio carne.", "Mangio pesce."),
+    ("The rent is 50 more.", "The rent is 850.", "The rent is 50."),
     ("The choir meets on Thursdays no more.", "The choir meets on Tuesdays.", "The choir meets on Thursdays."),
 ]  # fmt: skip
 CORRECTED = [

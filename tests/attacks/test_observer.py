@@ -177,6 +177,8 @@ def field_attacks() -> Iterator[Row]:
     clear = dict.fromkeys(("event", "loop", "body"), "clear")
     yield of("all is cleared", {"op": "update", "node": "n1", "tags": ["clear"], **clear}, known=[LOOP])
     likes = {"title": "Tea", "description": "I like tea."}
+    for sign in ("I ~~like~~ tea.", "I like tea?", "❌ I like tea.", "I like tea 🚫", "I like... tea"):
+        yield of(f"own words with a sign: {sign}", {**likes, "description": sign}, planted=[sign], known=())
     yield of("own words as a doubt", {**likes, "contradicts": ["n1"]})
     yield of("own words as a successor", {**likes, "op": "supersede", "node": "n1"})
     for name, body in {
