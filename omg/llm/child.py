@@ -102,8 +102,8 @@ class Running:
             stderr=subprocess.DEVNULL,  # LiteLLM may print what it was asked
             env={
                 **os.environ,
-                "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else it fetches a price list when imported
-                "LITELLM_MODE": "PRODUCTION",  # else it looks for a .env file
+                "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # otherwise LiteLLM fetches a price list
+                "LITELLM_MODE": "PRODUCTION",  # otherwise LiteLLM looks for a .env file
             },
             start_new_session=True,  # Ctrl-C reaches only the parent
         )

@@ -72,7 +72,7 @@ class Ledger:
             self.cap_tokens = GATEWAY_TOKENS_PER_DAY
         self._zone = ZoneInfo(config.time.zone) if config.time.zone else None  # None: the system's
         self._day, self._read, self._spent = "", 0, Spent()
-        self._reserved: list[Spent] = []  # by calls under way
+        self._reserved: list[Spent] = []  # what running calls have reserved
         self._settled = threading.Condition()
 
     def spend(self, reply: ModelReply, purpose: str, now: datetime) -> None:
@@ -211,7 +211,7 @@ class Places:
 
     def __init__(self, most: int) -> None:
         self.most, self.taken = most, 0
-        self._room, self._halved = most, 0.0  # when, on the monotonic clock
+        self._room, self._halved = most, 0.0  # `_halved`: when, by the monotonic clock
         self._changed = threading.Condition()
 
     @property
@@ -444,10 +444,8 @@ def without_thinking(text: str) -> str:
     return re.sub(r"\A\s*<think(ing)?>.*?(</think(ing)?>|\Z)", "", text, flags=re.DOTALL).strip()
 
 
-ENDS_CHARS = (
-    4_000,
-    20_000,
-)  # lengths of a reply's end: one shows loops of short pieces, one loops of long pieces
+# Lengths of a reply's end: the first shows loops of short pieces, the second loops of long pieces.
+ENDS_CHARS = (4_000, 20_000)
 # An end that is more than this many times its compressed size is a loop. Loops reach 37 and more, the most uniform honest
 # lists 22, real replies 5.
 LOOPING = 25
