@@ -140,7 +140,7 @@ class Contexts:
 
 
 def stripped(message: Message) -> Message:
-    """As the gateway hands it over: no id of ours."""
+    """Return the message as the gateway sends it, without OMG's id."""
     return {key: value for key, value in message.items() if key not in ("id", "calls", "answers")}
 
 
@@ -153,7 +153,7 @@ def cost(message: Message) -> int:
 
 
 def spoken(n: int, text: str, at_ms: int, *, tool: bool, answered: bool) -> list[Message]:
-    """A statement `e<n>` as a transcript has it: with *tool* a call and its result after it, and what the agent says."""
+    """Return the messages of a turn `e<n>` as in a transcript: the statement, with *tool* a call and its result, and the answer."""
     made: list[Message] = [{"id": f"e{n}", "role": "user", "content": text}]
     if tool:
         call = {"type": "toolCall", "id": f"call{n}", "name": "exec", "arguments": {"command": f"ls {n}"}}
@@ -172,7 +172,7 @@ def spoken(n: int, text: str, at_ms: int, *, tool: bool, answered: bool) -> list
 
 
 def polled(n: int, by: str, at_ms: int) -> list[Message]:
-    """A turn that the gateway began by itself, and what the agent said to it: memory keeps neither."""
+    """Return a turn that the gateway began by itself, and the agent's answer. Memory keeps neither."""
     prompt = {
         "provenance": {"kind": "internal_system", "sourceTool": by},
         "content": f"Look around, {n}. {SOAK}",

@@ -1,4 +1,4 @@
-"""A configuration that cannot work is refused when it is read: by key, value, and what to write instead."""
+"""A wrong configuration is refused when it is read. The error names the key, the value, and what to write instead."""
 
 import re
 from datetime import UTC

@@ -1,4 +1,4 @@
-"""The daemon as a process of its own, over its socket: one per home, quick to answer, quick to go."""
+"""The daemon as a process, over its socket: one for each home, quick to answer and quick to stop."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def start(home: Path) -> Iterator[Start]:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """One daemon for the tests that leave it as it was; it knows a secret of the owner's."""
+    """Return one daemon, which knows a secret of the owner, for all tests that do not change it."""
     daemon = Running(tmp_path_factory.mktemp("d") / "omg").ready()
     daemon.remembered(f"I prefer {SECRET} at breakfast.")
     yield daemon
@@ -126,7 +126,7 @@ def drop(home: Path, text: str, session: str = OWNER, id: str = "") -> None:
 
 
 def eventually(truth: Callable[[], Any], within_s: float) -> float:
-    """Seconds until *truth*; fails after *within_s*."""
+    """Return the seconds until *truth* holds; fail after *within_s*."""
     began = time.monotonic()
     while not truth():
         assert time.monotonic() - began < within_s, f"not within {within_s} s"
@@ -186,7 +186,7 @@ def test_only_the_owner_can_use_the_socket(shared: Running) -> None:
 
 
 def tcp_ports(pid: int) -> set[str]:
-    """Inodes of a process' sockets that are TCP."""
+    """Return the inodes of the TCP sockets of a process."""
     fds = Path(f"/proc/{pid}/fd")
     mine = {name[8:-1] for fd in fds.iterdir() if (name := str(fd.readlink())).startswith("socket:[")}
     tables = [Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:] for name in ("tcp", "tcp6")]
@@ -442,7 +442,7 @@ def test_an_error_of_the_gateway_is_reported_in_omgs_own_words(said: str, code: 
 
 
 def test_an_idle_daemon_uses_little_memory(start: Start) -> None:
-    """With the static embedder, after it has embedded, observed by rules and served a prompt."""
+    """Measured with the static embedder, after the daemon has made vectors, observed by rules and answered a prompt."""
     daemon = start(OFFLINE.replace('"none"', '"static"')).ready()
     daemon.remembered("I prefer short checklists.")
     daemon.inject("How do I like my checklists?")

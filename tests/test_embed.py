@@ -1,4 +1,4 @@
-"""All rungs really run, offline: the table of the wordllama wheel, and the packaged MiniLM on onnxruntime and on torch."""
+"""All embedders run for real, offline: wordllama's table, and the packaged MiniLM on onnxruntime and on torch."""
 
 import json
 import re
@@ -229,7 +229,7 @@ def test_a_broken_model_is_loaded_once_and_reported_each_time():
 
 
 def test_while_a_question_and_a_batch_run_other_questions_go_without_vectors():
-    """Each that encodes has working memory of its own: 64 questions at once took 500 MB more."""
+    """Each running question needs working memory: 64 at once took 500 MB more."""
     inside, most, guard, go = [0], [0], threading.Lock(), threading.Event()
 
     def encode(texts):

@@ -1,4 +1,4 @@
-"""The journal: what a crash left is finished, what a person did meanwhile stands, and a cycle can be taken back."""
+"""The journal: changes that a crash interrupted are finished, a person's edits stay, and a cycle can be undone."""
 
 import json
 import os
@@ -62,7 +62,7 @@ def write(graph, *edits, id="c1"):
 
 
 def planned(graph, *edits, id="c2", day=date(2026, 3, 2)):
-    """The receipt of these *edits*, of which nothing is written yet."""
+    """Return a receipt for *edits*; nothing is written yet."""
     plan = Plan(graph, day)
     plan.apply_all(edits)
     return Receipt(id, "observation", AT, tuple(plan.changes()))

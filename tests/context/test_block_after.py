@@ -1,4 +1,4 @@
-"""The one wait for memory: a turn whose context has outgrown `block_after` waits for what could leave to be observed."""
+"""`block_after`: a turn with a larger context waits until the turns that could leave are observed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def daemon(home: Path) -> Iterator[Daemon]:
 
 
 def talked(daemon: Daemon, turns: int = 30, session: str = SESSION) -> dict[str, Any]:
-    """A conversation that is taken in and not observed, and the question about its context."""
+    """Return a conversation that is taken in but not observed, and the gateway's request about its context."""
     said: list[dict[str, Any]] = []
     for n in range(turns):
         text = f"I prefer the number {n} over all others. " + "And so on. " * 6

@@ -1,4 +1,4 @@
-"""What leaves a long context: the law, what stands for it, and one session's life with both."""
+"""What leaves a long context, by what rule, and the notes that replace it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ NOON = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 
 @st.composite
 def conversations(draw: st.DrawFn) -> list[Shown]:
-    """Anything a gateway may hand over: calls answered late, twice, never; people who speak while they run."""
+    """Make any messages that a gateway may send: calls answered late, twice or never, and people who speak while calls run."""
     made: list[Shown] = []
     for _ in range(draw(st.integers(0, 30))):
         role = draw(st.sampled_from(["user", "assistant", "toolResult", "compactionSummary"]))
@@ -88,7 +88,7 @@ def test_a_repeated_call_id_does_not_join_two_turns() -> None:
 
 
 class Talk:
-    """A conversation as the gateway keeps it, and the memory beside it."""
+    """A conversation as the gateway keeps it, with the memory of that conversation."""
 
     def __init__(self, home: Path, identity: Identities | None = None, **options: Any) -> None:
         config = Config(
@@ -225,7 +225,7 @@ def test_an_unobserved_turn_stays_and_its_observation_is_requested(talk: Talk) -
 
 
 def shown(talk: Talk, made: Cut, start: int, end: int) -> list[str]:
-    """The request as the plugin puts it together where the messages from *start* to *end* are handed over."""
+    """Make the plugin's request for the messages from *start* to *end*."""
     handed = [json.dumps(m) for m in talk.said[start:end]]
     kept = [made.served.get(i, "") + text for i, text in enumerate(handed) if i not in made.cut]
     first = min(made.cut, default=0)
@@ -233,7 +233,7 @@ def shown(talk: Talk, made: Cut, start: int, end: int) -> list[str]:
 
 
 def test_between_two_cuts_each_request_begins_with_the_same_bytes(talk: Talk) -> None:
-    """Where what is handed over begins moves on as the conversation grows, and back and forth by some messages."""
+    """The first message that the gateway sends moves on as the conversation grows, and varies by some messages."""
     ends = []
     for n in range(40):
         talk.turn(f"I prefer the number {n} over all others.", tool="a file\n" * 60 if n % 2 else "")
@@ -267,7 +267,7 @@ def test_messages_that_the_gateway_no_longer_hands_over_stay_in_the_notes(tmp_pa
 
 
 def test_the_timeline_names_the_times_of_turns_once_all_of_them_are_observed(talk: Talk) -> None:
-    """By them the plugin knows what it may leave out that is handed over from further back, with the daemon away."""
+    """While the daemon is away, these times tell the plugin which older messages it may leave out."""
     remembered_talk(talk)
     assert talk.asked(messages=talk.view()[21:]).told == (0, talk.said[21]["timestamp"])
     graph = talk.memory.find(SESSION)
@@ -321,7 +321,7 @@ def test_a_turn_that_grew_after_the_cut_is_shown_again(talk: Talk) -> None:
 
 
 def questions(talk: Talk, count: int, first: int = 3) -> list[tuple[str, Cut]]:
-    """Each with what it was served, and the context of the request it came in."""
+    """Return each message with the notes served with it, and the context of its request."""
     made = []
     for n in range(first, first + count):
         asked = f"Which number did I say I prefer, was it number {n}?"
@@ -426,7 +426,7 @@ def test_after_a_reset_without_a_hook_the_earlier_days_are_quoted(talk: Talk) ->
 
 
 def test_nothing_is_cut_while_the_receipt_of_its_notes_is_open(talk: Talk) -> None:
-    """As it is between the archive and the index, and after a kill there, until the receipt is taken up again."""
+    """The state between archiving and indexing. After a kill there, it lasts until the receipt is replayed."""
     remembered_talk(talk)
     graph = talk.memory.find(SESSION)
     receipt = sorted((graph.folder / "receipts").glob("*.json"))[-1]
@@ -473,7 +473,7 @@ def test_notes_get_observation_tokens_and_raw_messages_the_rest_of_a_shared_budg
 
 
 def test_a_conversation_near_a_small_window_is_observed_in_smaller_steps(talk: Talk) -> None:
-    """buffer_tokens is a share of the threshold that holds, not only of [observation] message_tokens."""
+    """buffer_tokens is a share of the threshold in use, which may be lower than [observation] message_tokens."""
     remembered_talk(talk, 2, observe=False)
     assert not talk.asked().waits
     remembered_talk(talk, 4, observe=False)

@@ -1,4 +1,4 @@
-"""What nobody expects of a gateway, a clock or the people of a group, and a long context withstands all the same."""
+"""Unexpected input from a gateway, a clock or the people of a group does no harm to a long context."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ PAD = "And so on and so forth with all of that. " * 5
 
 
 def lost(talk: Talk, made: Cut) -> list[dict[str, Any]]:
-    """What was cut and is in no archive."""
+    """Return the messages that were cut and are not archived."""
     kept = {mid for _, _, mid in talk.memory.find(SESSION).index.said_since(SESSION, 0)}
     return [talk.said[i] for i in made.cut if f"e{i}" not in kept]
 
 
 def outlined(talk: Talk, cut: tuple[int, ...]) -> list[dict[str, Any]]:
-    """The messages as the plugin sends them the next time: of what was *cut*, the outlines."""
+    """Return the messages as the plugin sends them next: messages in *cut* only as outlines."""
     lean = talk.view()
     for i in cut:
         content = lean[i]["content"]
@@ -53,7 +53,7 @@ def test_a_turn_is_not_cut_because_another_of_the_same_millisecond_was_observed(
 
 
 def test_two_runs_that_began_in_one_second_are_told_apart(talk: Talk) -> None:
-    """Telegram tells times in whole seconds; who writes twice begins two runs."""
+    """Telegram gives times in whole seconds, and two messages in one second begin two runs."""
     long_talk(talk)
     for i in range(0, len(talk.said), 4):
         talk.said[i + 2]["timestamp"] = talk.said[i]["timestamp"]
@@ -81,7 +81,7 @@ def test_no_message_is_lost_when_the_clock_goes_back(talk: Talk) -> None:
 
 
 def test_messages_that_arrive_during_a_persons_turn_are_shown_or_kept(talk: Talk) -> None:
-    """Memory takes in neither the report of a sub-agent nor the answer to it, which is the answer to the person, too."""
+    """Memory takes in neither a sub-agent's report nor the answer to the report. That answer also answers the person."""
     long_talk(talk, 3)
     talk.turn("What is the budget?")
     at = talk.said.pop()["timestamp"]
@@ -95,7 +95,7 @@ def test_messages_that_arrive_during_a_persons_turn_are_shown_or_kept(talk: Talk
 
 
 def group_context(talk: Talk, people: list[tuple[str, bool]], said: str) -> str:
-    """What stands for a group's long conversation. *people*: their names, and whether they are the owner."""
+    """Return the text that replaces a group's long conversation. *people*: names, and whether each is the owner."""
     for n in range(30):
         name, owner = people[n % len(people)]
         talk.turn(said.format(n=n) + PAD)
@@ -137,7 +137,7 @@ def test_forwarded_text_is_marked_as_forwarded(talk: Talk) -> None:
 
 
 def test_cut_messages_in_any_script_are_recognised_by_their_outlines(tmp_path: Path) -> None:
-    """Chinese, and numbers: they have more tokens than their characters tell."""
+    """Chinese text and numbers have more tokens than their number of characters suggests."""
     talk = Talk(tmp_path / "omg", message_tokens=500, observation_tokens=5000)
     for n in range(40):
         talk.turn(f"茶{n * 77}咖啡 ж{n}ъ{n * 7919}.", answer="ok")
@@ -149,7 +149,7 @@ def test_cut_messages_in_any_script_are_recognised_by_their_outlines(tmp_path: P
 
 
 def test_no_turn_waits_for_turns_that_could_not_leave_anyway(talk: Talk) -> None:
-    """The last turns stay, however much a tool has found in them; so does what somebody else has said elsewhere."""
+    """The last turns stay, even with a large tool result. Pending turns of other sessions do not matter."""
     remembered_talk(talk, 2)
     talk.turn("Read that file, please.", tool="a line of the file\n" * 1500)
     talk.take_in(observe=False)
@@ -161,7 +161,7 @@ def test_no_turn_waits_for_turns_that_could_not_leave_anyway(talk: Talk) -> None
 
 
 def test_no_turn_waits_in_a_conversation_older_than_omg(talk: Talk) -> None:
-    """As it is where the engine is installed in the middle of one: what was said before stays raw."""
+    """The engine is installed in the middle of a conversation: the earlier messages always stay."""
     long_talk(talk)
     old = talk.said
     talk.said = []

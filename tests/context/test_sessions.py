@@ -1,4 +1,4 @@
-"""A long context through what a conversation goes through: it begins anew, something is forgotten, the gateway speaks."""
+"""A long context when its conversation begins anew, when something is forgotten, and when the gateway itself speaks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.context.test_cuts import talk as talk
 
 
 def begin_anew(talk: Talk) -> None:
-    """`/new`, as a hook tells of it."""
+    """Send what the hook sends for `/new`."""
     talk.at += timedelta(minutes=1)
     talk.take_in(reason="reset")
     talk.before += len(talk.said)
@@ -57,7 +57,7 @@ def test_after_a_person_forgets_something_only_messages_outside_the_context_are_
 
 
 def test_a_word_in_every_note_is_still_found_after_one_note_was_forgotten(talk: Talk) -> None:
-    """Else every prompt was given nothing, and nothing was observed any more, until the daemon was started anew."""
+    """A former fault: prompts were given nothing, and nothing was observed, until the daemon was restarted."""
     remembered_talk(talk)
     asked = "Which number is it that I prefer over all others, number 7?"
     assert "number-7 — " in talk.prompted(asked)
@@ -72,7 +72,7 @@ POLL = "[OpenClaw heartbeat poll] Look around. " + "Nothing that was asked for i
 
 @pytest.mark.parametrize("by", ["heartbeat", "cron", "subagent_announce", ""])
 def test_turns_that_the_gateway_began_leave_with_the_turns_around_them(talk: Talk, by: str) -> None:
-    """Without a mark of the gateway's, too: an older transcript has none."""
+    """Also without the gateway's mark, which older transcripts lack."""
     for n in range(30):
         talk.turn(f"I prefer the number {n} over all others. " + "And so on and so forth. " * 6)
         talk.turn(f"{POLL} {n}", by=by, answer="The disk is nearly full, shall I look into it?")

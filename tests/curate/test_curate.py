@@ -1,4 +1,4 @@
-"""A person's own hand: writing, renaming, merging, forgetting."""
+"""A person's own changes: writing, renaming, merging, forgetting."""
 
 import json
 import shutil
@@ -181,7 +181,7 @@ def test_what_is_forgotten_leaves_no_trace_in_any_file(omg):
 
 
 def cited(graph, *ids):
-    """Descriptions of the notes that cite these messages."""
+    """Return the descriptions of the notes that cite these messages."""
     return [graph.index.entry(p).description for p in graph.index.citing(ids)]
 
 

@@ -1,4 +1,4 @@
-"""A memory that changes hands: two accounts become one person, a session key changes; nothing is lost."""
+"""A memory moves: two accounts become one person, or a session key changes. Nothing is lost."""
 
 from __future__ import annotations
 

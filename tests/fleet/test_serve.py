@@ -1,4 +1,4 @@
-"""A fleet as its clients see it: a server and workers as processes, over HTTP."""
+"""A fleet as its clients see it: over HTTP, with a server and workers as processes."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ def free_port() -> int:
 
 @contextmanager
 def process(database: str, *command: str, cache: Path, **env: str):
-    """`omg fleet …` as a process; ended at the end."""
+    """Run `omg fleet …` as a process, and end it after the test."""
     settings = {
         "OMG_OBSERVATION_MODEL": "offline",
         "OMG_OBSERVATION_BUFFER_TOKENS": "turn",

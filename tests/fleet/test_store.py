@@ -46,7 +46,7 @@ def rows(store, graph: int) -> dict[str, bytes]:
 
 
 def everything(store) -> bytes:
-    """All bytes and texts of all rows."""
+    """Return all bytes and texts of all rows."""
     with store.pool.connection() as conn:
         found = conn.execute("SELECT bytes FROM omg_files UNION ALL SELECT bytes FROM omg_drops").fetchall()
         jobs = conn.execute("SELECT row_to_json(j)::text FROM procrastinate_jobs j").fetchall()
@@ -119,7 +119,7 @@ with homes.Homes(opened, Path(folder)) as caches:
 
 
 def committing(database, folder, row, number: signal.Signals) -> subprocess.Popen:
-    """A process that observes *row* and sends itself a signal in its transaction, after its rows were written."""
+    """Start a process that observes *row*, and that sends itself a signal in its transaction after writing its rows."""
     arguments = (database, str(folder), str(row.id), str(number.value))
     return subprocess.Popen([sys.executable, "-c", COMMITTING, *arguments])
 
@@ -243,7 +243,7 @@ def test_forgetting_an_unreadable_drop_clears_the_caches_of_all_graphs_of_the_te
 
 
 def test_a_process_stopped_during_its_commit_delays_no_other(store, homes, row, database, tmp_path):
-    """SIGSTOP while the transaction is open: Postgres ends it, and the process that wakes up has committed nothing."""
+    """After SIGSTOP in an open transaction, Postgres ends the transaction, and the process commits nothing when it wakes."""
     say(store, row, "I prefer green tea in the morning.")
     asleep = committing(database, tmp_path / "asleep", row, signal.SIGSTOP)
     try:

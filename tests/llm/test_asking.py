@@ -36,7 +36,7 @@ def server():
 
 @pytest.fixture(scope="module")
 def child(server):
-    """One for all, for each import of LiteLLM costs seconds; this server stands for every provider."""
+    """Return one child for all tests, because importing LiteLLM takes seconds. The scripted server stands for every provider."""
     with pytest.MonkeyPatch.context() as patch, closing(Child()) as child:
         patch.setenv("OPENAI_BASE_URL", server.base)
         patch.setenv("ANTHROPIC_API_BASE", server.base)
@@ -46,7 +46,7 @@ def child(server):
 
 @pytest.fixture
 def ask(server, child, tmp_path):
-    """Make an Ask at this server: `ask()("…")`."""
+    """Return a function that makes an Ask for this server: `ask()("…")`."""
     server.reset()
     made = []
 
@@ -437,7 +437,7 @@ async def acompletion(*, messages, **_):
 
 @pytest.fixture
 def quick(tmp_path, monkeypatch):
-    """A child that has something quicker than LiteLLM to import; called with the user's words."""
+    """A child that imports something quicker than LiteLLM. Call it with the user's words."""
     (tmp_path / "path").mkdir()
     (tmp_path / "path" / "litellm.py").write_text(STAND_IN)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "path"))

@@ -1,4 +1,4 @@
-"""A person works in the vault while it is in use: what they write, move and delete holds, and OMG says what it cannot read."""
+"""A person edits the vault while OMG uses it: OMG follows what they write, move and delete, and names what it cannot read."""
 
 import os
 import re
@@ -30,7 +30,7 @@ def say(omg, n, text):
 
 @pytest.fixture
 def maya(omg):
-    """A graph with a note of the first message, its path and its file."""
+    """Return a graph with a note of the first message, the note's path, and its file."""
     say(omg, 1, "My sister Maya lives in Lisbon.")
     graph = omg.find(MAIN)
     [path] = graph.index.citing(["e1"])

@@ -1,4 +1,4 @@
-"""A person edits the vault in Obsidian, as its documentation says that it writes files; it cannot run here."""
+"""A person edits the vault in Obsidian. Obsidian cannot run here, so files are written as its documentation describes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def said(description: str, target: str | None = TEA, **more: object) -> Edit:
 
 
 def observe(graph: Graph, *edits: Edit) -> None:
-    """What the Observer does with *edits*."""
+    """Apply *edits* as the Observer does."""
     with graph.lock():
         plan = Plan(graph, DAY)
         plan.apply_all(edits)
