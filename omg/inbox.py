@@ -159,7 +159,7 @@ def unread_files(graph: Graph) -> tuple[list[str], list[str]]:
 
 
 def put_loose(graph: Graph, messages: Iterable[Message]) -> int:
-    """Make those of *messages* pending that are new; return their number."""
+    """Make the messages that are new pending. Returns their number."""
     if fresh := graph.unseen(messages):
         what = hashlib.sha256("".join(m.id for m in fresh).encode()).hexdigest()[:16]
         turn = Turn(INBOX_SESSION, INBOX_SESSION, graph.identity.agent, "inbox", "", "", "", tuple(fresh))
@@ -182,8 +182,8 @@ def loose_notes(graph: Graph) -> Iterator[tuple[Path, str]]:
 
 def day_files(graph: Graph, memory: Path | None) -> Iterator[tuple[Path, str]]:
     """
-    Yield the file and the path of each daily note that OpenClaw's agent wrote since the graph was made. They lie
-    beside the vault or in *memory*.
+    Yield the file and the path of each daily note that OpenClaw's agent wrote since the graph was made. These notes
+    lie in the folder above the vault, or in *memory*.
     """
     root, who = graph.vault.root, graph.identity
     if (root.parent.name, root.name) == ("memory", "omg"):

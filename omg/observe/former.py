@@ -91,7 +91,7 @@ def was_rewritten(graph: Graph, node: Node) -> bool:
 
 
 def earns(graph: Graph, message: Message, node: Node) -> bool:
-    """Whether today's rules make a note from *message* that says what *node* says, or a part of it."""
+    """Whether today's rules make a note from *message* that says what *node* says, in whole or in part."""
     words = told_words(node.description)
     quoted = [told_words(e["description"]) for e in observe_offline([message], [], graph.zone)["edits"]]
     return any(len(words & said) >= GROUNDED * min(len(words), len(said)) for said in quoted)

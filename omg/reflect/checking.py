@@ -44,7 +44,10 @@ def claims_of_night(
 
 
 def claims_of(verdict: Verdict, nodes: Sequence[Node], of: int) -> list[Claim]:
-    """The claims of one *verdict*, numbered *of*. Words that the notes already have are no claim."""
+    """
+    The claims of one *verdict*. *of*: the number of the verdict in the check. Words that the notes already have are
+    no claim.
+    """
     if len(nodes) < 2:
         return []
     first, last = nodes

@@ -1,4 +1,4 @@
-"""Decides which weeks and months need a reflection, and makes its page.
+"""Decides which weeks and months need a reflection, and makes the pages.
 
 A page tells what was said in an ISO week or a month that is over, in the words that the notes had at that time."""
 

@@ -253,8 +253,8 @@ class CycleWork:
 
     def loops_in_question(self, alike: similar.NotesAlike, changed: set[str]) -> Iterator[Matter]:
         """
-        Yield a matter for each open loop whose day is past. If no note changed, loops that a model has answered are
-        left out.
+        Yield a matter for each open loop whose day is past. Loops that a model has answered are left out, unless a
+        note changed.
         """
         for loop, days in verdicts.loops_past_their_day(self.snapshot):
             plain = Matter("overdue", (loop.path,))
@@ -331,7 +331,9 @@ class CycleWork:
             (self.answered if s.name in named else self.passed_over).update(s.group.matters)
 
     def still_in_question(self, group: Group) -> Group:
-        """*group* without the matters that have a note which is no longer active: an earlier call settled them."""
+        """
+        *group* without the matters of notes that are no longer active, because an earlier call settled these matters.
+        """
         gone = {path for path in group.paths if self.snapshot.node(path).status != "active"}
         return Group([m for m in group.matters if gone.isdisjoint(m.paths)])
 

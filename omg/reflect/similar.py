@@ -166,7 +166,7 @@ VECTOR_BATCHES = 8  # batches of 256 vectors that a night makes; the daemon make
 
 
 def merge_repeated(snapshot: Snapshot) -> list[str]:
-    """Merge notes of one type whose texts are the same apart from case, spaces and marks."""
+    """Merge notes of one type whose texts differ only in case, spaces and punctuation. Returns lines for the log."""
     same: dict[tuple[object, ...], list[str]] = defaultdict(list)
     for e in snapshot.now() if snapshot.changed else ():
         if e.type in TYPES:
@@ -259,8 +259,8 @@ class NotesAlike:
 
     def may_be_one(self, entry: Entry, other: Entry, hit: Hit) -> bool:
         """
-        Whether one of two notes may repeat, replace or contradict the other. A tool's note never does this to another
-        origin's note, nor the other way round.
+        Whether one of two notes may repeat, replace or contradict the other. False if only one of them is a tool's
+        note.
         """
         if (entry.origin == "tool") != (other.origin == "tool"):
             return False

@@ -372,7 +372,7 @@ class Seen:
     maps: dict[str, str] = field(default_factory=dict)
 
     def is_answered(self, matter: Matter, digest: str) -> bool:
-        """Whether a model has answered *matter*, or left it out twice, for the texts with this *digest*."""
+        """Whether *matter* is settled: a model answered it, or left it out twice, while its notes had this *digest*."""
         return self.matters.get(matter.key) == digest
 
     def note_answer(self, matter: Matter, digest: str, *, answered: bool) -> None:

@@ -278,7 +278,7 @@ class Registry:
             return list(self._kept.values())
 
     def identities(self) -> list[Identity]:
-        """Every identity that has a graph, by key."""
+        """Every identity that has a graph, sorted by key."""
         found = []
         for mark in sorted((self.folder / "graphs").glob(f"[!.]*/{GRAPH_MARK}")):
             try:

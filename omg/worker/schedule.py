@@ -53,8 +53,8 @@ def observation_due(
     """
     Say why *pending* is observed now; None: it waits.
 
-    urgent a context is about to be cut, or was cut step enough tokens are pending turn `buffer_tokens = "turn"`, or
-    effort is low quiet nobody has spoken for a while
+    urgent  a context is about to be cut, or was cut      step   enough tokens are pending
+    turn    `buffer_tokens = "turn"`, or effort is low    quiet  nobody has spoken for a while
 
     With `buffer_tokens = false` neither "turn" nor "quiet" occurs, and a step is as large as the threshold.
     """

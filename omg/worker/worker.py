@@ -565,7 +565,10 @@ class Worker:
         return observed
 
     def _telling(self, graph: Graph, work: Work, paid: Sequence[ModelReply]) -> Callable[..., None]:
-        """Make `tell` for one batch. It adds the graph, the reason for observing, the time in line, and the cost."""
+        """
+        Make the `tell` of one batch. To each event it adds the graph, the reason for observing, the time in line, and
+        the cost.
+        """
 
         def telling(event: str, **fields: Any) -> None:
             if event == "observation_start":
