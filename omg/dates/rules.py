@@ -317,7 +317,7 @@ def _dated(m: re.Match[str], today: date, tense: str) -> Days | tuple[()] | None
 
 
 def _in_doubt(m: re.Match[str], tense: str) -> bool:
-    """Whether the tense may be that of another verb: "the deadline was May 28 and they still wait"."""
+    """Whether the tense may belong to another verb: "the deadline was May 28 and they still wait"."""
     before, after = sentence_around(m.string, *m.span())
     if tense == "behind":  # in "I booked a session on May 20", May 20 may be the day of the session
         return bool(ARRANGING.search(before))

@@ -215,8 +215,8 @@ def openclaw_state_drops(state: Path, agent: str | None = None, since: datetime 
 
 def openclaw_drops(config: Config, agent: str | None, since: datetime | None) -> Drops:
     """
-    The drops of the OpenClaw whose state folder contains the home, else of the one that the environment names; also
-    the notes of its agents (MEMORY.md, memory/*.md).
+    The drops of the OpenClaw whose state folder contains the home, else of the OpenClaw that the environment names;
+    also the notes of its agents (MEMORY.md, memory/*.md).
     """
     state = config.home.parent
     if not (state / "agents").is_dir():

@@ -150,8 +150,8 @@ MOST_IN_RANGE = 50  # messages
 
 def meant(name: str, words: Sequence[str]) -> BeforeValidator:
     """
-    Turn a value of the field *name* into the one of *words* that it means, in any case or number, even with other
-    words after it. Any other value becomes None.
+    Read a value of the field *name* as one of *words*, in any case or number, even with other words after it. Any
+    other value becomes None.
     """
     forms = FORMS.get(name, {})
 

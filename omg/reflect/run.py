@@ -358,7 +358,7 @@ class CycleWork:
     # --- weeks and months
 
     def draft_reflections(self) -> list[str]:
-        """Draft the weekly reflections that are due, then the monthly ones; returns a line for each."""
+        """Draft the weekly reflections that are due, then the monthly reflections. Returns a line for each."""
         lines: list[str] = []
         waiting, said = 0, self.said_by_day()
         for of in (week_of, periods.month_of):

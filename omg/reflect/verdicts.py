@@ -390,7 +390,7 @@ class Seen:
         self.matters = {key: kept for key, kept in self.matters.items() if there >= {*key.split("\n")[1:]}}
 
     def changed(self, hashes: Mapping[str, str]) -> set[str]:
-        """The paths whose hash differs from the last one seen."""
+        """The paths of files that have changed since the last cycle."""
         return {p for p, hash in hashes.items() if p not in self.notes or self.notes[p][0] != hash}
 
     def unasked(self, hashes: Mapping[str, str]) -> set[str]:

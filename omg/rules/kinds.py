@@ -48,8 +48,8 @@ STRAIGHT = str.maketrans({"’": "'", "‘": "'", "\u00a0": " "})
 @cache
 def cue(name: str, *, begins: bool = True) -> re.Pattern[str]:
     """
-    The patterns called *name* of all languages, as one pattern. *begins*: it may match where a clause begins; else
-    anywhere in a text, at the beginning of a word.
+    The patterns called *name* of all languages, as one pattern to be matched where a clause begins. Without *begins*,
+    it can be searched for anywhere, and matches only at the beginning of a word.
     """
     with (Path(__file__).parent / "words.toml").open("rb") as f:
         tables = tomllib.load(f)

@@ -78,7 +78,7 @@ def read_events(home: Path, last: int | None = None) -> list[dict[str, Any]]:
 
 
 def edits_lately(home: Path) -> tuple[int, int]:
-    """Count about the last EDITS edits, and those of them that were refused or changed."""
+    """Count about the last EDITS edits, and the refused or changed edits among them."""
     edits = refused = 0
     for event in reversed(read_events(home, last=5 * EDITS)):
         if event["event"] == "observation_end" and edits < EDITS:

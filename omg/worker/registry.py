@@ -90,7 +90,7 @@ class Registry:
         self, session: str, *, channel: str = "", sender: str = "", owner: bool | None = None
     ) -> Identity | None:
         """
-        Find whose session this is. None: it is nobody's, and neither remembered nor served.
+        Find whose session this is. None: the session is nobody's, and is neither remembered nor served.
 
         *owner*: whether only the owner speaks there. None: unknown, so the earlier speakers decide.
         """
@@ -105,8 +105,8 @@ class Registry:
 
     def asking(self, context: Mapping[str, Any], session: str | None = None) -> Identity | None:
         """
-        The identity behind a gateway's question; None if it is nobody's. *session* replaces the session that
-        *context* names.
+        The identity that a gateway asks about; None if it is nobody's. *session* replaces the session that *context*
+        names.
         """
         return self.identity_of(
             str(context.get("sessionKey") or "") if session is None else session,
