@@ -482,8 +482,8 @@ def file_loose_notes(plan: Plan, messages: Sequence[Message]) -> None:
 
 def write_batch(batch: Batch, *, id: str, redactions: int) -> Observed:
     """
-    Write the receipt, the files, the archive and the index, under the vault's lock. *redactions*: their count in the
-    state when the batch began.
+    Write the receipt, the files, the archive and the index, under the vault's lock. *redactions*: the state's count
+    of redactions when the batch began.
     """
     plan, said = batch.plan, batch.said
     graph, session, messages = plan.graph, said.session, said.messages

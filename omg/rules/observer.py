@@ -401,7 +401,7 @@ def numbers(draft: Draft) -> set[str]:
 
 def on_every_answer(wish: Draft) -> bool:
     """
-    Whether *wish* is about every answer, like "keep it short". It is not if it has a condition: "detailed error
+    Whether *wish* is about every answer, like "keep it short". A wish with a condition is not: "detailed error
     messages when I ask about debugging".
     """
     return not holds("condition", wish.description)
