@@ -537,8 +537,9 @@ class Daemon:
         self._embed(graph)
 
     def _embed(self, graph: Graph) -> None:
-        while graph.index.embed(VECTORS_AT_ONCE) and not (self.touched.is_set() or self.stopping.is_set()):
-            pass
+        for work in (graph.index.embed, graph.index.look_for_secrets):
+            while work(VECTORS_AT_ONCE) and not (self.touched.is_set() or self.stopping.is_set()):
+                pass
 
     def _watched(self, handler: VaultWatcher, folder: Path, otherwise_s: float) -> ObservedWatch | None:
         """

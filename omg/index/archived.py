@@ -21,8 +21,9 @@ from ..dates.rules import When
 from ..errors import BadInput
 from ..message.turn import Message, message_from_json
 from ..node.note import Source
+from ..secrets import rules_number
 from ..text.characters import fold_text
-from .statements import Found, Span, spans_by_row
+from .statements import Found, Span, unpacked
 from .statements import add as add_statements
 from .statements import remove as remove_statements
 from .store import rows_of
@@ -207,27 +208,26 @@ def said_at(db: sqlite3.Connection, rows: Collection[int]) -> dict[int, tuple[st
     return {row: (mid, session, at_ms) for row, mid, session, at_ms in found}
 
 
-def said_within(
-    db: sqlite3.Connection, days: Iterable[When], zone: tzinfo, k: int
-) -> list[tuple[Message, str]]:
-    """The latest *k* messages of *days*, with their sessions."""
-    select = "select line from message where talk = 1 and timestamp >= ? and timestamp < ? order by timestamp desc limit ?"
+def said_within(db: sqlite3.Connection, days: Iterable[When], zone: tzinfo, k: int) -> list[int]:
+    """The rows of the latest *k* messages of *days*."""
+    select = "select id from message where talk = 1 and timestamp >= ? and timestamp < ? order by timestamp desc limit ?"
     between = [(day_start_ms(d.start, zone), day_start_ms(d.end + timedelta(1), zone)) for d in days]
-    lines = [line for since, until in between for (line,) in db.execute(select, (since, until, k))]
-    return [message_from_json(line) for line in lines[:k]]
+    return [row for since, until in between for (row,) in db.execute(select, (since, until, k))][:k]
 
 
-def read_rows(db: sqlite3.Connection, rows: Collection[int]) -> dict[int, tuple[Message, str, list[Span]]]:
-    """Message's row → the message, its session, and its statements."""
-    spans = spans_by_row(db, rows)
-    lines = rows_of(db, "select id, line from message where id in", rows)
-    return {row: (*message_from_json(line), spans[row]) for row, line in lines}
+# A message, its session, its statements, and whether today's rules are known to find no secret in it.
+Read = tuple[Message, str, list[Span], bool]
 
 
-def statements_of(db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, list[Span]]:
-    """Message → its statements, for those of *ids* that are in the archive."""
-    rows = dict(rows_of(db, "select id, mid from message where mid in", dict.fromkeys(ids)))
-    return {rows[row]: spans for row, spans in spans_by_row(db, rows).items()}
+def read_rows(db: sqlite3.Connection, rows: Iterable[int]) -> dict[int, Read]:
+    """The messages in *rows* that have statements, by row, in the order of *rows*."""
+    select = f"""select id, line, spans, clean and rules = {rules_number()} from spoken join message using (id)
+        where id in"""
+    read = {
+        row: (*message_from_json(line), unpacked(spans), bool(clean))
+        for row, line, spans, clean in rows_of(db, select, rows)
+    }
+    return {row: read[row] for row in rows if row in read}
 
 
 def messages_by_id(db: sqlite3.Connection, ids: Iterable[str]) -> list[Message]:
@@ -254,29 +254,23 @@ def last_messages(db: sqlite3.Connection, session: str, ms: int, n: int) -> list
     ]
 
 
-def latest_by_note(db: sqlite3.Connection, paths: Iterable[str], n: int) -> list[tuple[str, Message, str]]:
-    """Path, message and session of the *n* latest messages that each note of *paths* was made from."""
-    select = """select source.timestamp, path, source.id, source.session from source join note on note.id = source.note
-        where path in"""
-    sources: dict[str, list[tuple[str, str]]] = {}
-    for _, path, *source in sorted(rows_of(db, select, paths)):
-        sources.setdefault(path, []).append((source[0], source[1]))
-    kept = [(path, *source) for path, found in sources.items() for source in found[-n:]]
-    select = "select mid, session, line from message where mid in"
-    lines = {(mid, session): line for mid, session, line in rows_of(db, select, {mid for _, mid, _ in kept})}
-    return [
-        (path, message_from_json(lines[mid, session])[0], session)
-        for path, mid, session in kept
-        if (mid, session) in lines
-    ]
+def latest_by_note(db: sqlite3.Connection, paths: Iterable[str], n: int) -> list[tuple[str, str, int]]:
+    """Path, id and row of the *n* latest messages that each note of *paths* was made from."""
+    select = """select source.timestamp, path, source.id, source.session, message.id from source
+        join note on note.id = source.note
+        left join message on mid = source.id and message.session = source.session where path in"""
+    sources: dict[str, list[tuple[str, str, int]]] = {}
+    for _, path, mid, _, row in sorted(rows_of(db, select, paths)):
+        sources.setdefault(path, []).append((path, mid, row))
+    return [source for found in sources.values() for source in found[-n:] if source[2] is not None]
 
 
-def neighbours_by_id(db: sqlite3.Connection, ids: Iterable[str]) -> list[tuple[str, Message]]:
-    """Each of *ids* with each message right before or after it in the same talk of its session."""
+def neighbours_by_id(db: sqlite3.Connection, ids: Iterable[str]) -> list[tuple[str, str, int]]:
+    """Each of *ids* with the id and the row of each message right before or after it in its session's talk."""
     found = dict(rows_of(db, "select mid, id from message where mid in", ids))
     beside = [(mid, id) for mid, row in found.items() for side in rows_beside(db, row, 1) for id in side]
-    lines = dict(rows_of(db, "select id, line from message where id in", {id for _, id in beside}))
-    return [(mid, message_from_json(lines[id])[0]) for mid, id in beside]
+    mids = dict(rows_of(db, "select id, mid from message where id in", {id for _, id in beside}))
+    return [(mid, mids[id], id) for mid, id in beside]
 
 
 class MadeNote(NamedTuple):
@@ -310,10 +304,3 @@ def known_keys(db: sqlite3.Connection, keys: Iterable[str]) -> set[str]:
     listed = list(keys)
     found = {mid for (mid,) in rows_of(db, "select mid from message where mid in", listed)}
     return found | {key for (key,) in rows_of(db, "select key from message where key in", listed)}
-
-
-def said_since(db: sqlite3.Connection, session: str, since_ms: int) -> list[tuple[str, int, str]]:
-    """Role, time and id of what was said in *session* since *since_ms*, oldest first."""
-    select = """select json_extract(line, '$.role'), timestamp, mid from message
-        where session = ? and talk in (0, 1) and timestamp >= ? order by timestamp, id"""
-    return [(role, at, mid) for role, at, mid in db.execute(select, (session, since_ms))]

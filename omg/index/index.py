@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from ..embed import question_vector
 from ..errors import ModelUnavailable
-from ..message.turn import Message
+from ..message.turn import Message, message_from_json
 from ..node.markdown import slugify
 from ..node.note import Source
+from ..secrets import redact
 from ..vault.vault import Vault
 from . import archived, statements
 from .links import ALIAS, LINK, PROSE, begun_rows, fitting_notes, resolve_row
@@ -236,6 +237,17 @@ class Index:
         self._warm = True
         return len(ids)
 
+    def look_for_secrets(self, limit: int = 256) -> int:
+        """
+        Search up to *limit* messages for secrets, if today's rules have not. Returns how many. What is known to hold
+        none is quoted without a search.
+        """
+        searched = self.ask(statements.unsearched, limit)
+        if searched:
+            found = [redact(message_from_json(line)[0].text)[1] > 0 for _, line in searched]
+            self._write(statements.put_searched, searched, found)
+        return len(searched)
+
     # --- searching
 
     @retry_on_new_file
@@ -273,10 +285,9 @@ class Index:
         """
         asked = parse_query(query, now.astimezone(self.zone).date()) if isinstance(query, str) else query
         by_meaning = self._warm and bool(asked.terms) and not quick
-        fewer = statements.POSTINGS_RARE if quick else 0
         with self._store.read() as db:
             near = functools.partial(self._near_said, db, asked.text) if by_meaning else None
-            terms, whole = self._said.choose(db, asked.terms, fewer)
+            terms, whole = self._said.choose(db, asked.terms, statements.POSTINGS_RARE if quick else 0)
             match = replace(asked, terms=terms).match
             found = statements.find_statements(db, match, whole, assistants, near)
             return archived.raise_for_days(db, found, asked.days, self.zone) if asked.days else found
@@ -288,7 +299,8 @@ class Index:
         without words, the latest messages."""
         asked = parse_query(query, now.astimezone(self.zone).date()) if isinstance(query, str) else query
         if not asked.terms:
-            return [(*said, 0.0) for said in self.ask(archived.said_within, asked.days, self.zone, k)]
+            rows = self.ask(archived.said_within, asked.days, self.zone, k)
+            return [(*said[:2], 0.0) for said in self.ask(archived.read_rows, rows).values()]
         found: dict[int, float] = {}
         for f in sorted(self.find_said(asked, now=now), key=lambda f: -f.words):
             if f.words and len(found) < k:
@@ -370,13 +382,12 @@ class Index:
             and s.id <> d.id and s.type in ({",".join("?" * len(types))}) group by d.path"""
         return dict(self._rows(select, *types))
 
-    @retry_on_new_file
     def resolve(self, link: str) -> str | None:
         """The path that *link* leads to: a path, an id, an alias or the only fitting end of a path, in any case."""
-        with self._store.read() as db:
-            id = resolve_row(db, link)
-            path = db.execute("select path from note where id = ?", (id,)).fetchone()
-        return path and str(path[0])
+        return self._path_of(self.ask(resolve_row, link))
+
+    def _path_of(self, note: int | None) -> str | None:
+        return next((path for (path,) in self._rows("select path from note where id = ?", note)), None)
 
     @retry_on_new_file
     def find(self, name: str) -> str | None:
@@ -385,9 +396,9 @@ class Index:
         with self._store.read() as db:
             ids = [resolve_row(db, text) for text in (name, slugify(name), f"moc-{name}")]
             begun = begun_rows(db, name) if name else set()
-            id = next((id for id in ids if id is not None), begun.pop() if len(begun) == 1 else None)
-            path = db.execute("select path from note where id = ?", (id,)).fetchone()
-        return path and str(path[0])
+        return self._path_of(
+            next((id for id in ids if id is not None), begun.pop() if len(begun) == 1 else None)
+        )
 
     @retry_on_new_file
     def names(self, link: str) -> list[str]:
@@ -457,8 +468,10 @@ class Index:
         return self.ask(lambda db: db.execute(select, values).fetchall())
 
     def said_since(self, session: str, since_ms: int) -> list[tuple[str, int, str]]:
-        """Role, time and id of the archived messages of *session* since *since_ms*."""
-        return self.ask(archived.said_since, session, since_ms)
+        """Role, time and id of the archived messages of *session* since *since_ms*, oldest first."""
+        select = """select json_extract(line, '$.role'), timestamp, mid from message
+            where session = ? and talk in (0, 1) and timestamp >= ? order by timestamp, id"""
+        return self._rows(select, session, since_ms)
 
     def homes(self) -> dict[str, str]:
         """Path → the map that lists the note, for all active notes that a map lists."""
@@ -506,11 +519,13 @@ class Index:
         with self._store.write() as db:
             change(db, *args)
 
-    def _near_said(self, db: sqlite3.Connection, text: str, also: Iterable[int]) -> Mapping[int, float]:
+    def _near_said(
+        self, db: sqlite3.Connection, text: str, also: Iterable[int], nearest: bool
+    ) -> Mapping[int, float]:
         assert self.embedder is not None
         self._signs.follow(db, self._generation)
         try:
-            return self._signs.near(db, question_vector(self.embedder, text), also)
+            return self._signs.near(db, question_vector(self.embedder, text), also, nearest)
         except ModelUnavailable:
             return {}
 

@@ -4,6 +4,7 @@ The statements of the archive's messages: what is searched of what was said.
     add, remove          the statements of messages, as rows and in the full text
     find_statements      the statements that answer a question, by words and by meaning
     put_vectors          their vectors, made in the background; SignMatrix looks through all of them
+    put_searched         which messages hold no secret, found in the background
 
 A statement is a sentence, a list item, or several short lines together. Its number holds its message's row,
 whether the assistant said it, and its place in the message, so none of these is looked up; `head` is the
@@ -13,16 +14,18 @@ heading or lead above it.
 from __future__ import annotations
 
 import heapq
-import json
 import sqlite3
+import struct
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 import regex
 
 from ..message.envelope import MEMORY_NOTES
-from ..message.turn import Message
+from ..message.turn import Message, message_from_json
+from ..secrets import rules_number
 from ..text.characters import fold_text
 from ..text.words import sentence_spans, split_span
 from .store import STATEMENT_COLUMNS, meta_value, rows_of
@@ -37,6 +40,9 @@ PLACES = 20  # bits of a statement's number below its message's row
 ASSISTANT = 1 << PLACES - 1  # the highest of these bits: the assistant said it; the lower bits: its place
 LEAST_CHARS, MOST_CHARS = 80, 600  # of a statement: shorter lines are joined, longer ones are cut
 POOL = 300  # statements found by words, and by meaning
+FOUND = 150  # statements of these that are looked at
+MEANING_SHARE = 0.5  # weight of the cosine above TYPICAL
+TYPICAL = 0.4
 POSTINGS = 6_000  # most rows that a question's words may match, as for notes; here 2 µs each
 POSTINGS_RARE = 1_000  # the same, for a search by the rarest words alone
 # A heading or a lead: the text below a heading says little without the heading.
@@ -44,12 +50,16 @@ HEADING = regex.compile(r"(?P<level>#{1,6})\s|(?:\*\*|__)[^*_\n]+(?:\*\*|__):?$|
 LEAD_LEVEL = 7  # below all headings
 
 
+NO_HEAD = -1
+PACKED = struct.Struct("3i")  # a Span in the table `spoken`
+
+
 class Span(NamedTuple):
-    """Where a statement is in its message. *head*: the place of the statement that is its heading, or None."""
+    """Where a statement is in its message. *head*: the place of the statement that is its heading, or NO_HEAD."""
 
     start: int
     end: int
-    head: int | None
+    head: int
 
 
 def spans_of(text: str) -> list[Span]:
@@ -69,7 +79,7 @@ def spans_of(text: str) -> list[Span]:
             level = len(m["level"] or "") or LEAD_LEVEL if m else LEAD_LEVEL + 1
             while open and open[-1][0] >= level:
                 open.pop()
-            found.append(Span(start, end, open[-1][1] if open else None))
+            found.append(Span(start, end, open[-1][1] if open else NO_HEAD))
             if heading := m is not None:
                 open.append((level, len(found) - 1))
     return found
@@ -78,7 +88,7 @@ def spans_of(text: str) -> list[Span]:
 def heads_of(spans: Sequence[Span], place: int) -> list[Span]:
     """The headings above the statement at *place*, the nearest first."""
     found = []
-    while (head := spans[place].head) is not None:
+    while (head := spans[place].head) != NO_HEAD:
         place = head
         found.append(spans[place])
     return found
@@ -106,11 +116,10 @@ def text_rows(row: int, message: Message, spans: Sequence[Span]) -> list[tuple[i
 
 def add(db: sqlite3.Connection, row: int, message: Message) -> None:
     """Add the statements of *message*, which is in *row*."""
-    if is_silent(message):
+    if is_silent(message) or not (spans := spans_of(message.text)):
         return
-    spans = spans_of(message.text)
-    numbered = [(first_number(row, message) + place, *span) for place, span in enumerate(spans)]
-    db.executemany("insert into statement values (?, ?, ?, ?)", numbered)
+    packed = b"".join(PACKED.pack(*span) for span in spans)
+    db.execute("insert into spoken values (?, 0, 0, ?)", (row, packed))
     columns = ", ".join(STATEMENT_COLUMNS)
     insert = f"insert into statement_fts (rowid, {columns}) values (?, ?, ?)"
     db.executemany(insert, text_rows(row, message, spans))
@@ -126,8 +135,9 @@ def remove(db: sqlite3.Connection, row: int, message: Message) -> None:
     columns = ", ".join(STATEMENT_COLUMNS)
     delete = f"insert into statement_fts (statement_fts, rowid, {columns}) values ('delete', ?, ?, ?)"
     db.executemany(delete, text_rows(row, message, spans))
-    for table in ("statement", "statement_vector"):
-        db.execute(f"delete from {table} where id >= ? and id < ?", (row << PLACES, (row + 1) << PLACES))
+    db.execute("delete from spoken where id = ?", (row,))
+    own = (row << PLACES, (row + 1) << PLACES)
+    db.execute("delete from statement_vector where id >= ? and id < ?", own)
     db.execute("update meta set value = value - ? where key = 'statements'", (len(spans),))
     db.execute(GONE)
 
@@ -159,19 +169,26 @@ class Found(NamedTuple):
         return self.id & ASSISTANT - 1
 
 
+def found_share(words: float, cosine: float) -> float:
+    """What a search hit adds to a statement's score, by its *words* and its *cosine*."""
+    return min(words, 1.5) + MEANING_SHARE * max(0.0, cosine - TYPICAL)
+
+
 def find_statements(
     db: sqlite3.Connection,
     match: str,
     whole: float,
     assistants: float,
-    near: Callable[[Iterable[int]], Mapping[int, float]] | None,
+    near: Callable[[Iterable[int], bool], Mapping[int, float]] | None,
 ) -> list[Found]:
     """
     The statements that have words of *match*, each with its bm25 as a share of *whole*, and those nearest in meaning.
     *assistants*: factor for the assistant's statements; 0: only the person's. *near*: the cosines of the
-    statements with these numbers, and of the nearest ones.
+    statements with these numbers and, if asked, of the nearest ones. They are asked for only if one that has no word of
+    the question may be among the best FOUND.
     """
     words: dict[int, float] = {}
+    surely = 0
     if match:
         weights = ", ".join(map(str, STATEMENT_COLUMNS.values()))
         own = "" if assistants else f"and not statement_fts.rowid & {ASSISTANT}"
@@ -180,19 +197,33 @@ def find_statements(
         scores = dict(db.execute(select, (match,)))
         weighed = {id: s * (assistants if id & ASSISTANT else 1) for id, s in scores.items()}
         words = {id: scores[id] / whole for id in heapq.nlargest(POOL, scores, key=weighed.__getitem__)}
-    cosines = near(words) if near else {}
+        surely = sum(weighed[id] / whole > found_share(0, 1) for id in words)
+    cosines = near(words, surely < FOUND) if near else {}
     ids = [*words, *(id for id in cosines if id not in words and (assistants or not id & ASSISTANT))]
     return [Found(id, words.get(id, 0.0), cosines.get(id, 0.0)) for id in ids]
 
 
-def spans_by_row(db: sqlite3.Connection, rows: Iterable[int]) -> dict[int, list[Span]]:
-    """Message's row → its statements."""
-    found: dict[int, list[Span]] = {row: [] for row in rows}
-    select = f"""select said.value, start, end, head from json_each(?) said cross join statement
-        where statement.id >= said.value << {PLACES} and statement.id < said.value + 1 << {PLACES} order by said.id, statement.id"""
-    for row, *span in db.execute(select, (json.dumps([*found]),)):
-        found[row].append(Span._make(span))
-    return found
+def unpacked(spans: bytes) -> list[Span]:
+    """The statements that the table `spoken` has of a message."""
+    # Six thousand a prompt: `Span._make`, which is written in Python, takes three times as long.
+    return [*map(tuple.__new__, repeat(Span), PACKED.iter_unpack(spans))]
+
+
+# --- messages without secrets, which need no second search when they are quoted
+
+
+def unsearched(db: sqlite3.Connection, limit: int) -> list[tuple[int, str]]:
+    """The rows and lines of *limit* messages that today's rules have not searched for secrets."""
+    select = """select id, line from message where id in (select id from spoken where rules < ?1
+        union all select id from spoken where rules > ?1 limit ?2)"""
+    return db.execute(select, (rules_number(), limit)).fetchall()
+
+
+def put_searched(db: sqlite3.Connection, searched: Iterable[tuple[int, str]], found: Iterable[bool]) -> None:
+    """Store which of the *searched* messages have a secret; none of a message that was replaced meanwhile."""
+    update = f"""update spoken set rules = {rules_number()}, clean = ?
+        where id = ? and (select line from message where message.id = spoken.id) = ?"""
+    db.executemany(update, ((not secret, *one) for one, secret in zip(searched, found, strict=True)))
 
 
 # --- their vectors: one byte for each number. The signs of the numbers, one bit each, are compared first.
@@ -213,17 +244,17 @@ def missing_vectors(db: sqlite3.Connection, limit: int) -> tuple[int, list[int],
     """How often statements were removed so far;
     then numbers and texts of the first statements without a vector."""
     last = db.execute("select coalesce(max(id), -1) from statement_vector").fetchone()[0]
-    rows = db.execute(
-        f"""
-        select one.id, coalesce(substr(text, head.start + 1, head.end - head.start) || ' ', '')
-            || substr(text, one.start + 1, one.end - one.start)
-        from (select id, start, end, head from statement where id > ? order by id limit ?) one
-        join (select id, json_extract(line, '$.text') as text from message) said on said.id = one.id >> {PLACES}
-        left join statement head on head.id = (one.id & {-ASSISTANT}) + one.head
-        """,
-        (last, limit),
-    ).fetchall()
-    return meta_value(db, "said_gone"), [id for id, _ in rows], [text for _, text in rows]
+    texts: dict[int, str] = {}
+    select = "select id, line, spans from spoken join message using (id) where id >= ? order by id"
+    for row, line, packed in db.execute(select, (last >> PLACES,)):
+        message, spans = message_from_json(line)[0], unpacked(packed)
+        for number, span in enumerate(spans, first_number(row, message)):
+            if number > last:
+                parts = [span] if span.head == NO_HEAD else [spans[span.head], span]
+                texts[number] = " ".join(message.text[part.start : part.end] for part in parts)
+        if len(texts) >= limit:
+            break
+    return meta_value(db, "said_gone"), [*texts][:limit], [*texts.values()][:limit]
 
 
 def put_vectors(db: sqlite3.Connection, gone: int, ids: Iterable[int], vectors: Floats) -> None:
@@ -252,8 +283,8 @@ class SignMatrix:
         self._following = threading.Lock()
         # the store's generation, removals, the last statement
         self._state: tuple[int, int, int] = (-1, -1, -1)
-        self._ids: NDArray[np.int64] | None = None
-        self._signs: NDArray[np.uint64] | None = None  # 64 signs in a row, a statement in a column
+        # numbers of statements, and 64 signs of each in a row: a statement is a column
+        self._matrix: tuple[NDArray[np.int64], NDArray[np.uint64]] | None = None
 
     def follow(self, db: sqlite3.Connection, generation: int) -> None:
         """Read the vectors added since the last time; after a removal, read all again."""
@@ -265,35 +296,35 @@ class SignMatrix:
             return
         with self._following:
             since = self._state[2] if self._state[:2] == state[:2] else -1
+            parts = [self._matrix] if since >= 0 and self._matrix else []
             rows = db.execute("select id, data from statement_vector where id > ? order by id", (since,))
-            ids: list[NDArray[np.int64]] = []
-            signs: list[NDArray[np.uint64]] = []
-            if since >= 0 and self._ids is not None and self._signs is not None:
-                ids, signs = [self._ids], [self._signs]
             while part := rows.fetchmany(ROWS_AT_ONCE):
-                ids.append(np.array([id for id, _ in part]))
                 data = np.frombuffer(b"".join(data for _, data in part), np.int8).reshape(len(part), -1)
-                rows_of_signs = np.packbits(data > 0, axis=1).view(np.uint64)
-                signs.append(np.ascontiguousarray(rows_of_signs.T))  # else their sum is not contiguous
-            self._ids, self._signs = (
-                (np.concatenate(ids), np.concatenate(signs, axis=1)) if ids else (None, None)
-            )
+                signs = np.packbits(data > 0, axis=1).view(np.uint64)
+                parts.append((np.array([id for id, _ in part]), signs.T))
+            joined = [np.concatenate(arrays, axis=-1) for arrays in zip(*parts, strict=True)]
+            self._matrix = (joined[0], np.ascontiguousarray(joined[1])) if joined else None
             self._state = state
 
-    def near(self, db: sqlite3.Connection, vector: Floats, also: Iterable[int]) -> dict[int, float]:
-        """The cosines of the POOL nearest statements, and of *also*."""
+    def near(
+        self, db: sqlite3.Connection, vector: Floats, also: Iterable[int], nearest: bool
+    ) -> dict[int, float]:
+        """The cosines of *also* and, if *nearest*, of the POOL nearest statements."""
         import numpy as np
 
         wanted = set(also)
-        ids, signs = self._ids, self._signs
-        if ids is not None and signs is not None and len(ids) == signs.shape[1]:
-            asked = np.frombuffer(np.packbits(vector > 0).tobytes(), np.uint64)
-            if len(signs) == len(asked):
-                apart = np.empty(len(ids), np.uint16)
-                for at in range(0, len(ids), COMPARED_AT_ONCE):
-                    some = signs[:, at : at + COMPARED_AT_ONCE] ^ asked[:, np.newaxis]
-                    apart[at : at + COMPARED_AT_ONCE] = np.bitwise_count(some).sum(axis=0, dtype=np.uint16)
-                wanted.update(ids[least_of(apart, POOL)].tolist())
+        asked = np.frombuffer(np.packbits(vector > 0).tobytes(), np.uint64)
+        if nearest and self._matrix and len(self._matrix[1]) == len(asked):
+            ids, signs = self._matrix
+            apart = np.zeros(len(ids), np.uint16)
+            for at in range(0, len(ids), COMPARED_AT_ONCE):
+                some = slice(at, at + COMPARED_AT_ONCE)
+                for row, one in zip(signs, asked, strict=True):
+                    apart[some] += np.bitwise_count(row[some] ^ one)
+            # To count the differences, which are small numbers, is quicker than a partition of all of them.
+            most = np.searchsorted(np.cumsum(np.bincount(apart)), POOL)
+            close = np.flatnonzero(apart <= most)
+            wanted.update(ids[close[np.argsort(apart[close], kind="stable")[:POOL]]].tolist())
         rows = rows_of(db, "select id, data from statement_vector where id in", wanted)
         if not rows:
             return {}
@@ -304,18 +335,3 @@ class SignMatrix:
         lengths = np.linalg.norm(floats, axis=1)
         cosines = np.einsum("ij,j->i", floats, vector) / np.where(lengths > 0, lengths, 1)
         return {id: float(cosine) for (id, _), cosine in zip(rows, cosines, strict=True)}
-
-
-def least_of(numbers: NDArray[np.uint16], n: int) -> NDArray[np.int64]:
-    """The places of the *n* least of *numbers*.
-    Partitioning all numbers took twice as long as computing them."""
-    import numpy as np
-
-    n = min(n, len(numbers))
-    every = max(1, len(numbers) // 8192)
-    some = numbers[::every]
-    guess = int(np.partition(some, k := min(n // every, len(some) - 1))[k])
-    while np.count_nonzero(numbers <= guess) < n:
-        guess += 1
-    found = np.flatnonzero(numbers <= guess)
-    return found[np.argpartition(numbers[found], n - 1)[:n]]

@@ -130,7 +130,7 @@ def quoted_terms(words: str) -> str:
     return f'"{words}"'
 
 
-VERSION = 16  # of the tables below and their contents; a file of another version is made anew
+VERSION = 17  # of the tables below and their contents; a file of another version is made anew
 KEPT_NEVER = -1  # the generation of a connection for one use
 NOT_OPEN = -1  # the inode before the file is first looked at
 
@@ -205,23 +205,15 @@ TABLES: dict[str, dict[str, type]] = {
         "file": str,
         "line": str,  # as in the archive
     },
-    # id: its message's row, who said it, and its place (statements.py); start, end: in the message's text; head: a place
-    "statement": {"id": int, "start": int, "end": int, "head": int},
+    # The statements of a message, in its row. spans: as in statements.py. rules: which rules searched the message for
+    # secrets, 0 for none so far; clean: whether they found none.
+    "spoken": {"id": int, "rules": int, "clean": int, "spans": bytes},
+    # id: its message's row, who said it, and its place (statements.py)
     "statement_vector": {"id": int, "data": bytes},
     "archive": {"file": str, "offset": int, "tail": bytes},
 }
 
-KEYS = {
-    "meta": "key",
-    "note": "id",
-    "bad": "path",
-    "text": "id",
-    "vector": "note",
-    "message": "id",
-    "statement": "id",
-    "statement_vector": "id",
-    "archive": "file",
-}
+UNKEYED = ("name", "link", "source")  # tables without a key; of the others it is the first column
 
 INDEXES = {  # an item is the columns of one index
     # The last index has all columns that order the notes of a type (index.py).
@@ -234,6 +226,7 @@ INDEXES = {  # an item is the columns of one index
     "source": ("note", "id", "session timestamp"),
     "vector": ("rev", "embedder"),
     "message": ("key", "session talk timestamp id", "file", "timestamp"),
+    "spoken": ("rules",),
 }
 UNIQUE = {"note": ("path",), "message": ("mid session",)}
 
@@ -363,7 +356,8 @@ class Store:
             db.execute("begin immediate")
             tables = sqlite_utils.Database(db)
             for name, columns in TABLES.items():
-                db.execute(tables.create_table_sql(name, columns, pk=KEYS.get(name)))
+                key = None if name in UNKEYED else next(iter(columns))
+                db.execute(tables.create_table_sql(name, columns, pk=key))
             for wanted in (INDEXES, UNIQUE):
                 for table, listed in wanted.items():
                     for item in listed:

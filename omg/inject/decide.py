@@ -205,15 +205,9 @@ def sureness(
     if query.days and (not query.terms or is_of_own(query)):
         return 1.0
     shares = [max(SAID_SHARE * min(1.0, s.share), WRITTEN_ALONE * s.words) for s in said]
-    noted = max([*(hit.score for hit in hits), *shares], default=0.0)
-    # Messages that no note cites.
-    alone = max((share for s, share in zip(said, shares, strict=True) if not s.noted), default=0.0)
+    sure = max([*(hit.score for hit in hits), *shares], default=0.0)
     if names := list(names_in(query.text)):
-        if any(map(known, names)):
-            noted, alone = noted + NAME_KNOWN, alone + NAME_KNOWN
-        else:
-            noted, alone = noted * NAMES_SHARE, alone * NAMES_SHARE
-    sure = max(noted, alone)
+        sure = sure + NAME_KNOWN if any(map(known, names)) else sure * NAMES_SHARE
     if not by_meaning:
         return sure
     near = max([0.0, *(s.cosine for s in said), *(h.cosine or 0.0 for h in hits)])

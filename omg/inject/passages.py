@@ -30,11 +30,20 @@ from ..index.archived import (
     read_rows,
     said_at,
     said_within,
-    statements_of,
 )
 from ..index.links import short_names
 from ..index.search import ParsedQuery, parse_query
-from ..index.statements import HEADING, Found, Span, heads_of, is_silent, spans_of
+from ..index.statements import (
+    FOUND,
+    HEADING,
+    NO_HEAD,
+    Found,
+    Span,
+    found_share,
+    heads_of,
+    is_silent,
+    spans_of,
+)
 from ..index.store import Entry, Hit
 from ..message.turn import Message
 from ..node.markdown import HISTORY_HEADING
@@ -44,7 +53,6 @@ from ..secrets import redact
 from ..text.characters import visible
 from ..text.words import has_prefix, prefix_of, text_pieces, told_words
 
-FOUND = 150  # statements of the archive that are looked at
 NOTES = 6  # best hits whose messages are looked at, too
 OF_A_NOTE = 4  # latest messages of a note that are looked at
 # Characters of a quotation: a shorter one is quoted with its neighbours.
@@ -60,8 +68,6 @@ REPLY_SHARE = 0.8  # the same for the reply, if the assistant's words are asked 
 # Score for each character of a statement of a day that is asked for: "ok, thanks" says little.
 OF_DAY = 0.005
 LEAST = 0.08  # the lowest score of a statement that is quoted
-MEANING_SHARE = 0.5  # weight of the cosine above TYPICAL
-TYPICAL = 0.4
 WITHIN_SHARE = 0.15  # weight of the words in the rest of the message
 FURTHER = 0.7  # factor for each further statement of a message: other messages' best ones go before
 REPEATED = 0.7  # a statement that has this share of another's words repeats it
@@ -127,12 +133,12 @@ class Said:
     message: Message
     session: str
     spans: Sequence[Span] = ()
+    clean: bool = False  # known to hold no secret by today's rules
     place: int = 0
     share: float = 0.0
     cosine: float = 0.0
     own: float = 0.0
     words: float = 0.0  # the share in the whole message
-    noted: bool = True  # a note cites the message
     part: float = 1.0  # factor of the score
     beside: float = 0.0  # added if a good note came from the message, or a good message stands beside it
     waiting: bool = False
@@ -149,11 +155,6 @@ class Said:
         """The statement, with the headings above it."""
         spans = [*heads_of(self.spans, self.place), self.spans[self.place]]
         return "\n".join(self.message.text[span.start : span.end] for span in spans)
-
-
-def found_share(words: float, cosine: float) -> float:
-    """What a search hit adds to a statement's score, by its *words* and its *cosine*."""
-    return min(words, 1.5) + MEANING_SHARE * max(0.0, cosine - TYPICAL)
 
 
 def find_said(
@@ -182,9 +183,7 @@ def find_said(
     else:
         for said in found:
             said.beside = OF_DAY * min(len(said.text), LEAST_QUOTED["user"])
-    noted = graph.index.notes_by_source({said.message.id for said in found})
     for said in found:
-        said.noted = said.message.id in noted
         said.part = assistants_share(query, said.message.role, course)
         if said.message.text.count("```", 0, said.spans[said.place].start) % 2:
             said.part *= CODE_SHARE
@@ -246,8 +245,7 @@ def on_days(graph: Graph, query: ParsedQuery, waits: Iterable[Said]) -> list[Sai
     *waits*.
     """
     rows = graph.index.ask(said_within, query.days, graph.zone, FOUND)
-    spans = graph.index.ask(statements_of, {message.id for message, _ in rows})
-    found = [Said(m, session, spans[m.id]) for m, session in rows if spans.get(m.id)]
+    found = [Said(*read) for read in graph.index.ask(read_rows, rows).values()]
     days = [(said, day_of_ms(said.message.timestamp, graph.zone)) for said in waits if said.waiting]
     return found + [said for said, day in days if any(w.start <= day <= w.end for w in query.days)]
 
@@ -514,36 +512,36 @@ def add_beside(
         best.setdefault(said.message.id, said)
     scores = {hit.entry.path: hit.score for hit in hits[:NOTES]}
     sources = graph.index.ask(latest_by_note, scores, OF_A_NOTE)
-    add_best(graph, found, best, [(m, session) for _, m, session in sources], words)
-    for path, m, _ in sources:
-        if m.id in best:
-            best[m.id].beside += SOURCE_SHARE * scores[path]
+    add_best(graph, found, best, {mid: row for _, mid, row in sources}, words)
+    for path, mid, _ in sources:
+        if mid in best:
+            best[mid].beside += SOURCE_SHARE * scores[path]
     for _ in range(TALK_STEPS):
         first = sorted(best, key=lambda id: -best[id].score)[:NEIGHBOURS_OF]
         beside = graph.index.ask(neighbours_by_id, first)
-        add_best(graph, found, best, [(m, best[id].session) for id, m in beside], words)
-        for id, m in beside:
-            if m.id in best:
-                share = REPLY_SHARE if of_assistant and m.role == "assistant" else NEIGHBOUR_SHARE
-                best[m.id].beside += max(0.0, share * best[id].score - best[m.id].score)
+        add_best(graph, found, best, {mid: row for _, mid, row in beside}, words)
+        for id, mid, _ in beside:
+            if one := best.get(mid):
+                share = REPLY_SHARE if of_assistant and one.message.role == "assistant" else NEIGHBOUR_SHARE
+                one.beside += max(0.0, share * best[id].score - one.score)
 
 
 def add_best(
     graph: Graph,
     found: list[Said],
     best: dict[str, Said],
-    said: Iterable[tuple[Message, str]],
+    rows: Mapping[str, int],
     words: Sequence[str],
 ) -> None:
-    """Add to *best* and *found* the best statement of each message in *said* that has none there yet."""
-    missing = {m.id: (m, session) for m, session in said if m.id not in best}
-    for id, spans in graph.index.ask(statements_of, missing).items():
-        m, session = missing[id]
-        of_its = [Said(m, session, spans, n) for n in range(len(spans))]
-        if of_its:
-            best[id] = max(of_its, key=lambda s: (written_share(s.text, words), -s.place))
-            best[id].own, best[id].words = written_share(best[id].text, words), written_share(m.text, words)
-            found.append(best[id])
+    """Add to *best* and *found* the best statement of each message of *rows*, id → row, that has none there yet."""
+    missing = [row for mid, row in rows.items() if mid not in best]
+    for read in graph.index.ask(read_rows, missing).values():
+        m, low = read[0], read[0].text.lower()
+        there = [word for word in words if word in low]  # only these can be in a statement
+        of_its = [Said(*read, n) for n in range(len(read[2]) if there else 1)]
+        one = best[m.id] = max(of_its, key=lambda s: (written_share(s.text, there), -s.place))
+        one.own, one.words = written_share(one.text, words), written_share(m.text, words)
+        found.append(one)
 
 
 def waiting(graph: Graph, words: Sequence[str] = ()) -> Iterator[Said]:
@@ -561,7 +559,7 @@ def waiting(graph: Graph, words: Sequence[str] = ()) -> Iterator[Said]:
         for m in turn.messages:
             if not is_silent(m) and (not words or written_share(m.text, words)):
                 spans = spans_of(m.text)
-                yield from (Said(m, turn.session, spans, n, waiting=True) for n in range(len(spans)))
+                yield from (Said(m, turn.session, spans, place=n, waiting=True) for n in range(len(spans)))
 
 
 def passage_around(said: Said, places: Sequence[int], quoted: Collection[int], note: str) -> Passage:
@@ -571,14 +569,14 @@ def passage_around(said: Said, places: Sequence[int], quoted: Collection[int], n
     """
     m, spans = said.message, said.spans
     first, last = spans[places[0]].start, spans[places[-1]].end
-    text = clean_part(m.text, first, last)
     head = spans[places[0]].head
-    if head is not None and head not in quoted and spans[head].end <= first:
-        text = f"{clean_part(m.text, spans[head].start, spans[head].end)} {text}"
+    parts = [(first, last)]
+    if head != NO_HEAD and head not in quoted and spans[head].end <= first:
+        parts.insert(0, spans[head][:2])
     return Passage(
         m.timestamp,
         speaker_name(m),
-        text,
+        " ".join(on_one_line(m.text[a:b]) if said.clean else clean_part(m.text, a, b) for a, b in parts),
         note,
         passed_on=how_passed_on(m, first, last),
         waiting=said.waiting,
@@ -586,6 +584,11 @@ def passage_around(said: Said, places: Sequence[int], quoted: Collection[int], n
         start=first,
         score=min(1.0, said.score / (1 + WRITTEN_SHARE + WITHIN_SHARE)),
     )
+
+
+def on_one_line(text: str) -> str:
+    """*text* on one line, without invisible characters."""
+    return " ".join(visible(text).split())
 
 
 def clean_part(text: str, start: int, end: int) -> str:
@@ -597,7 +600,7 @@ def clean_part(text: str, start: int, end: int) -> str:
     since = max(0, start - chars)
     context = text[since : end + chars]
     if (clean := cleaned(context)) == context:
-        return " ".join(visible(text[start:end]).split())
+        return on_one_line(text[start:end])
     words, left = ([(m.start() + since, m[0]) for m in re.finditer(r"\S+", t)] for t in (context, clean))
     part: list[str] = []
     same = SequenceMatcher(None, [w for _, w in words], [w for _, w in left], autojunk=False)
@@ -617,7 +620,7 @@ def passage_of(message: Message, words: Sequence[str], chars: int) -> Passage:
         since, until = answering_span(m.text, words, chars + 2 * CONTEXT_CHARS)
         clean = cleaned(m.text[since:until])
         first, last = answering_span(clean, words, chars)
-    part = " ".join(visible(clean[first:last]).split())
+    part = on_one_line(clean[first:last])
     text = f"{'… ' if since + first else ''}{part}{' …' if until < len(m.text) or last < len(clean) else ''}"
     return Passage(
         m.timestamp, speaker_name(m), text, passed_on=how_passed_on(m, since + first, since + last)

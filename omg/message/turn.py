@@ -171,7 +171,7 @@ def mark_chat(lines: Lines, found: list[str]) -> None:
     Mark a pasted conversation: at least two lines that say who spoke and when, and the lines below each.
     """
     left = [n for n, line in enumerate(lines) if line and not found[n] and len(line) <= LONGEST_CHAT]
-    for pattern in (SAID_AT, SPEAKER, SUBTITLE):
+    for pattern in (SAID_AT, SPEAKER, SUBTITLE) if len(left) > 1 else ():
         heads = [n for n in left if pattern.match(lines[n])]
         if pattern is SPEAKER:  # without words below, the line is an entry of a list: "Gym, Monday 18:00"
             heads = [n for n in heads if "".join(lines[n + 1 : n + 2]).strip() and n + 1 not in heads]
@@ -185,7 +185,7 @@ def mark_chat(lines: Lines, found: list[str]) -> None:
 def mark_turns(lines: Lines, found: list[str]) -> None:
     """Mark a pasted conversation without times: two or more people speak by turns."""
     left = [n for n, line in enumerate(lines) if line and not found[n] and len(line) <= LONGEST_CHAT]
-    said = {n: m[1] for n in left if (m := SAID.match(lines[n]))}
+    said = {n: m[1] for n in left if (m := SAID.match(lines[n]))} if len(left) > 2 else {}
     names = Counter(said.values())
     talk = any(TALK.search(lines[n]) for n in said)
     if talk and len(said) >= 3 and 1 < len(names) < len(said):  # labels of a list do not repeat
@@ -201,7 +201,7 @@ def is_timetable(heads: Sequence[str]) -> bool:
 
 def mark_mail(lines: Lines, found: list[str]) -> None:
     """Mark an answered or forwarded mail, from its head to the end of the message."""
-    for n in range(len(lines)):
+    for n in range(len(lines) - 1):  # a mail has lines below its head
         if not found[n] and lines[n].strip() and begins_mail(lines, found, n):
             below = first_written(lines, n + 1)
             if below and found[below]:  # the mail is quoted line by line; the person may write below

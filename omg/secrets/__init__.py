@@ -6,6 +6,6 @@ Finds secrets in a text (passwords, keys, card numbers) and redacts them.
     tokens       Secrets without a label: keys of known services, random-looking tokens, numbers with check digits.
 """
 
-from .redaction import answers_with, redact, redact_arguments, redact_result
+from .redaction import answers_with, redact, redact_arguments, redact_result, rules_number
 
-__all__ = ["answers_with", "redact", "redact_arguments", "redact_result"]
+__all__ = ["answers_with", "redact", "redact_arguments", "redact_result", "rules_number"]

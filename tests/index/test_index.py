@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from omg.embed import Model
-from omg.index.archived import statements_of
+from omg.index.archived import read_rows
 from omg.index.index import BACKGROUND, Index, prompts_first
 from omg.index.search import FOR_PROMPT, How, Rarity
 from omg.index.statements import heads_of
@@ -364,14 +364,14 @@ def test_a_sentence_deep_in_a_reply_is_found_and_leaves_with_its_message(index, 
     folder = archive(tmp_path / "archive", said(1, reply, role="assistant"))
     index.archive(folder)
     (found,) = index.find_said("zanzibar stone", now=NOW)
-    spans = index.ask(statements_of, ["m1"])["m1"]
+    spans = index.ask(read_rows, [found.row])[found.row][2]
     span = spans[found.place]
     assert reply[span.start : span.end].startswith("Use the zanzibar stone")
     assert [reply[h.start : h.end] for h in heads_of(spans, found.place)] == ["## Sharpening", "# Tools"]
     (folder / "2026-03.jsonl").unlink()
     index.archive(folder)
     assert index.find_said("zanzibar stone", now=NOW) == []
-    for table in ("statement", "statement_vector"):
+    for table in ("spoken", "statement_vector"):
         assert index.ask(lambda db, table=table: db.execute(f"select count(*) from {table}").fetchone()) == (
             0,
         )

@@ -232,7 +232,8 @@ def test_words_behind_a_pinned_or_moved_note_are_still_quoted(home: Memory, chan
     assert CAT in told(home, ASK_CAT)
 
 
-def test_todays_rules_remove_secrets_from_older_archives_when_quoting(home: Memory) -> None:
+@pytest.mark.parametrize("searched", [False, True], ids=["not searched", "searched"])
+def test_todays_rules_remove_secrets_from_older_archives_when_quoting(home: Memory, searched: bool) -> None:
     key = "sk-ant-" + "api03-Zx81QmPq4TbN7vWc2LdR9sKj6HgF3yUe"
     text = f"The gallery's door opens with the key {key} on the left."
     archive(graph_of(home), message(text, "k"))
@@ -243,9 +244,25 @@ def test_todays_rules_remove_secrets_from_older_archives_when_quoting(home: Memo
             "w",
         ),
     )
+    assert not searched or graph_of(home).index.look_for_secrets() == 1
     given = told(home, "What opens the door of my gallery?")
     assert "The gallery's door opens" in given and "cellar" in given
     assert key not in given and "[redacted" in given
+
+
+def test_a_message_without_secrets_is_searched_once_and_again_by_other_rules(
+    home: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = graph_of(home).index
+    archive(graph_of(home), message(CAT, "b"))
+    assert [index.look_for_secrets(), index.look_for_secrets()] == [1, 0]
+    searched: list[str] = []
+    monkeypatch.setattr("omg.inject.passages.cleaned", lambda text: searched.append(text) or text)
+    assert CAT in told(home, ASK_CAT) and CAT not in searched
+    for module in ("statements", "archived"):
+        monkeypatch.setattr(f"omg.index.{module}.rules_number", lambda: 7)
+    assert CAT in told(home, ASK_CAT) and CAT in searched
+    assert [index.look_for_secrets(), index.look_for_secrets()] == [1, 0]
 
 
 def test_a_quotation_cut_inside_a_secret_shows_no_part_of_it(home: Memory) -> None:
