@@ -157,7 +157,7 @@ class SessionState:
     window: int = 0  # tokens of turns taken in since the last activation
     # with OMG as the context engine (context.py):
     asked_ms: Ms = 0  # when the gateway last asked what leaves the context
-    prompted: int = 0  # tokens of the session's prompts, as the provider counted them
+    prompted: int = 0  # tokens of the prompts since OMG is the engine, by the provider's count
     cached: int = 0  # how many of these tokens were in the provider's cache
     timeline: str = ""  # the text that replaces cut turns, as served until the next cut
     timeline_epoch: int = -1  # State.epoch when `timeline` was rendered
