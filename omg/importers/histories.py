@@ -37,9 +37,11 @@ NOT_A_PERSONS = "rows of tools, commands and sub-agents"
 
 
 def placed(client: str, service: str, id: str, cwd: str, reading: ReadingProgress) -> Session | None:
-    """The session *id* of *client*, with its session key; None if it belongs to nobody's memory."""
-    key = reading.place(client, id, cwd)
-    return Session(key, id, key.split(":")[1], cwd, service) if key else None
+    """The session *id* of *client*, with its session key; None, and reported, if it belongs to nobody's memory."""
+    if key := reading.place(client, id, cwd):
+        return Session(key, id, key.split(":")[1], cwd, service)
+    reading.skipped.append(f"{service}, session {id}: its session belongs to nobody's memory")
+    return None
 
 
 def said_in(rows: Iterable[TranscriptRow], reading: ReadingProgress) -> Iterator[JsonObject]:
@@ -61,9 +63,7 @@ def read_claude_history(path: Path, since: int, reading: ReadingProgress) -> Ses
         if row.get("type") == "user":
             id, cwd = str(row.get("sessionId") or id), cwd or str(row.get("cwd") or "")
             marked |= "promptSource" in row or "origin" in row
-    session = placed("claude-code", "Claude Code", id, cwd, reading)
-    if session is None:
-        reading.skipped.append(f"{path}: its session belongs to nobody's memory")
+    if (session := placed("claude-code", "Claude Code", id, cwd, reading)) is None:
         return
     rows = json_rows(path, 0)
     read = (TranscriptRow(s, e, claude_code_entry(row if marked else with_source(row))) for s, e, row in rows)
@@ -104,11 +104,11 @@ def read_gemini_history(path: Path, since: int, reading: ReadingProgress) -> Ses
     whole = parsed_object(path.read_bytes()) if path.suffix == ".json" else None
     about = whole or first_row(path)
     id = str(about.get("sessionId") or path.stem)
-    session = placed("gemini", "Gemini CLI", id, "", reading)
-    if session is None or (path.suffix == ".json" and not isinstance(about.get("messages"), list)):
+    if path.suffix == ".json" and not isinstance(about.get("messages"), list):
         reading.skipped.append(f"{path}: not a conversation")
+    elif (session := placed("gemini", "Gemini CLI", id, "", reading)) is None:
         return
-    if whole is None:
+    elif whole is None:
         yield session, said_in(read_gemini(path, id, 0), reading)
     else:
         rows = (TranscriptRow(0, 0, gemini_entry(m)) for m in objects_in(whole, "messages"))
@@ -119,14 +119,13 @@ CURSOR_SAID = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.S)
 CURSOR_BLOCK = re.compile(r"<([a-z_]+)>.*?</\1>\s*", re.S)
 
 
-def cursor_text(role: str, content: object) -> str:
-    """The words in a Cursor message. The user's words are in <user_query>, beside text that Cursor adds."""
+def cursor_entry(id: str, role: str, content: object, at: object) -> JsonObject | None:
+    """The entry of a Cursor message. The user's words are in <user_query>, beside text that Cursor adds."""
     text = "\n".join(str(p.get("text") or "") for p in parts_of(content) if p.get("type") in (None, "text"))
-    if role != "user":
-        return text.strip()
-    if asked := CURSOR_SAID.findall(text):
-        return "\n".join(asked)
-    return CURSOR_BLOCK.sub("", text).strip()
+    if role == "user":
+        text = "\n".join(CURSOR_SAID.findall(text)) or CURSOR_BLOCK.sub("", text)
+    said = text.strip() if role in ("user", "assistant") else ""
+    return entry_said(id, role, [text_part(said)] if said else [], at)
 
 
 def read_cursor_history(path: Path, since: int, reading: ReadingProgress) -> Sessions:
@@ -143,8 +142,7 @@ def cursor_rows(path: Path) -> Iterator[TranscriptRow]:
         message = mapping_in(row, "message")
         role = str(row.get("role") or row.get("type") or message.get("role"))
         last = row.get("timestamp") or last
-        text = cursor_text(role, message.get("content")) if role in ("user", "assistant") else ""
-        entry = entry_said(f"cursor-{path.stem}-{number}", role, [text_part(text)] if text else [], last)
+        entry = cursor_entry(f"cursor-{path.stem}-{number}", role, message.get("content"), last)
         yield TranscriptRow(start, end, entry)
 
 
@@ -196,12 +194,10 @@ def read_cursor_store(path: Path, since: int, reading: ReadingProgress) -> Sessi
     entries = []
     for n, blob in enumerate(blobs):
         value = (parsed_object(blob) or {}) if blob[:1] == b"{" else {}
-        role = str(value.get("role"))
-        text = cursor_text(role, value.get("content")) if role in ("user", "assistant") else ""
-        if entry := entry_said(f"cursor-{id}-{n}", role, [text_part(text)] if text else [], made + n):
+        if entry := cursor_entry(f"cursor-{id}-{n}", str(value.get("role")), value.get("content"), made + n):
             entries.append(entry)
         elif value:
-            reading.left_out["rows of tools, commands and sub-agents"] += 1
+            reading.left_out[NOT_A_PERSONS] += 1
     if session := placed("cursor", "Cursor", id, "", reading):
         yield session, entries
 

@@ -327,6 +327,22 @@ def test_a_claude_code_history_gives_the_same_entries_as_its_hooks(tmp_path):
     assert read(old)[0] == [("user", "Fix the harbour."), ("assistant", "Fixed.")]
 
 
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        ("rollout-1.jsonl", {"type": "session_meta", "payload": {"id": "t-1", "cwd": "/w"}}),
+        ("a.jsonl", {"sessionId": "t-1", "type": "user", "cwd": "/w"}),
+        ("b.jsonl", {"sessionId": "t-1", "projectHash": "x"}),
+        ("c.jsonl", {"role": "user", "message": {"role": "user", "content": "Fix the map."}}),
+    ],
+)
+def test_a_session_that_belongs_to_nobodys_memory_is_reported(tmp_path, name, row):
+    drops = read_drops([lines(tmp_path / name, [row])])
+    drops.reading.place = lambda client, session, folder: None
+    assert not list(drops)
+    assert drops.reading.skipped[0].endswith(": its session belongs to nobody's memory")
+
+
 def test_codex_and_gemini_histories_are_read_in_their_new_and_old_forms(tmp_path):
     meta = {"type": "session_meta", "timestamp": iso("2025-03-01"), "payload": {"id": "t-1", "cwd": "/w"}}
 
