@@ -89,5 +89,12 @@ def test_the_wheel_works_where_there_is_no_checkout(installed, tmp_path):
     run(omg, "init", tmp_path / "vault", cwd=tmp_path, **home)
     assert (tmp_path / "vault/index.md").exists()
     assert list((site / "omg/_share/skills").rglob("SKILL.md"))
+    # pip compiles hooks/container/health.py: what is beside the plugin's files is not read
+    files = (
+        "from omg.openclaw.install import engine_files, plugin_files; print(*plugin_files(), *engine_files())"
+    )
+    plugin = run(python, "-c", files, cwd=tmp_path, **home).split()
+    assert {"index.js", "skills/observational-memory-graph/SKILL.md", "daemon.js"} <= set(plugin)
+    assert list((site / "omg/_share/hooks").rglob("*.pyc"))
     where = run(python, "-c", "import omg; print(omg.__file__)", cwd=tmp_path, PYTHONPATH="")
     assert str(site) in where

@@ -142,8 +142,8 @@ def engine_files() -> Files:
 
 
 def files_in(folder: Path, pattern: str = "*") -> Files:
-    """The files below *folder* whose name fits *pattern*, by their place in it."""
-    found = (path for path in folder.rglob(pattern) if path.is_file())
+    """The files of *folder* whose place in it fits *pattern*, by that place."""
+    found = (path for path in folder.glob(pattern) if path.is_file())
     return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in found}
 
 
@@ -327,8 +327,8 @@ def admission_patch(config: dict[str, Any], plugin: str) -> dict[str, Any]:
 
 def plugin_files() -> Files:
     """This version's plugin files by their place in it, with the skill inside, as OpenClaw requires."""
-    hooks, skills = files_in(shipped_folder("hooks")), files_in(shipped_folder("skills"))
-    own = {name: text for name, text in hooks.items() if "/" not in name and not name.endswith(".test.js")}
+    hooks, skills = files_in(shipped_folder("hooks")), files_in(shipped_folder("skills"), "**/*")
+    own = {name: text for name, text in hooks.items() if not name.endswith(".test.js")}
     return own | {f"skills/{name}": text for name, text in skills.items()}
 
 
