@@ -193,9 +193,9 @@ class Vault:
 
     def paths(self, below: str = "", conflicts: bool | None = False) -> Iterator[str]:
         """
-        Yield the path of every note, or of every note in the folder *below*, such as "nodes/". Conflict copies are left
-        out; with *conflicts* only these are yielded, with None these as well. Dotfiles and names that some systems cannot
-        hold are left out.
+        Yield the path of every note, or of every note in the folder *below*, such as "nodes/". *conflicts*: True yields
+        only conflict copies, False only other notes, None both. Dotfiles and names that some systems cannot hold are left
+        out.
         """
         return (path for path, _ in self._notes(conflicts, below))
 
