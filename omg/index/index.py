@@ -396,16 +396,13 @@ class Index:
         with self._store.read() as db:
             ids = [resolve_row(db, text) for text in (name, slugify(name), f"moc-{name}")]
             begun = begun_rows(db, name) if name else set()
-        return self._path_of(
-            next((id for id in ids if id is not None), begun.pop() if len(begun) == 1 else None)
-        )
+        only = begun.pop() if len(begun) == 1 else None
+        return self._path_of(next((id for id in ids if id is not None), only))
 
-    @retry_on_new_file
     def names(self, link: str) -> list[str]:
         """Path, id and aliases of the note that *link* leads to, folded for comparison."""
-        with self._store.read() as db:
-            note = resolve_row(db, link)
-            return [full for (full,) in db.execute("select full from name where note = ?", (note,))]
+        rows = self._rows("select full from name where note = ?", self.ask(resolve_row, link))
+        return [full for (full,) in rows]
 
     def ambiguous(self, link: str) -> list[str]:
         """The paths that *link* fits equally well, if there are several."""
