@@ -112,10 +112,6 @@ def as_claim_of(source: str, text: str) -> str:
 # --- Recognises a person's own words, which need no check.
 
 
-# A statement without marks before it or a line through it. Comments and struck-out words are left to the
-# check.
-UNMARKED = re.compile(r"[\w\"'“„«‹「『¿¡($€£](?:(?!~~|\*/).)*\Z", re.S)
-
 NEAR = 0.6  # share of a statement's words that a sentence must have to stand for it
 HEARD = 0.4  # share of the words of a sentence attributed to the assistant
 QUOTE_CHARS = 400  # longest sentence that is quoted
@@ -145,17 +141,12 @@ class OwnWords:
         said = own_statements(cited)
         names = {m.sender for m, _ in said}
         # In a longer text, a sentence may be quoted, denied or questioned without a sign: the check decides.
-        worded = {
-            as_worded(text, m.sender): signs_of(text)
-            for m, text in said
-            if stands_alone(m, text) and UNMARKED.match(text)
-        }
+        worded = {as_worded(text, m.sender): signs_of(text) for m, text in said if stands_alone(m, text)}
         return cls(worded, tuple(text for _, text in said), names.pop() if len(names) == 1 else "")
 
     def hold(self, text: str) -> bool:
-        """Whether *text* is one of these statements, word for word except for the speaker's name, without a new sign."""
-        signs = self.worded.get(as_worded(text, self.sender))
-        return signs is not None and signs_of(text) <= signs
+        """Whether *text* is one of these statements, word for word and sign for sign, except for the speaker's name."""
+        return self.worded.get(as_worded(text, self.sender)) == signs_of(text)
 
 
 # --- The claims of an edit that would be a person's.

@@ -96,13 +96,13 @@ def is_day(token: str) -> bool:
     return token.isdigit() and len(token) == 8
 
 
-SIGN = regex.compile(r"\.{2,}|[^\w\s\p{M}.,:;!'’。，、：；！·・-]")
-ALIKE = str.maketrans("“”„«»「」『』–—…", '"""""""""--.')
+SIGN = regex.compile(r"\.{2,}|-{2,}|[^\w\s\p{M}.,:!'’。，、：！·・-]")
+QUOTATION_MARKS = str.maketrans(dict.fromkeys("“”„«»「」『』", '"'))
 
 
 def signs_of(text: str) -> set[str]:
     """The signs of *text* that may change what its words say ("?", "~~", "🚫"), each style of quotation marks alike."""
-    return set(SIGN.findall(text.translate(ALIKE)))
+    return set(SIGN.findall(text.translate(QUOTATION_MARKS)))
 
 
 # --- What tokens tell.
