@@ -24,6 +24,7 @@ from .node.note import Source
 from .plan.drafts import NEEDS_USER, PERSONS
 from .plan.edits import Edit, one_line, short_title
 from .rules.kinds import TYPES, kind_of
+from .rules.observer import speaker
 from .text.words import cut_text, denies, split_sentences, told_words
 
 # --- Finds an edit's origin by the messages that it cites, and limits what the edit may become.
@@ -453,7 +454,8 @@ def nearest_statement(edit: Edit, cited: Sequence[Message]) -> tuple[Message, st
 
 
 def quoted(message: Message, words: str) -> str:
-    return f"{message.sender or 'The user'}: “{one_line(words)}{QUOTE_END}"
+    name = speaker(message)
+    return f"{name[0].upper()}{name[1:]}: “{one_line(words)}{QUOTE_END}"
 
 
 def with_neighbours(message: Message, statement: str) -> str:
