@@ -48,7 +48,7 @@ $(CACHE)/.ready: $(VENV)/.dev
 $(CLIENTS)/.ready: $(VENV)/.dev
 	mkdir -p $(CLIENTS)
 	-cd $(CLIENTS) && export PATH="$(abspath $(BIN)):$$PATH" && install="npm install --no-audit --no-fund --loglevel=error --fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=5000" && \
-		$$install @anthropic-ai/claude-code@2.1.331 @openai/codex@0.169.0 @google/gemini-cli@0.61.0 opencode-ai@1.18.33 && \
+		$$install @anthropic-ai/claude-code@2.1.332 @openai/codex@0.171.0 @google/gemini-cli@0.61.0 opencode-ai@1.18.33 && \
 		$$install --prefix opencode-plugin @opencode-ai/plugin@1.18.33 && touch .ready
 
 demo: $(VENV)/.core
