@@ -336,7 +336,7 @@ def second_try(proposed: Proposed, answers: Sequence[tuple[Claim, Verdict]]) -> 
 
 def parted(proposed: Proposed, place: int, own: Sequence[tuple[Claim, Verdict]], done: Settled) -> Parts:
     """
-    The supported part of the edit at *place*, and a note of the assistant's with the assistant's sentences.
+    The supported part of the edit at *place*; if its head was refused, also a note of what the assistant said of it.
     """
     edit, target = proposed.edits[place], proposed.targets.get(place)
     failed = [(c, verdict) for c, verdict in own if verdict != "supported" and c.part != "quote"]
@@ -353,8 +353,10 @@ def parted(proposed: Proposed, place: int, own: Sequence[tuple[Claim, Verdict]],
         kept = without_head(kept, target, quote, told)
     if "title" in parts or not titled_by(kept, target, f"{kept.description} {kept.body}", told):
         kept = retitled(kept, target)
+    # A refused sentence stays in the archive. A refused head may be what the assistant did: "Booked: Friday 9:00."
     unsaid = [c for c, verdict in failed if verdict != "contradicted" and c.part in ("head", "sentence")]
-    other = beside_note(proposed, place, [edit.description if c.part == "head" else c.text for c in unsaid])
+    theirs = [edit.description if c.part == "head" else c.text for c in unsaid] if "head" in parts else []
+    other = beside_note(proposed, place, theirs)
     return (of_their_own(kept, target) if says_anything(kept) else None), other
 
 

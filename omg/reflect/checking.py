@@ -15,6 +15,7 @@ from ..node.note import Node
 from ..plan.corrections import says_all
 from ..plan.drafts import PERSONS
 from ..plan.edits import one_line, split_history
+from ..text.characters import with_labels
 from .topics import link_of
 from .verdicts import Place, ShownGroup, Verdict
 
@@ -68,7 +69,7 @@ def claims_of(verdict: Verdict, nodes: Sequence[Node], of: int) -> list[Claim]:
 
 
 def text_of(node: Node) -> str:
-    main = one_line(split_history(node.body)[0])
+    main = with_labels(one_line(split_history(node.body)[0]))
     return node.description if main in node.description else f"{node.description} {main}"
 
 

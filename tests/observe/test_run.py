@@ -531,6 +531,21 @@ def test_the_check_sees_the_persons_words_and_the_proposal_before_them_but_no_we
     assert "fools" not in openai_server.checks[0].user
 
 
+def test_a_refused_sentence_of_a_note_becomes_no_note_of_the_assistants(omg, openai_server):
+    """The assistant offered a yellow map, and the person took up only the checklists."""
+    openai_server.check = lambda request: {
+        "verdicts": {
+            number: "not supported" if "yellow" in str(claim) else "supported"
+            for number, claim in claims_of(request.user).items()
+        }
+    }
+    offer = {"role": "assistant", "content": "I could pin a yellow map in the hall, with short checklists."}
+    openai_server.replies(reply(edit(body="The user wants a yellow map pinned in the hall.", sources=["m2"])))
+    done = hear(omg, offer, "I prefer short checklists.")
+    assert [(n.origin, "yellow" in n.body) for n in notes(omg).values()] == [("user", False)]
+    assert "do not bear it out" in str(done)
+
+
 def test_the_check_of_a_longer_message_sees_only_the_end_of_the_proposal(omg, openai_server):
     openai_server.always(reply(edit(sources=["m2"]), edit(title="Lists", sources=["m4"])))
     plan = {
