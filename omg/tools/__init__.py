@@ -5,12 +5,11 @@ Every answer comes from the one graph that the asking session may see. A name fr
 like an unknown name.
 
     tools        Finds the graph that a session may see, and who answers its tool call or /omg command.
-    reading      omg_search and omg_open: notes, messages word for word, and one note in full.
-    changing     omg_remember and omg_correct: what an agent may change, and on whose word.
-    sentences    Compares a text with what a person said: whether they said just that, said just what changes, or
-                 plainly agreed.
-    removing     omg_forget and `/omg forget`: show what each choice would remove, with a code, and remove what a code
-                 confirms.
+    reading      Answers omg_search and omg_open: notes, messages word for word, and one note in full.
+    changing     Answers omg_remember and omg_correct: what an agent may change, and on whose word.
+    sentences    Decides whether a person's message says a sentence, corrects a sentence, or plainly agrees.
+    removing     Answers omg_forget and `/omg forget`: shows what each choice would remove, with a code, and removes
+                 what a code confirms.
     today        Answers `/omg today`, `/omg decide` and `/omg why` in five lines for any channel, and writes the
                  notice below a reply.
     settling     Settles doubts of the memory and undoes changes: `/omg confirm`, `reject`, `keep`, `undo`, and the

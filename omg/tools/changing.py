@@ -1,4 +1,4 @@
-"""omg_remember and omg_correct: what an agent may change, and on whose word."""
+"""Answers omg_remember and omg_correct: what an agent may change, and on whose word."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ from .sentences import says_correction, says_plainly
 
 # --- omg_remember: what the agent is asked to remember becomes a note at once.
 #
-# The note is the user's if their own message says just that. Else the note is the assistant's proposal, until
-# the observation of the turn finds that the user's words bear it out, or the user runs `omg confirm`.
+# The note is the user's if the user's own message says the same sentence. Otherwise the note is the assistant's
+# proposal, until the Observer finds that the user's words support the note, or the user runs `omg confirm`.
 
 
 ABOUT_THEM = re.compile(r"^(?:The user(?:['’]s)?|My) (?=.)")
@@ -71,7 +71,7 @@ LEFT_OUT = " What looked like a password, a code or a key in it was not kept."
 def remember_tool(
     intake: Intake, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Write only what the user asked for in this turn; the source is their message in the transcript."""
+    """Answer omg_remember: note what the user asked to remember. The note cites the user's message of this turn."""
     registry, message = intake.registry, mapping_in(context, "userMessage")
     note = NoteAsked(*(str(params.get(key) or "") for key in ("text", "title", "type", "when")))
     if not said_by_user(message):
@@ -90,8 +90,8 @@ def remember_tool(
 
 def accept(intake: Intake, graph: Graph, session: str, yes: Message, text: str) -> CurationResult | None:
     """
-    Take up the proposal that says *text*, if the user's message is a plain *yes* to the reply just before,
-    and that reply printed the whole proposal and no other. Else None.
+    Make the proposal *text* the user's note. Returns None unless *yes* is a plain yes, and the reply before it
+    printed this whole proposal and no other.
     """
     if not is_yes(yes):
         return None
@@ -105,7 +105,7 @@ def accept(intake: Intake, graph: Graph, session: str, yes: Message, text: str) 
 
 
 def said_before(intake: Intake, graph: Graph, session: str, message: Message) -> list[Message]:
-    """The last messages of *session* before *message*, in order."""
+    """The last messages of *session* before *message*, in order: ANSWERED of the archive, and all pending ones."""
     intake.take_in()
     turns = [turn for pending in graph.pending() if (turn := graph.readable(pending))]
     said = graph.index.ask(last_messages, session, message.timestamp, ANSWERED)
@@ -122,7 +122,7 @@ def taken_back(done: CurationResult) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NoteAsked:
-    """A note that is to be made: its sentence, its type, and the day or days of the event (*when*)."""
+    """A note to make: its sentence, its type, and the day or days of its event (*when*)."""
 
     text: str
     title: str
@@ -134,11 +134,11 @@ def remember_note(
     registry: Registry, graph: Graph, asked: NoteAsked, said: str, source: Source | None
 ) -> CurationResult:
     """
-    Write the note that is *asked* for. *said*: the user's message; *source*: its place in the transcript.
+    Write the note that is *asked* for. *said*: the user's message; *source*: where the transcript has this message.
 
-    A web page may have talked a model into the call. So the note is the user's only if its text is one of the
-    sentences in *said*. Else the note is the assistant's fact, and proposes the type asked for. A note
-    without a source is a tool's. Raises BadInput, Locked.
+    A web page may have talked a model into the call. So the note is the user's only if the note's text is one of the
+    sentences in *said*. Otherwise the note is the assistant's fact, and proposes the type asked for. A note without a
+    source is a tool's. Raises BadInput, Locked.
     """
     text, title = (
         visible(redact(with_labels(" ".join(given.split())))[0]) for given in (asked.text, asked.title)
@@ -170,13 +170,13 @@ def remember_note(
 
 
 def may_be_called(title: str, text: str) -> bool:
-    """Whether *title* only names what the user's *text* tells: "Pay account 12345" is no title for "no"."""
+    """Whether *title* only names what *text* says. "Pay account 12345" is no title for "no"."""
     words, told = told_words(title), told_words(text)
     return len(words - told) <= max(len(words & told), min(3, len(told) - 1))
 
 
 def title_of(text: str) -> str:
-    """*text* as a title, without "The user's" or "My" before it: "Sister Ada lives in Ghent"."""
+    """*text* as a title, without "The user's" or "My" at the beginning: "Sister Ada lives in Ghent"."""
     title = short_title(ABOUT_THEM.sub("", text, count=1))
     return title[:1].upper() + title[1:]
 
@@ -187,7 +187,7 @@ def names_days(words: str, event: str | None, day: date) -> bool:
 
 
 def days_asked(when: object) -> str | None:
-    """The `when` of a call as whole days; None if it is empty. Raises BadInput if it names no day."""
+    """The `when` of a call as whole days; None if `when` is empty. Raises BadInput if `when` names no day."""
     text = str(when or "").strip()
     event = whole_days(text) if text else None
     if text and event is None:
@@ -199,20 +199,20 @@ def days_asked(when: object) -> str | None:
 
 # --- omg_correct: a person says that something remembered is wrong or has changed.
 #
-# The note changes at once if the user's own message says just that, or just the change. Else the correction
-# is the assistant's proposal (plan/corrections.py), until the observation of the turn finds that the user's
-# words bear it out. If several notes may be meant, none is changed, and the answer names them.
+# The note changes at once if the user's own message says the new sentence, or just the change. Otherwise the
+# correction is the assistant's proposal (plan/corrections.py), until the Observer finds that the user's words
+# support the correction. If several notes may be meant, no note is changed, and the answer names the notes.
 
 
-ANSWERED = 6  # messages before a yes that the yes may answer
-# Notes that are searched for the words; and notes that are named if none or several fit.
+ANSWERED = 6  # how many messages before a yes are searched for the proposal
+# How many notes are searched for the words, and how many are named if no note or several notes fit.
 LOOKED_AT, NAMED = 20, 5
 CHANGE_PROPOSED = (
     "[[{}]], which stays as it is: the user's message does not say just that. Ask them, quoting the new sentence as it is"
     " and no other proposal. The note changes if their whole answer is a yes, if their own words are found to say it, or if"
     " they run `omg confirm {}`."
 )
-VALUE_WORDS = 2  # a longer text may be a sentence
+VALUE_WORDS = 2  # most words of a bare value; a longer text may be a sentence
 ONLY_VALUE = "`new` is only part of a sentence: write the whole sentence that is to hold; the note's sentence now is: {}"
 LONGER = "[[{path}]] was written by hand, and the sentence says more: {was} Give the whole sentence as `old`, if nothing in it holds"
 
@@ -221,7 +221,8 @@ def correct_tool(
     intake: Intake, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any]
 ) -> dict[str, Any]:
     """
-    *params*: old (a path, a title, or the wrong words), new (the right sentence), when (the days of *new*).
+    Answer omg_correct: replace a sentence of a note, or propose to. *params*: old (a path, a title, or the wrong
+    words), new (the right sentence), when (the days of *new*).
     """
     registry, message = intake.registry, mapping_in(context, "userMessage")
     old = str(params.get("old") or "").strip()
@@ -283,8 +284,8 @@ def moved_event(node: Node, new: str, day: date) -> str | None:
 
 def sentence_meant(plan: Plan, old: str, now: datetime) -> tuple[Node, str]:
     """
-    The note that *old* means, and its sentence. Raises BadInput or NotFound, with the notes that may be
-    meant.
+    The note that *old* means, and the note's sentence to correct. Raises BadInput or NotFound; the error names the
+    notes that may be meant.
     """
     graph, name = plan.graph, link_target(old)
     if path := graph.index.resolve(name):
@@ -312,7 +313,7 @@ def sentence_meant(plan: Plan, old: str, now: datetime) -> tuple[Node, str]:
 
 def whole_note(plan: Plan, path: str) -> tuple[Node, str]:
     """
-    The note at *path*, and its description. Raises BadInput for a page that OMG makes, and for a retired
+    The note at *path*, and its description. Raises BadInput for a page that OMG generates, and for a superseded
     note.
     """
     refuse_pages(plan.graph, path)
@@ -323,9 +324,9 @@ def whole_note(plan: Plan, path: str) -> tuple[Node, str]:
 
 def best_fits(notes: Sequence[Node], old: str) -> list[tuple[Node, str]]:
     """
-    The notes that *old* fits, each with its sentence that is meant: notes with the title *old*; else notes
-    that say just *old*; else notes that contain *old* word for word; else notes with a sentence that has all
-    words and days of *old*.
+    The notes that *old* fits, each with the sentence to correct. Four tests are tried in turn, until a note passes:
+    the note has the title *old*; says just *old*; contains *old* word for word; has a sentence with all words and
+    days of *old*.
     """
     titled = [(n, n.description) for n in notes if as_read(n.title) == as_read(old)]
     held = [(n, was) for n in notes if (was := sentence_of(n, old))]

@@ -1,8 +1,7 @@
 """
-omg_search and omg_open: notes, messages word for word, and one note in full.
+Answers omg_search and omg_open: notes, messages word for word, and one note in full.
 
-Results pass the same checks as the memory in a prompt. index/search.py and inject/passages.py do the
-searching.
+Results pass the same checks as the memory in a prompt. index/search.py and inject/passages.py search.
 """
 
 from __future__ import annotations
@@ -55,12 +54,12 @@ from ..worker.registry import Registry
 
 
 def link_target(value: object) -> str:
-    """The name in a model's or person's reference to a note: the bare name or a whole [[link|label]]."""
+    """The name in *value*, a reference to a note: a bare name or a whole [[link|label]]."""
     return str(value or "").strip().removeprefix("[[").removesuffix("]]").split("|")[0].strip()
 
 
 def said_by_user(message: Mapping[str, Any]) -> bool:
-    """Whether a person wrote this message of the transcript, and not the gateway in their place."""
+    """Whether a person wrote *message*, and not the gateway in the person's place."""
     return bool(message.get("id")) and mapping_in(message, "provenance").get("kind") in (
         None,
         "",
@@ -81,23 +80,28 @@ def sent_in(message: Mapping[str, Any], context: Mapping[str, Any], now_ms: int 
     return replace(message_in(message, now_ms), sender_id=str(sender or ""))
 
 
-HITS = 8  # notes found, unless the call sets `limit`
-SEARCH_TOKENS = {False: 1_500, True: 2_000}  # of an answer to a search; True: of an answer with `raw`
+HITS = 8  # most notes of an answer, unless the call sets `limit`
+SEARCH_TOKENS = {False: 1_500, True: 2_000}  # of an answer to omg_search; True: if the call sets `raw`
 MORE_SAID = {
     False: "- (more was said: `raw` quotes it)",
     True: "- (more was said: narrower words, or `when`, find it)",
 }
-SENTENCES_CHARS = 300  # of a note's text, around the words asked for
-SEARCHED_FOR_DAYS = 100  # hits that are filtered by the days asked for: a search only ranks those days higher
-SAID_TOKENS, MESSAGE_CHARS = 1_000, 400  # of all messages that a note came from, and of each message
+SENTENCES_CHARS = 300  # shown of a note's text, around the words asked for
+SEARCHED_FOR_DAYS = 100  # hits to filter by day, because a search only ranks the days asked for higher
+SAID_TOKENS, MESSAGE_CHARS = (
+    1_000,
+    400,
+)  # shown of all messages that a note came from, and of each of these messages
 BESIDE, BESIDE_TOKENS = 3, 400  # quotations beside the notes found, and the tokens they may cost
-WORDS_SHARE = 0.5  # the least share of the query's words in such a quotation
-LINKED = 20  # linked notes that are named
-LONG_TOKENS = 1_500  # omg_open answers with the outline of a longer text
-LEAD_CHARS = 600  # of the text before the first heading
-SAID_AT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d")  # as said_at writes it, or with the T of a URL
-MESSAGES_A_DAY = 100_000  # so that all messages of a day are searched for those of one minute
-WHOLE_TOKENS = 3_000  # of the messages of one minute
+WORDS_SHARE = 0.5  # the least share of the query's words in a quotation beside the notes
+LINKED = 20  # most linked notes that an answer names
+LONG_TOKENS = 1_500  # of a longer text, omg_open shows the outline
+LEAD_CHARS = 600  # shown of the text before the first heading
+SAID_AT = re.compile(
+    r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d"
+)  # a day and time as said_at writes them, or with the T of a URL
+MESSAGES_A_DAY = 100_000  # more than a day has, so that every message of the minute is found
+WHOLE_TOKENS = 3_000  # shown of the messages of one minute
 
 
 def hit_limit(value: object, default: int) -> int:
@@ -108,11 +112,11 @@ def search_tool(
     registry: Registry, graph: Graph, params: Mapping[str, Any], session: str = ""
 ) -> dict[str, Any]:
     """
-    Notes, each with what its text says about the query, and quotations that are not in the context of
-    *session*.
+    Answer omg_search with notes and quotations. A note comes with the sentences of its text about the query.
+    Quotations that the context of *session* shows are left out.
 
-    *params*: query, limit, when (days, as a person writes them), raw (quotations alone, from any session),
-    order ("time").
+    *params*: query, limit, when (days, as a person writes them), raw (only quotations, none left out), order
+    ("time").
     """
     words, when = (str(params.get(key) or "").strip() for key in ("query", "when"))
     if not words and not when:
@@ -150,9 +154,9 @@ def found_text(
     graph: Graph, query: ParsedQuery, hits: Sequence[Hit], said: Iterable[Passage], room: int
 ) -> str:
     """
-    Write a line for each of *hits*. Then fill the rest of *room* (tokens) with what the texts of the hits say
-    about *query* and with quotations from *said*, alternately. The quotations stand in the order they were
-    said. If a quotation does not fit, a last line tells how to find more.
+    Write a line for each of *hits*. Then fill the rest of *room* (tokens) by turns with what the texts of the hits
+    say about *query*, and with quotations from *said*. The quotations stand in the order they were said. If a
+    quotation does not fit, a last line tells how to find more.
     """
     more_said = MORE_SAID[not hits]
     lines = [hit_line(hit) for hit in hits]
@@ -185,7 +189,7 @@ def said_line(graph: Graph, passage: Passage) -> str:
 
 
 def said_at(graph: Graph, passage: Passage) -> str:
-    """The day and time of a quotation, by which omg_open finds the quotation."""
+    """The day and time of a quotation. omg_open opens the quotation by them."""
     return f"{datetime.fromtimestamp(passage.at_ms / 1000, graph.zone):%Y-%m-%d %H:%M}"
 
 
@@ -209,8 +213,8 @@ def said_about(
     most: int = BESIDE,
 ) -> list[Passage]:
     """
-    Up to *most* quotations about *words*, each with at least half of *words*, in the order they were said.
-    Quotations that *hits* already tell, and the message *asked_in*, are left out.
+    Up to *most* quotations about *words*, each with at least half of *words*, in the order they were said. Leaves out
+    quotations that say the same as one of *hits*, and the message with the id *asked_in*.
     """
     query = parse_query(words, now.astimezone(graph.zone).date())
     found = [
@@ -224,7 +228,7 @@ def said_about(
 
 
 def sentences_for(graph: Graph, entry: Entry, query: ParsedQuery) -> str:
-    """What the text of *entry* says about *query* beyond its description."""
+    """The sentences about *query* in the text of *entry* that its description does not say."""
     with suppress(OmgError, OSError, UnicodeDecodeError):
         text = told_text(text_below_head(graph.vault.text(entry.path)))
         text = " ".join(sentences_beside(entry.description, with_labels(text)))
@@ -234,7 +238,7 @@ def sentences_for(graph: Graph, entry: Entry, query: ParsedQuery) -> str:
 
 
 def nothing_text(days: Iterable[When], when: str) -> str:
-    """The answer when nothing was found. It names the days searched, which may not be the days meant."""
+    """The answer when nothing was found. The answer names the searched days, because the user may mean other days."""
     spans = ", ".join(dict.fromkeys(span_text(w.start, w.end) for w in days))
     return f"Nothing found for {when!r}, which is {spans}." if when else "Nothing found."
 
@@ -255,7 +259,7 @@ def day_marks(event: str | None, said: date | None) -> list[str]:
 
 
 def said_value(graph: Graph, passage: Passage) -> dict[str, Any]:
-    """A quotation in the form of `hit_value`; omg_open finds the quotation by `at`."""
+    """A quotation as a dictionary with the keys of `hit_value`. omg_open opens the quotation by `at`."""
     return {
         "path": passage.note,
         "at": said_at(graph, passage),
@@ -282,9 +286,11 @@ def hit_value(hit: Hit) -> dict[str, Any]:
 
 def open_tool(graph: Graph, params: Mapping[str, Any]) -> dict[str, Any]:
     """
-    Answer with a note's line, text, former wording, links and the messages it came from, in this order.
-    Answer a long text with headings with its outline, `path#Heading` with that section alone, and the day and
-    time of a quotation with the whole messages of that minute.
+    Answer omg_open with a note's line, text, former wording, links, and the messages that the note came from, in this
+    order.
+
+    For a long text with headings, the answer is an outline. For `path#Heading`, the answer is that section. For the
+    day and time of a quotation, the answer is all messages of that minute.
     """
     if at := SAID_AT.fullmatch(str(params.get("id") or "").strip()):
         return {"text": whole_messages(graph, at[0]), "details": {"at": at[0]}}
@@ -321,7 +327,7 @@ def whole_messages(graph: Graph, at: str) -> str:
 
 
 def linked_text(graph: Graph, note: OpenNote) -> str:
-    """The names of the notes linked with *note*, without those that its text links to."""
+    """The names of the notes linked with *note*, except for notes that the text of *note* already links to."""
     links = dict.fromkeys((*note.node.links, *note.backlinks))
     paths = [path for path in links if path not in note.node.wikilinks]
     names = [entry.handle if (entry := graph.index.entry(path)) else path for path in paths[:LINKED]]
@@ -331,8 +337,8 @@ def linked_text(graph: Graph, note: OpenNote) -> str:
 
 def quoted_sources(graph: Graph, note: OpenNote) -> list[str]:
     """
-    The messages that *note* came from, in the order they were said; of each, the part with most of the note's
-    words. If not all fit, the person's messages go before the assistant's.
+    The messages that *note* came from, in the order they were said. Of a long message, the part with most words of
+    the note is shown. If not all messages fit, the person's messages go before the assistant's.
     """
     words = [term.shown.lower() for term in terms_of(note.node.description)]
     passages = [passage_of(m, words, MESSAGE_CHARS) for m in note.messages]
@@ -363,7 +369,8 @@ def named_section(graph: Graph, value: object) -> tuple[str, str]:
 
 def status_marks(node: Node) -> tuple[str, str]:
     """
-    The status of *node* ("" if active), and its loop. A superseded note shows no loop: its successor has it.
+    The status of *node* ("" if active), and whether a thing to do is open or done (its loop; "" if none). A
+    superseded note shows no loop, because its successor has the loop.
     """
     if node.status == "superseded":
         return f"superseded by {name_of(node.superseded_by)}" if node.superseded_by else node.status, ""
@@ -376,7 +383,7 @@ def note_head(note: OpenNote) -> str:
 
 
 def note_marks(node: Node) -> str:
-    """What a note is, in words: its type, its status, its days, its loop, and who said it."""
+    """What a note is, in words: its type, its status, its days, whether it is still to be done, and who said it."""
     status, loop = status_marks(node)
     marks = (node.type, status, *day_marks(node.event, node.updated), loop, origin_mark(node.origin))
     return ", ".join(filter(None, marks))
@@ -403,7 +410,7 @@ def outline(path: str, text: str, sections: Sequence[Section]) -> str:
 
 def section_text(note: OpenNote, heading: str) -> str:
     """
-    The section of *note* below *heading*, with its subsections. Raises BadInput with the headings there are.
+    The section of *note* below *heading*, with its subsections. Raises BadInput, which names the headings of *note*.
     """
     text = note.node.body
     sections = sections_of(text)

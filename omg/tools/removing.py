@@ -1,5 +1,5 @@
 """
-omg_forget and `/omg forget`: show what each choice would remove, with a code, and remove what a code
+Answers omg_forget and `/omg forget`: shows what each choice would remove, with a code, and removes what a code
 confirms.
 """
 
@@ -33,19 +33,19 @@ from .reading import link_target, mapping_in, message_in, said_about, said_by_us
 # --- One-use codes: a model asks to forget, and the user confirms it by writing the code.
 
 
-CODE_LIVES_S = 900  # of a forget code: long enough to read the choices, short enough to be forgotten
+CODE_LIVES_S = 900  # how long a forget code is valid: long enough to read the choices
 
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """What a forget code stands for. *key*: the key of the identity that owns the graph."""
+    """The choice that a forget code stands for. *key*: the key of the identity that owns the graph."""
 
     key: str
     at: float  # monotonic seconds
     choice: str  # forget, everything, alone or redact
-    paths: tuple[str, ...]  # empty if the choice takes everything that holds *words*
+    paths: tuple[str, ...]  # empty if the choice removes everything that holds *words*
     words: str = ""
-    asked: tuple[str, ...] = ()  # ids of the messages that ask to forget and say nothing else
+    asked: tuple[str, ...] = ()  # ids of messages that only ask to forget
     by: str = ""  # the id of the sender who asked
 
 
@@ -63,10 +63,11 @@ class Codes:
 
     def redeem(self, code: str, key: str, message: Message | None) -> Issued:
         """
-        What *code* stands for. *message*: the user's message in the turn that uses *code*; None if no user
-        speaks.
+        Return the choice that *code* stands for, and let *code* expire. *message*: the user's message in the turn
+        that uses *code*; None if no user speaks.
 
-        Raises BadInput. A code that is not the user's whole message stays valid.
+        Raises BadInput if *code* is unknown or expired, or is not the user's whole message. In the last case *code*
+        stays valid.
         """
         code = code.strip().lower()
         known = self.issued.get(code)
@@ -92,7 +93,7 @@ def forget_tool(
 ) -> dict[str, Any]:
     message = mapping_in(context, "userMessage")
     if code := str(params.get("code") or "").strip():
-        # A heartbeat or a sub-agent's report may follow: nobody agrees to anything in such a turn.
+        # In a heartbeat or a sub-agent's report, no person agrees to anything.
         theirs = is_remembered(context) and said_by_user(message)
         chosen = codes.redeem(code, graph.identity.key, sent_in(message, context) if theirs else None)
         chosen = replace(chosen, asked=(*chosen.asked, *asking(message)))
@@ -133,15 +134,15 @@ def forget_tool(
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """What a request to forget may mean. *alike*: the *named* notes were found by likeness."""
+    """The notes and words that a request to forget may mean. *alike*: the *named* notes were found by likeness."""
 
     what: str
-    named: list[str]  # the note of that name, or the notes alike
+    named: list[str]  # the note with the name asked for, or notes like it
     holding: list[str]  # the notes that hold the words
     alike: bool
-    words: Selection | None  # the places of the words; None: nowhere, or a note is named by its path
-    held: Selection | None  # all that holds the words; None if only the asking message does
-    asked: tuple[str, ...]  # the asking message, if it says nothing else
+    words: Selection | None  # where the words are; None: nowhere, or the request gives a note's path
+    held: Selection | None  # everything that holds the words; None if only the message that asks does
+    asked: tuple[str, ...]  # id of the message that asks, if it says nothing else
 
     @property
     def notes(self) -> list[str]:
@@ -152,7 +153,8 @@ def what_is_meant(
     intake: Intake, graph: Graph, params: Mapping[str, Any], message: Mapping[str, Any]
 ) -> Meant:
     """
-    What *params* name. Raises BadInput if they name nothing, NotFound if nothing so named is remembered.
+    The notes and words that *params* name. Raises BadInput if *params* name nothing, NotFound if nothing of that name
+    is remembered.
     """
     what, asked_in = link_target(params.get("query") or params.get("id")), str(message.get("id") or "")
     if not what:
@@ -177,7 +179,7 @@ def what_is_meant(
 
 
 def choices_for(graph: Graph, meant: Meant) -> dict[str, Selection]:
-    """Choice → what the choice takes; the user picks one choice."""
+    """Choice → the notes and messages that the choice removes. The user picks one choice."""
     found: dict[str, Selection] = {}
     if meant.named:
         found["forget"] = select_to_forget(graph, ids=meant.named)
@@ -202,8 +204,8 @@ NAMES = {
 
 def words_meant(graph: Graph, query: str) -> Holding:
     """
-    What holds *query*, or "Heron" of "everything about Heron": words without meaning are dropped at both ends if no
-    note holds or is called the whole *query*, and a note holds or is called the rest.
+    The notes and messages that hold *query*. Words without meaning at both ends are dropped ("everything about
+    Heron") if no note holds or is called the whole *query*, but a note holds or is called the rest ("Heron").
     """
     parts = query.split()
     told = [n for n, word in enumerate(parts) if told_words(word)]
@@ -220,12 +222,12 @@ def words_meant(graph: Graph, query: str) -> Holding:
 
 
 def takes_more(held: Selection, other: Selection, asked: Sequence[str]) -> bool:
-    """Whether *held* takes a note or a message that *other* leaves; both take the messages *asked*."""
+    """Whether *held* removes a note or a message that *other* leaves. Both remove the messages *asked*."""
     return not (set(held.paths) <= set(other.paths) and set(held.messages) <= {*other.messages, *asked})
 
 
 def asking(message: Mapping[str, Any]) -> tuple[str, ...]:
-    """The id of the user's *message*, if it is a request and says nothing else; else nothing."""
+    """The id of the user's *message* if the message asks for something and says nothing else; otherwise nothing."""
     if not said_by_user(message):
         return ()
     said = [s.text for s in statements_of(message_in(message)) if s.governed != "passed on"]
@@ -236,8 +238,8 @@ def asking(message: Mapping[str, Any]) -> tuple[str, ...]:
 
 def notes_about(intake: Intake, graph: Graph, query: str, *, said: bool) -> list[str]:
     """
-    A few notes that have most of the words of *query*, which no note holds word for word. If nobody *said*
-    the exact words, half of them or a near meaning is enough. A message said beside a note does not count.
+    A few notes that have most words of *query*, for a query that no note holds word for word. *said*: a message holds
+    the exact words. If not *said*, half of the words, or a near meaning, is enough.
     """
     found = graph.index.search(query, 5, now=intake.registry.clock(), how=ALONE)
     # titles of linked notes are not searched
@@ -251,7 +253,8 @@ def notes_about(intake: Intake, graph: Graph, query: str, *, said: bool) -> list
 
 def said_of(intake: Intake, graph: Graph, query: str, asked_in: str) -> str:
     """
-    Messages about *query* without a note, as the end of an error's text; without the message *asked_in*.
+    Messages about *query* that have no note, as the end of an error's text. The message with the id *asked_in* is
+    left out.
     """
     told = [*map(passage_line, said_about(graph, query, [], intake.registry.clock(), asked_in))]
     if not told:
@@ -265,13 +268,12 @@ def words_anywhere(graph: Graph, held: Holding) -> Selection | None:
     return None
 
 
-# Notes of a choice that are named; the others are counted. The mark of a note that holds a person's own
-# words.
+# How many notes of a choice are named (the others are counted), and the mark of a note with a person's own words.
 LISTED, PERSONS_OWN = 10, " (with what the user wrote in it)"
 
 
 def choice_text(graph: Graph, choice: str, what: Selection) -> str:
-    """What *choice* would take, as text for the user."""
+    """What *choice* would remove or redact, as text for the user."""
     files, messages = how_many(len(what.paths), "file"), how_many(len(what.messages), "message")
     if what.redacts:
         return (
@@ -307,7 +309,10 @@ def described(entry: Entry | None) -> str:
 
 
 def beyond_text(taken: Sequence[Selection], context: Mapping[str, Any]) -> list[str]:
-    """What a forgetting cannot reach. Only the owner is told the paths, which reveal the owner's machine."""
+    """
+    The files that a forgetting cannot change. Only the owner is told their paths, because paths say something about
+    the owner's machine.
+    """
     left = [
         f"[[{page}]] has the words too, in text that the user wrote there: the user can remove that text."
         for page in dict.fromkeys(p for what in taken for p in what.left)
@@ -322,9 +327,9 @@ def beyond_text(taken: Sequence[Selection], context: Mapping[str, Any]) -> list[
 
 
 def forget_chosen(intake: Intake, graph: Graph, issued: Issued, context: Mapping[str, Any]) -> dict[str, Any]:
-    """Carry out what the user chose, on the notes as they are now."""
+    """Forget what the user chose, in the notes as they are now."""
     what: Selection
-    intake.take_in()  # else notes from messages that are on their way would be missed
+    intake.take_in()  # otherwise notes from messages in the spool would be missed
     if issued.choice == "redact":
         what = select_words(graph, issued.words)
         told = f"{BLANKED} {BLANK} in {how_many(len(what.paths), 'file')} and {how_many(len(what.messages), 'message')}."

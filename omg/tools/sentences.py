@@ -1,9 +1,9 @@
 """
-Compares a text with what a person said: whether they said just that, said just what changes, or plainly agreed.
+Decides whether a person's message says a sentence, corrects a sentence, or plainly agrees.
 
-A text and a statement are compared as tokens (message/wording.py). Only statements that nothing governs count
-(message/statements.py). Words around such a statement may only address the reader, or ask to keep the
-statement.
+A sentence and a statement of the message are compared as tokens (message/wording.py). Only statements that the person
+makes plainly count: no question, condition or quotation (message/statements.py). The other words of such a statement
+may only address the reader, or ask to keep the statement.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from ..message.wording import (
 )
 from ..text.words import denies, stem_of, words_in
 
-# --- Whether they said just that.
+# --- Whether the person said just the text.
 
 
 def says_plainly(text: str, message: Message, day: date) -> Statement | None:
@@ -68,7 +68,10 @@ def says_plainly(text: str, message: Message, day: date) -> Statement | None:
 
 
 def holds_all(statement: str, wanted: Tokens, day: date, *, asked: bool) -> bool:
-    """Whether *statement* says *wanted*, and its other words only ask to keep that, or object."""
+    """
+    Whether *statement* says *wanted*, and its other words only ask to keep *wanted*, or object ("no, …"). *asked*:
+    the words have to ask to keep *wanted*.
+    """
     tokens = tokens_of(statement, day)
     size = len(wanted)
     for at in range(len(tokens) - size + 1) if size else ():
@@ -89,18 +92,24 @@ def asks_to_keep(tokens: Sequence[str]) -> bool:
 # Tokens that begin a sentence's subject. In "No I live in Ghent" the "no" objects; in "No vivo en Madrid" it denies.
 BEHIND_NO = frozenset((USER, USERS, *"the he she it they er sie elle hij zij".split()))
 
-# Objections that change a value behind them: "I earn 50 more", "Je fume plus"
+# Words that change the value before them: "I earn 50 more", "Je fume plus"
 MORE = frozenset(("more", "longer", "mehr", "plu", "più", "mai", "meer", "больше"))
 
 
 def without_no(before: Tokens, after: Sequence[str]) -> Tokens:
-    """The tokens *before* a statement without an objection at their end, if the statement *after* names its subject."""
+    """
+    *before*, the tokens before a statement, without a "no" at the end that objects. A "no" only objects if the
+    statement (*after*) begins with its subject.
+    """
     objects = before[-1:] and before[-1] in marks() and denies(before[-1])
     return before[:-1] if objects and after and after[0] in BEHIND_NO else before
 
 
 def only_around(tokens: Sequence[str]) -> bool:
-    """Whether *tokens*, which no mark parts from a statement, neither add anything to the statement nor deny it."""
+    """
+    Whether *tokens*, which no punctuation parts from a statement, neither add anything to the statement nor deny the
+    statement.
+    """
     text = " ".join(tokens)
     rest = [t for t in tokens if t not in around() | {USER, USERS, "do"} and not REMEMBERING.fullmatch(t)]
     if denies(text) or UNTRUE.search(text):
@@ -116,8 +125,8 @@ SUBJECTS = frozenset(("he", "she", "it", "they", "we", "who", "because", "that",
 
 def parts_of(text: str, day: date) -> Iterator[str]:
     """
-    *text*; what the person quotes of themselves in *text*; "A" and "B" of "A and B", unless the sense of "B"
-    depends on "A".
+    Yield *text*; the words in *text* that the person quotes of themselves; and "A" and "B" of "A and B", unless the
+    sense of "B" depends on "A".
     """
     yield text
     lead, *rest = LEAD.split(text, maxsplit=1)
@@ -142,14 +151,14 @@ def parts_of(text: str, day: date) -> Iterator[str]:
             yield second
 
 
-# --- Whether they said just the change: "dentist at 15:30" changes "The dentist is at 15:00".
+# --- Whether the person said just the change: "dentist at 15:30" changes "The dentist is at 15:00".
 #
 # Each word of the message has to stand in the note's sentence, in the new sentence, or in the lists of words
 # that object or tell a change. With one more word ("my sister", "maybe", "travelled"), the message may say
 # something else.
 
 
-# A clause that begins so denies its words. "Das Treffen findet am Freitag statt" does not.
+# The beginning of a clause that denies its words; "Das Treffen findet am Freitag statt" does not.
 INSTEAD = regex.compile(
     r"(?:instead of|rather than|(?:an)?statt|au lieu d\w{0,2}|en (?:vez|lugar) del?|invece d\w+)\b(?=\W+\w)",
     regex.I,
@@ -160,8 +169,8 @@ CLAUSE = regex.compile(
 )
 ENGLISH = re.compile(r"(?:I|We|The user)\b", re.I)
 IS = VERBS | frozenset("ist sind est es è é".split())
-PLACES = frozenset("in at on en à".split())  # before where somebody is
-# Words around a word that tells a change: who made the change, an auxiliary, from what to what
+PLACES = frozenset("in at on en à".split())  # prepositions before the place where somebody is
+# Words around a verb of change: the person who made the change, auxiliaries, "from" and "to"
 AGENTS = frozenset((USER, *"we they wir sie on nous".split()))
 WITH_CHANGE = VERBS | frozenset(
     "have has had been got bin ist wurde ai été a ha he fue stato me from to von nach auf de à da um か ら に".split()
@@ -171,7 +180,7 @@ ASKING_FIRST = VERBS | frozenset(
     "has have had did do can could will would ist sind hat wurde est sont è".split()
 )
 LATELY = timedelta(days=31)
-RIGHT_BEFORE = 2  # messages: the reply, and the message that it answers
+RIGHT_BEFORE = 2  # messages: the reply, and the message before the reply
 # The least number of unchanged words with meaning, if the correction changes the subject ("No. Bert keeps the
 # gate code.") or a name in a sentence about the person: "I like Bob." does not change "I like Ann."
 SHARED = 3
@@ -179,15 +188,15 @@ SHARED = 3
 
 @dataclass(slots=True)
 class Change:
-    """The difference of two sentences, as tokens: *before*, *after*, and what is *gone* and has *come*."""
+    """The difference of two sentences, as tokens. *gone*: those only in *before*; *come*: those only in *after*."""
 
     before: Tokens
     after: Tokens
     gone: list[str]
     come: list[str]
-    replaced: set[str]  # tokens of `gone` that others replace
+    replaced: set[str]  # tokens of `gone` that tokens of `come` replace
     names: set[str]  # capitalised words of an English sentence
-    alike: bool  # whether the words that are gone and have come are both names, or both are not
+    alike: bool  # whether `gone` and `come` both have a name, or both have none
     denied: bool  # whether the new sentence is a denial
 
     @property
@@ -207,7 +216,7 @@ def change_of(was: str, new: str, day: date) -> Change:
 
 
 def has_name(text: str, tokens: Sequence[str]) -> bool:
-    """Whether a word of *text* that is one of *tokens* has a capital letter."""
+    """Whether one of *tokens* begins with a capital letter in *text*."""
     return any(w[0].isupper() and not {*tokens_of(w)}.isdisjoint(tokens) for w in words_in(text))
 
 
@@ -225,10 +234,10 @@ class Said:
 
 def says_correction(was: str, new: str, message: Message, day: date, before: Sequence[Message] = ()) -> bool:
     """
-    Whether *message* says that *new* holds instead of *was*: a statement says all of *new*, or only the
-    change. The statement names the subject of *was*. If the subject is only the person, the statement also
-    says that something was wrong ("no, …", "now", "not X"), unless only a number, a day or an English name
-    changes. A message that only gives the right value ("no, 52") corrects what was said right *before*.
+    Whether *message* says that *new* replaces *was*. One statement has to say all of *new*, or only the change, and
+    has to name the subject of *was*. If the subject is only the person, the message also has to say that something
+    was wrong ("no, …", "now", "not X"), unless only a number, a day or an English name changes. A message that only
+    gives the right value ("no, 52") corrects what was said right *before*.
     """
     change = change_of(was, new, day)
     if not change.after or not signs_of(new) <= signs_of(f"{was} {message.text}"):
@@ -262,7 +271,7 @@ def read(text: str, change: Change, day: date, said: Said) -> bool:
 
 
 def without_subject(tokens: Tokens) -> Tokens:
-    """*tokens* without the "I" that some languages leave out; () if *tokens* do not begin with it."""
+    """*tokens* without the leading "I" that some languages leave out; () if there is no leading "I"."""
     return tokens[2 if tokens[1:2] == ("は",) else 1 :] if tokens[:1] == (USER,) else ()
 
 
@@ -292,7 +301,7 @@ def read_clause(clause: str, change: Change, day: date, said: Said) -> bool:
 
 
 def left_out(changed: bool) -> frozenset[str]:
-    """Tokens that add nothing to a clause. *changed*: the clause tells a change."""
+    """Tokens that add nothing to a clause. *changed*: the clause says that something changed."""
     return LEFT_OUT | (marks() - MORE) | (WITH_CHANGE if changed else frozenset())
 
 
@@ -305,8 +314,8 @@ def without_opening(tokens: Tokens, change: Change, changed: bool) -> Tokens:
 
 def read_state(tokens: Tokens, change: Change, day: date, said: Said, changed: bool) -> bool:
     """
-    Read into *said* a clause that says what holds. *changed*: the clause also tells a change. False if the
-    clause says anything else.
+    Read into *said* a clause that says what is so. *changed*: the clause also says that something changed. False if
+    the clause says anything else.
     """
     if tokens[0] in PRONOUNS and tokens[0] not in change.after[:1]:
         said.pointed |= not (said.told or (said.alone and tokens[0] == "it"))
@@ -324,7 +333,7 @@ def read_state(tokens: Tokens, change: Change, day: date, said: Said, changed: b
 
 
 def repeated(tokens: Sequence[str], change: Change) -> set[str]:
-    """The words of the old sentence that *tokens* repeat; none if *tokens* say more."""
+    """The words of the old sentence that *tokens* repeat; none if *tokens* have other words, too."""
     stems = {stem_of(t): t for t in change.before}
     words = {stem_of(t) for t in telling(tokens) - around()}
     return {stems[w] for w in words} if words <= stems.keys() else set()
@@ -332,9 +341,9 @@ def repeated(tokens: Sequence[str], change: Change) -> set[str]:
 
 def without_former(told: list[str], change: Change, day: date, said: Said) -> list[str]:
     """
-    *told* of a clause that tells a change, without who made the change, when, and the former value before the
-    new value: "We moved it from 15:00 to 15:30 yesterday." Nothing is dropped if the clause leaves out more
-    of the sentence than a verb.
+    *told*, tokens of a clause that says that something changed, without the person who made the change, the day of
+    the change, and the former value before the new one: "We moved it from 15:00 to 15:30 yesterday." Nothing is
+    dropped if the clause leaves out more of the sentence than a verb.
     """
     new = next((n for n, t in enumerate(told) if t in change.come), 0)
     former = {t for t in told[:new] if t in telling(change.gone)}
@@ -349,14 +358,17 @@ def without_former(told: list[str], change: Change, day: date, said: Said) -> li
 
 
 def says_new(change: Change, said: Said) -> bool:
-    """Whether the message says all new words, and the words that it silently drops are no more than these."""
+    """
+    Whether the message says all new words. The old words that the message does not take back may be no more than the
+    new words.
+    """
     new = {*change.come} - LEFT_OUT - VERBS
     enough = len(telling(change.gone) - said.wrong) <= len(telling(change.come))
     return said.whole or (bool(change.come) and new <= {*said.told} and enough)
 
 
 def is_about(change: Change, said: Said) -> bool:
-    """Whether the message is about the note's sentence, and may replace that sentence."""
+    """Whether the message is about the note's sentence, and may replace the sentence."""
     kept = change.kept
     if said.pointed or is_of_another(change, said):
         return False
@@ -376,8 +388,8 @@ def is_about(change: Change, said: Said) -> bool:
 
 def is_only_one(change: Change) -> bool:
     """
-    Whether the new words stand for the old ones where only one can hold: what the person's or a known thing is, or
-    where somebody is. "My boss is Priya.", "Ada lives in Bruges." Both may hold: "Ann speaks German."
+    Whether the old and the new value exclude each other: what somebody or something is, or where somebody is. "My
+    boss is Priya." and "Ada lives in Bruges." exclude another value, "Ann speaks German." does not.
     """
     pairs = enumerate(zip(change.before, change.after, strict=False))
     same = change.before[: next((n for n, (was, new) in pairs if was != new), 0)]
@@ -397,7 +409,7 @@ def is_of_another(change: Change, said: Said) -> bool:
 
 def is_answer(change: Change, said: Said, before: Sequence[Message], day: date) -> bool:
     """
-    Whether a message with only one right value ("no, 52", "I meant 15:30") follows one with the wrong value.
+    Whether a message with only one right value ("no, 52", "I meant 15:30") follows a message with the wrong value.
     """
     gone, come = telling(change.gone), telling(change.come)
     if not said.marked or len(gone) != 1 or telling(said.told) != come or len(come) != 1:
@@ -418,8 +430,8 @@ def is_marked(clause: Tokens) -> bool:
 
 def subject_of(tokens: Tokens) -> str:
     """
-    The subject of a sentence of *tokens*: the person, or the first word that carries meaning; "" for a
-    Japanese sentence that names none.
+    The subject of a sentence of *tokens*: the person, or the first word that carries meaning. "" for a Japanese
+    sentence without a subject.
     """
     if not {"は", "が"} & {*tokens} and any(map(HIRAGANA.fullmatch, tokens)):
         return ""
@@ -428,8 +440,8 @@ def subject_of(tokens: Tokens) -> str:
 
 def stands_in_order(told: Sequence[str], after: list[str], come: Sequence[str]) -> bool:
     """
-    Whether *after* has the tokens *told* in their order, and skips no value of the same shape and no "and"
-    before a token of *come*: "open from 9:30" does not say "open from 8:00 to 9:30".
+    Whether *after* has the tokens *told* in the same order. No value of the same shape, and no "and" before a token
+    of *come*, may be skipped: "open from 9:30" does not say "open from 8:00 to 9:30".
     """
     at = 0
     for n, token in enumerate(told):

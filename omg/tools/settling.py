@@ -34,7 +34,7 @@ def told(done: CurationResult, text: str) -> Settled:
 
 
 def confirm(graph: Graph, name: str, now: datetime) -> Settled:
-    """Make the note the person's own. A note that is already the person's gets today's date."""
+    """Make the note *name* the person's own. A note that is already the person's gets today's date."""
     path = find_note(graph, name)
     if graph.vault.read(path).origin not in PERSONS:
         return told(confirm_note(graph, path, now), "Confirmed: it counts as your own word now.")
@@ -43,13 +43,13 @@ def confirm(graph: Graph, name: str, now: datetime) -> Settled:
 
 
 def reject(graph: Graph, name: str, now: datetime) -> Settled:
-    """Remove the note. OMG makes no note of its words again."""
+    """Remove the note *name*. OMG makes no note from its words again."""
     done = reject_note(graph, name, now)
     return "Removed. OMG makes no note from those words again.", CurationResult("", done.cycle)
 
 
 def keep(graph: Graph, name: str, other: str, now: datetime, *, both: bool = False) -> Settled:
-    """Settle a contradiction: the note *name* replaces *other*; with *both*, the two hold."""
+    """Settle a contradiction: the note *name* replaces *other*. With *both*, both notes stay valid."""
     path, beside = find_note(graph, name), find_note(graph, other)
     if both:
         return told(keep_both(graph, path, beside, now), "Both hold.")
@@ -58,7 +58,10 @@ def keep(graph: Graph, name: str, other: str, now: datetime, *, both: bool = Fal
 
 
 def keep_named(graph: Graph, names: str, now: datetime) -> Settled:
-    """With one name, let that note replace each note that contradicts it; with two names, let both hold."""
+    """
+    Settle contradictions. With one name, this note replaces each note that contradicts it. With two names, both notes
+    stay valid.
+    """
     path, *others = names.split()
     if others:
         return keep(graph, path, others[0], now, both=True)
@@ -69,7 +72,7 @@ def keep_named(graph: Graph, names: str, now: datetime) -> Settled:
 
 
 def undo(graph: Graph, cycle: str, now: datetime) -> Settled:
-    """Take back what *cycle* changed; the end of the cycle's id is enough."""
+    """Undo the changes of *cycle*, which is given by its id or by the end of its id."""
     outcome, refused = take_back(graph, undoable(graph, cycle).id, now)
     text = f"Undone: {how_many(len(outcome.written), 'file')} as before."
     if refused:

@@ -29,7 +29,7 @@ def entry_line(entry: Entry, more: str = "") -> str:
 
 
 def today_text(graph: Graph, now: datetime) -> str:
-    """How many notes came or changed today, these notes, and what is due next."""
+    """How many notes came or changed today, the notes themselves, and what is due next."""
     today = now.astimezone(graph.zone).date()
 
     def is_of_today(iso: str) -> bool:
@@ -49,7 +49,7 @@ def today_text(graph: Graph, now: datetime) -> str:
 
 
 def decide_text(graph: Graph) -> str:
-    """What the memory is unsure of, and how to settle it."""
+    """The notes that a person should confirm or reject, and the command for each."""
     pairs = [e for e in graph.index.entries() if e.contradicts and e.path < min(e.contradicts)]
     doubts = [entry_line(e, f"or {e.contradicts[0]}? /omg keep {e.path}") for e in pairs]
     doubts += [
@@ -65,7 +65,7 @@ def decide_text(graph: Graph) -> str:
 
 
 def why_text(graph: Graph, session: str) -> str:
-    """What the last prompt of *session* was given, and why."""
+    """What the last prompt of *session* was given, and the reason."""
     record = next((r for r in given_lately(graph.folder) if r.get("session") == session), None)
     if record is None:
         return "No prompt of this conversation was given any memory yet."
@@ -86,13 +86,13 @@ def given_lines(graph: Graph, record: Mapping[str, object]) -> list[str]:
     return lines
 
 
-NAMED = 2  # notes, and cycles, that a notice names
+NAMED = 2  # most notes, and most cycles, that a notice names
 
 
 def notice_text(graph: Graph, since: float, until: float) -> str:
     """
-    One line on the notes that came or changed from *since* to *until* (seconds of the epoch), and how to undo
-    that; "" if none did.
+    One line about the notes that came or changed from *since* to *until* (seconds of the epoch), with the command
+    that undoes the change. "" if no note came or changed.
     """
     said, cycles, undone = dict[str, str](), list[str](), undone_cycles(graph)
     for file in closed_files(graph):
@@ -111,7 +111,7 @@ def notice_text(graph: Graph, since: float, until: float) -> str:
 
 
 def new_words(change: Change) -> str:
-    """The note's description after *change*, if *change* altered it; else, and for a page, ""."""
+    """The note's description after *change*; "" if *change* did not alter the description, or is of a page."""
     if change.after is None or not change.path.startswith("nodes/"):
         return ""
     after = parse_node(change.after, change.path).description

@@ -47,13 +47,15 @@ VERBS = (
 CHANGING = (
     "omg_correct",
     "omg_forget",
-)  # they change existing notes, and wait for another writer of the vault
+)  # these tools change existing notes, and wait for another writer of the vault
 
 
 def graph_of(
     registry: Registry, context: Mapping[str, Any], *, write: bool = False, create: bool = False
 ) -> Graph | None:
-    """The graph that the asking session may see, or None. Reading does not wait for a writer of the vault."""
+    """
+    The graph that the asking session may see; None if there is none. Reading does not wait for a writer of the vault.
+    """
     who = registry.asking(context)
     if who is None or not (create or (registry.folder / "graphs" / who.folder).is_dir()):
         return None
@@ -66,7 +68,10 @@ def nothing_text(registry: Registry, context: Mapping[str, Any]) -> str:
 
 
 def call_tool(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict[str, Any]:
-    """`{name, params, context}` → `{text, details}`. The model gets an error as `text`."""
+    """
+    Answer a tool call: `{name, params, context}` → `{text, details}`. An error becomes the `text` that the model
+    gets.
+    """
     name, params, context = str(body.get("name")), mapping_in(body, "params"), mapping_in(body, "context")
     graph = graph_of(intake.registry, context, write=name in CHANGING, create=name == "omg_remember")
     if graph is None:
@@ -89,8 +94,8 @@ def call_tool(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict[str
 
 def search_answer(registry: Registry, body: Mapping[str, Any]) -> dict[str, Any]:
     """
-    What `omg search` prints: `hits`, and in `said` quotations about the query. *body*: query, k, and identity
-    (None: the owner's).
+    What `omg search` prints: notes in `hits`, quotations about the query in `said`. *body*: query, k (most hits),
+    identity (None: the owner's).
     """
     graph, query, now = registry.find(body.get("identity")), str(body["query"]), registry.clock()
     hits = graph.index.search(query, int(body["k"]), now=now)
@@ -99,7 +104,7 @@ def search_answer(registry: Registry, body: Mapping[str, Any]) -> dict[str, Any]
 
 
 def slash_command(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict[str, Any]:
-    """The answer to a command of VERBS, which a person sent."""
+    """The answer to a command that a person sent, one of VERBS."""
     context = mapping_in(body, "context")
     verb, _, rest = str(body.get("args") or "status").strip().partition(" ")
     graph = graph_of(intake.registry, context, write=verb == "forget" or verb in COMMANDS)
@@ -122,7 +127,7 @@ def slash_command(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict
         if verb == "forget" and rest.strip():
             code = rest.rpartition(":")[2].strip()  # the answer shows each code behind its label
             params = {"code": code} if code in codes.issued else {"query": rest}
-            # A command is always the user's own turn: it counts as a turn and a message of its own that says
+            # A command is always the user's own. It counts as a turn of its own with one message that says
             # nothing else.
             once = secrets.token_hex(4)
             said = {"id": once, "text": params.get("code", "")}
@@ -146,7 +151,8 @@ def status_line(graph: Graph) -> str:
 
 def account_offers(registry: Registry, graph: Graph) -> list[str]:
     """
-    How to join new accounts: people see their own, the owner sees all. No account is joined automatically.
+    How to join new accounts: a person sees their own accounts, the owner sees all. No account is joined
+    automatically.
     """
     whose = [graph.identity]
     if graph.identity.key.endswith(":main"):
@@ -180,7 +186,7 @@ def corpus_note(graph: Graph, name: str) -> dict[str, Any] | None:
 
 
 def corpus_said(graph: Graph, at: str) -> dict[str, Any] | None:
-    with suppress(BadInput):  # nothing was said then
+    with suppress(BadInput):  # no message was said at this time
         return corpus_text(corpus_entry(at, f"What was said at {at}", "messages"), whole_messages(graph, at))
     return None
 
