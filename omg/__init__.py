@@ -107,21 +107,21 @@ Where to change what:
     the words of a prompt                inject/prompt.py
     when turns are observed              worker/schedule.py
     what leaves a long context           context.py
-    which secrets are redacted           secrets/labels.py, secrets/tokens.py
-    what a call of a model costs         llm/replies.py (the ledger); the gateway's own model: llm/asker.py
+    which secrets are redacted           secrets/labels.py (behind a label), secrets/tokens.py (by their form)
+    what a call of a model costs         llm/replies.py (ledger, daily limit); the gateway's own model: llm/asker.py
     what the Observer is asked           observe/question.py and prompts/; what is believed: provenance.py, check.py
-    the dates that are understood        dates/rules.py
+    the dates that are understood        dates/rules.py; in a question, in other languages, too: dates/days.py
     which words of a message are quoted  inject/passages.py; whose they are: message/statements.py
-    what /omg and the tools answer       tools/tools.py, then its neighbours
+    what /omg and the tools answer       tools/tools.py, then tools/reading.py, changing.py, removing.py
     the weeks and months                 reflect/periods.py
-    what merges at night                 reflect/verdicts.py (by a model), reflect/similar.py (by rule)
+    what merges at night                 reflect/verdicts.py (by a model), reflect/similar.py (by rule; what a merge keeps)
     what a model is asked at night       reflect/verdicts.py and prompts/
     what becomes dormant                 reflect/similar.py
     the text of a map or of Now          plan/pages.py
     what `omg undo` takes back           journal.py
     what omg_remember accepts            tools/sentences.py, then message/statements.py
     how files in inbox/ are read         inbox.py, message/drop.py
-    how a person's deletion is noticed   worker/registry.py, graph/graph.py
+    how a person's deletion is noticed   daemon.py (when files are looked at), worker/registry.py, graph/graph.py
     how notes and words are forgotten    forget/selection.py (what goes), forget/removal.py (how each file changes)
     which old chats can be imported      importers/recognise.py; their forms: its neighbours
     what an export holds                 export.py
@@ -129,6 +129,8 @@ Where to change what:
     retries of a fleet                   fleet/homes.py (another machine was quicker), fleet/serve.py (a job failed)
     limits of the daemon                 daemon.py
     how an assistant is connected        hosts/hook.py (its events), hosts/install.py, then hosts/serve.py
+    what the plugin sends, and when      hooks/index.js; while no daemon listens: hooks/spool.js
+    what the page shows                  ui/ (one file a view), ui/templates/
     what the doctor checks               openclaw/doctor.py, openclaw/graph_checks.py
 
 Outside the package: hooks/ (the plugin, in JavaScript), skills/, vault_template/. The tests of a room are in

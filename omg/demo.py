@@ -42,7 +42,7 @@ DEMO_SESSION = "agent:main:main"
 GROUP_SESSION = "agent:main:telegram:group:-1004815"
 NIGHT = datetime(2026, 3, 23, 2, tzinfo=UTC)  # after the last of the sample's weeks
 MORNING = NIGHT + timedelta(hours=6)  # when the first of PROMPTS is asked; the others follow, one a minute
-BY_HAND = ("fact", "Price of prints", "Prints cost 50 euros each from 2026-03-21, no longer 45 euros.")
+BY_HAND = ("fact", "Prints from 21 March", "Prints cost 50 euros each from 2026-03-21, no longer 45 euros.")
 SECRET = "Lindqvist"
 LIE, PAGE = "pre-approved", "papierhaus-elbe.example"
 PROMPTS = (
@@ -52,6 +52,9 @@ PROMPTS = (
     ("When is the dinner, and who eats no meat?", GROUP_SESSION),
 )
 LINES = {"standing": 2, "prompt": 2, "night": 6, "history": 2}  # most lines shown of each part
+START = (
+    "For your own assistant: omg install (OpenClaw), or omg install claude-code, codex, opencode or gemini."
+)
 LABEL = 12  # width in columns of a line's first part
 PIPED_COLUMNS = 200
 
@@ -189,7 +192,7 @@ class Story:
             bearing = [*dict.fromkeys([*named, *given])]
             yield (
                 prompt,
-                "the group" if session == GROUP_SESSION else "Nora",
+                "in a group" if session == GROUP_SESSION else "Nora",
                 Given(standing, bearing, piece.tokens),
             )
 
@@ -241,20 +244,33 @@ def run_demo(folder: Path | None, *, offline: bool = False) -> None:
         memory.work(force=True)
     console.print()
     console.print(
-        Text(f"Open {folder / 'vault'} in Obsidian or any editor, or look at the page:"), soft_wrap=True
+        Text(
+            f"Open the folder {folder / 'vault'} in Obsidian, or run one of these lines, for a page or a search:"
+        ),
+        soft_wrap=True,
     )
     for words in (("ui",), ("search", "watercolour paper")):
         console.print(Text(f"  {shell_line(folder / 'home', *words)}", style="cyan"), soft_wrap=True)
+    console.print(Text(START), soft_wrap=True)
 
 
 def show(story: Story, console: Console, *, offline: bool) -> None:
-    how = "by rules and no model" if offline else "by a strong model, replayed from a recording"
-    title = f"Three weeks of Nora, an illustrator, remembered {how}: no key, no network"
+    how = (
+        "Rules choose her sentences, no model is asked"
+        if offline
+        else "A strong model's replies are replayed"
+    )
+    title = (
+        "OMG remembers for an AI assistant. What Nora, an illustrator, tells hers in three weeks becomes notes that she"
+        f" can read and correct. {how}: no API key, no network."
+    )
     console.print(Text(title, style="bold"), soft_wrap=True)
     show_days(story, console)
     show_notes(story, console)
     story.sleep()
-    heading(console, f"What the night of {NIGHT:%d %B} puts in order")
+    heading(
+        console, f"Every night the notes are put in order by themselves; this is the night of {NIGHT:%d %B}"
+    )
     for line in map(without_links, story.night["summary"][: LINES["night"]]):
         put(console, "", line)
     heading(console, "What you can take back")
@@ -262,20 +278,21 @@ def show(story: Story, console: Console, *, offline: bool) -> None:
     put(
         console,
         "undo",
-        f"{how_many(back, 'file')} are as before the night; a second undo puts {again} back, and the night holds again",
+        f"The night is undone: {how_many(back, 'file')} are as before. Then the undo is undone: {again} are as after the night.",
     )
     notes, messages, left = story.forget()
     gone = f"{how_many(notes, 'note')} and {how_many(messages, 'message')} are removed"
+    where = f"{how_many(left, 'file')} of this memory" if left else "no file of this memory"
     put(
         console,
         "forget",
-        f"“{SECRET}”, told in confidence: {gone}; {how_many(left, 'file')} of OMG's still hold the name",
+        f"Nora asks to forget “{SECRET}”, a name told in confidence: {gone}; {where} has the name any more.",
     )
     show_slices(story, console, answered=not offline)
 
 
 def show_days(story: Story, console: Console) -> None:
-    heading(console, "What was said becomes notes")
+    heading(console, "Her talks with the assistant become notes, one talk a line")
     for day, name, messages, notes in story.sessions():
         said = f"{name:<14} {how_many(messages, 'message'):<12} {how_many(notes, 'note')} written or changed"
         put(console, f"{day:%a %d %b}", said)
@@ -286,25 +303,25 @@ def show_days(story: Story, console: Console) -> None:
 def show_notes(story: Story, console: Console) -> None:
     """Show what became of the wish that is reversed, the plan that is moved, and the page that lies."""
     notes = story.notes()
-    heading(console, "A note says what holds now, and keeps what held before")
+    heading(console, "A note says what holds now, and keeps what held before, the newest first")
     for types in (("preference",), ("project", "episode")):
         changed = [n for n in notes if n.type in types and history_of(n)]
         for note in sorted(changed, key=lambda n: len(history_of(n)))[-1:]:
             put(console, note.type, note.description, style="bold")
             of_days = {line[:10]: line for line in history_of(note)}  # the last line of each day
-            for line in [*of_days.values()][-LINES["history"] :]:
-                put(console, "", f"before: {without_links(line)}", style="dim")
+            for line in reversed([*of_days.values()][-LINES["history"] :]):
+                put(console, "", f"said {without_links(line)}", style="dim")
     lies = [n for n in notes if LIE in f"{n.description} {n.body}"]
     put(
         console,
         "page",
-        f"A web page told her agent that Nora's orders are “{LIE}”: {how_many(len(lies), 'note') if lies else 'no note'} {'say' if len(lies) > 1 else 'says'} so",
+        f"The assistant read a page which claims that Nora's orders are “{LIE}”. Notes that repeat the claim: {len(lies) or 'none'}.",
     )
     for note in [n for n in notes if n.origin == "tool" and PAGE in n.description][:1]:
         put(
             console,
             "",
-            f"what it says of its paper is kept as the page's word: {note.description}",
+            f"The price of its paper is noted, as the claim of the page: {note.description}",
             style="dim",
         )
 
@@ -314,12 +331,12 @@ def show_slices(story: Story, console: Console, *, answered: bool) -> None:
         pass
     for n, (prompt, whose, given) in enumerate(story.given()):
         if not n:
-            heading(console, "The first notes that every prompt of Nora's is given")
+            heading(console, "What the assistant is told with every prompt of Nora's: the first two notes")
             for line in given.standing[: LINES["standing"]]:
                 put(console, "", without_name(line))
-            also = "; below the first, what a strong model answered without memory and with it" * answered
-            heading(console, f"Four prompts, and two notes that each is given{also}")
-        put(console, whose, f"“{prompt}”  {given.tokens} tokens of memory in all", style="bold")
+            also = "; for the first, what a strong model answered without memory and with it" * answered
+            heading(console, f"What it is told with four prompts: the two best notes of each{also}")
+        put(console, whose, f"“{prompt}”  with a memory of {given.tokens} tokens", style="bold")
         for line in given.bearing[: LINES["prompt"]]:
             put(console, "", without_name(line))
         if answered and not n:
@@ -329,7 +346,7 @@ def show_slices(story: Story, console: Console, *, answered: bool) -> None:
 def show_answers(console: Console) -> None:
     for how, answer in json.loads(ANSWERS.read_text(encoding="utf-8")).items():
         for n, line in enumerate(filter(None, answer.split("\n"))):
-            put(console, "" if n else f"{how} it", line)
+            put(console, "" if n else "with memory" if how == "with" else "no memory", line)
 
 
 def history_of(note: Node) -> list[str]:

@@ -47,7 +47,7 @@ from ..message.drop import to_epoch_ms
 from ..message.envelope import strip_wrapper, wrap_memory
 from ..plan.pages import filed_day
 from ..tools import reading
-from ..tools.changing import days_asked
+from ..tools.changing import days_of_call
 from ..tools.removing import choice_text, notes_about
 from ..tools.tools import status_line
 from .hook import CLAUDE_CODE, CODEX, GEMINI, HOSTS, MARKS, OPENCODE, Host
@@ -383,7 +383,7 @@ class McpAnswers:
         """Propose a note in the project's memory, or in the person's if there is no project."""
         for label, graph in self._graphs(body, write=True):
             text, title, when = (str(given.get(key) or "") for key in ("text", "title", "when"))
-            path = propose_note(graph, text, title, days_asked(when), self.memory.clock())
+            path = propose_note(graph, text, title, days_of_call(when), self.memory.clock())
             return proposed(label, graph, path)
         raise NotFound("there is no memory here to write to: `--only project`, outside of any project")
 

@@ -455,7 +455,7 @@ class CycleWork:
             self.cycle.skipped.append(f"{period.title}: no reflection came out shorter than its notes")
             return []
         label = link_of(self.snapshot.node(periods.write_reflection(self.plan, period, found, nodes)))
-        return [f"Looked back on {how_many(len(nodes), 'note')} in {label}: {found.description}"]
+        return [f"Wrote a page on {label} from {how_many(len(nodes), 'note')}: {found.description}"]
 
     def reflection_for(self, period: Period, nodes: list[Node]) -> ReflectionDraft | None:
         """
@@ -495,7 +495,7 @@ class CycleWork:
         left = len(changed) - len(fitting)
         rest = f" {how_many(left, 'map')} must wait for the next night." if left else ""
         return [
-            f"Wrote where things stand on {how_many(len(links), 'map')}: {', '.join(links)}.{rest}"
+            f"Wrote where things stand on {how_many(len(links), 'map')} (a map is a page on a topic): {', '.join(links)}.{rest}"
         ] * bool(links), moved
 
     def maps_to_tell(self) -> Iterator[ShownMap]:

@@ -321,6 +321,7 @@ SERVICE_KEY = re.compile(
     r"(?<![A-Za-z0-9_])(?:tvly-(?:[a-z]{3,4}-)?[A-Za-z0-9]{32}|whsec_[A-Za-z0-9]{32}|ntn_[A-Za-z0-9]{40,60}"
     r"|sk-(?:proj|svcacct|admin)-(?=[a-z_-]{0,40}[A-Z0-9])[A-Za-z0-9_-]{40,200})(?![A-Za-z0-9_-])"
 )
+# The beginnings in SERVICE_KEY: a text without one of them is not searched for keys.
 SERVICE = re.compile("tvly-|whsec_|ntn_|sk-")
 
 

@@ -152,7 +152,7 @@ def remember_note(
         title=title or title_of(text),
         description=text,
         type=asked.type if asked.type in TYPES else "fact",
-        event=days_asked(asked.when),
+        event=days_of_call(asked.when),
         sources=(source,) if source else (),
         origin="user",
         day=day,
@@ -186,7 +186,7 @@ def names_days(words: str, event: str | None, day: date) -> bool:
     return event is None or any(span_text(w.start, w.end) == event for w in resolve_dates(words, day))
 
 
-def days_asked(when: object) -> str | None:
+def days_of_call(when: object) -> str | None:
     """The `when` of a call as whole days; None if `when` is empty. Raises BadInput if `when` names no day."""
     text = str(when or "").strip()
     event = whole_days(text) if text else None
@@ -242,7 +242,7 @@ def correct_tool(
         day = day_of_ms(asked.timestamp, graph.zone)
         if len(new.split()) <= VALUE_WORDS < len(was.split()) - 1 and new.isascii() and not FIRST.search(new):
             raise BadInput(ONLY_VALUE.format(was))
-        event = days_asked(params.get("when")) or moved_event(node, new, day)
+        event = days_of_call(params.get("when")) or moved_event(node, new, day)
         made = Correction(was, new, event if event != node.event else None, node.event)
         if as_read(was) == as_read(new) and made.event is None:
             raise BadInput(f"[[{node.path}]] says so already")
