@@ -39,7 +39,7 @@ ASSISTANT = "The assistant"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The note that an edit changes. *path*: None if the same reply makes the note."""
+    """The note that an edit changes. *path* is None if an earlier edit of the same reply makes the note."""
 
     origin: str | None
     title: str
@@ -66,7 +66,10 @@ def is_quote(material: str) -> bool:
 
 
 def origin_of(edit: Edit, cited: Sequence[Message], by_hand: Collection[Message]) -> str:
-    """The origin of *edit*, computed from the *cited* messages; *by_hand* are those written into the vault's inbox."""
+    """
+    The origin of *edit*, computed from the *cited* messages. *by_hand*: messages that a person wrote into the vault's
+    inbox.
+    """
     authors = {author(m) for m in cited}
     if "user" in authors and not ("assistant" in authors and edit.description.startswith(ASSISTANT)):
         return "human" if all(m in by_hand for m in cited) else "user"
@@ -87,9 +90,7 @@ def origin_mark(origin: str | None) -> str:
 
 
 def source_name(message: Message, messages: Sequence[Message]) -> str:
-    """
-    The source that is named with a claim of a tool's *message* or of passed-on text: "A page (example.org)".
-    """
+    """The name of the source of *message*, a tool's result or text that a person passed on: "A page (example.org)"."""
     if message.role == "user":
         return f"A text that {message.sender or 'the user'} passed on"
     calls = (c for m in messages for c in m.calls if c.id and c.id == message.call_id)
@@ -97,7 +98,7 @@ def source_name(message: Message, messages: Sequence[Message]) -> str:
     return f"A page ({address})" if address else f"The tool {message.tool or 'that was called'}"
 
 
-LEAD_CHARS = 60  # length of a text's beginning in which it may name its source
+LEAD_CHARS = 60  # the beginning of a text, in which the text may name its source
 ADDRESS = re.compile(r"https?://(?:www\.)?([\w.-]{3,80})")
 
 
@@ -113,8 +114,8 @@ def as_claim_of(source: str, text: str) -> str:
 # --- Recognises a person's own words, which need no check.
 
 
-NEAR = 0.6  # share of a statement's words that a sentence must have to stand for it
-HEARD = 0.4  # share of the words of a sentence attributed to the assistant
+NEAR = 0.6  # share of a statement's words that a sentence must have to replace the statement
+HEARD = 0.4  # share of a sentence's words that must have been said, for a sentence of the assistant's
 QUOTE_CHARS = 400  # longest sentence that is quoted
 QUOTE_END = "”"
 
@@ -125,13 +126,13 @@ def as_worded(text: str, sender: str = "") -> Tokens:
 
 
 def own_statements(cited: Sequence[Message]) -> list[tuple[Message, str]]:
-    """The plain statements of persons in *cited*: no part of a quotation, question, condition or refusal."""
+    """The statements that persons in *cited* make plainly: no quotations, questions, conditions or refusals."""
     return [(m, s.text) for m in cited if m.role == "user" for s in statements_of(m) if s.own]
 
 
 @dataclass(frozen=True, slots=True)
 class OwnWords:
-    """The statements of the persons in some messages; each is compared as a whole."""
+    """The persons' own statements in some messages. A text is compared with whole statements."""
 
     worded: Mapping[Tokens, set[str]]  # the tokens of a statement → its signs
     statements: tuple[str, ...]
@@ -146,20 +147,25 @@ class OwnWords:
         return cls(worded, tuple(text for _, text in said), names.pop() if len(names) == 1 else "")
 
     def hold(self, text: str) -> bool:
-        """Whether *text* is one of these statements, word for word and sign for sign, except for the speaker's name."""
+        """
+        Whether *text* is one of the statements, word for word and sign for sign. Only the speaker's name may differ.
+        """
         return self.worded.get(as_worded(text, self.sender)) == signs_of(text)
 
 
 # --- The claims of an edit that would be a person's.
 
 
-CLEARED = frozenset(("body", "tags", "event", "loop", "standing"))  # fields that an update may set to nothing
-PLAIN = frozenset(("type",))  # fields that a head in the person's own words may also set
+CLEARED = frozenset(("body", "tags", "event", "loop", "standing"))  # fields that an update may clear
+PLAIN = frozenset(("type",))  # fields that need no check beside a description in the person's own words
 
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """Edits of one reply, by place: the messages that each cites, and the notes that they change or contradict."""
+    """
+    The edits of one reply, the messages that each edit cites, and the notes that the edits change or contradict.
+    `targets`: by the edit's index.
+    """
 
     edits: Sequence[Edit]
     cited: Sequence[Sequence[Message]]
@@ -170,7 +176,8 @@ class Proposed:
 
 def claims_of(proposed: Proposed) -> list[Claim]:
     """
-    The claims to check in edits that would be a person's. A text in their own words, word for word, is not checked.
+    The claims to check in edits that would count as a person's. Text that repeats a person's own words is not
+    checked.
     """
     claims: list[Claim] = []
     for place, edit in enumerate(proposed.edits):
@@ -198,8 +205,8 @@ def claims_of(proposed: Proposed) -> list[Claim]:
 
 def is_only_quoted(claim: Claim, cited: Sequence[Message]) -> bool:
     """
-    Whether most words of *claim* come from text that people quote in *cited*, and not from their own statements. No
-    check can make such words the person's.
+    Whether most words of *claim* come from text that people only quote in *cited*. No check can make such words the
+    person's own.
     """
     if claim.part not in ("head", "sentence", "title"):
         return False
@@ -211,7 +218,10 @@ def is_only_quoted(claim: Claim, cited: Sequence[Message]) -> bool:
 
 
 def head_of_edit(edit: Edit, target: Target | None) -> tuple[str, dict[str, str | bool | list[str]]]:
-    """The description of *edit*, or the title of the note that it changes, and the other claims of its head."""
+    """
+    The description of *edit* (without one, the title of its note), and its other claims by name: type, event, tags
+    and so on.
+    """
     text = edit.description or (target.title if target else edit.title)
     says: dict[str, str | bool | list[str]] = {}
     if edit.op == "create" or "type" in edit.sets:
@@ -238,8 +248,8 @@ def head_of_edit(edit: Edit, target: Target | None) -> tuple[str, dict[str, str 
 
 def titled_by(edit: Edit, target: Target | None, text: str, own: OwnWords) -> bool:
     """
-    Whether all words of the title that *edit* sets are in *text*, in the note's former text, or in one of the
-    person's sentences.
+    Whether all words of the title that *edit* sets stand in *text*, in the note's former text, or in one of the
+    person's own sentences.
     """
     words = told_words(edit.title) - {edit.type, *edit.tags}
     if edit.op == "update" and ("title" not in edit.sets or not words):
@@ -257,7 +267,7 @@ def titled_by(edit: Edit, target: Target | None, text: str, own: OwnWords) -> bo
 
 
 def is_of_another(sentence: str, target: Target) -> bool:
-    """Whether *sentence* shares no telling word with the note *target*, so that it may belong to another note."""
+    """Whether *sentence* has no word of meaning in common with the note *target*, and may belong to another note."""
     known = told_words(f"{target.title} {target.description} {target.body}")
     return target.path is not None and not known & told_words(sentence)
 
@@ -287,9 +297,9 @@ Parts = tuple[Edit | None, Edit | None]  # the person's part of an edit, and a n
 
 def settle_edits(proposed: Proposed, verdicts: Sequence[tuple[Claim, Verdict]] | None) -> Settled:
     """
-    The edits of *proposed* after the *verdicts*. Claims that were not asked about stay. *verdicts* None: the
-    model cannot answer the check. Then an edit that would be a person's becomes a new note that quotes one of
-    the person's sentences, and changes no other note.
+    The edits of *proposed* after the *verdicts*. Claims without a verdict stay. *verdicts* is None if the model
+    cannot answer the check. Then an edit that would count as a person's becomes a new note that quotes one of the
+    person's sentences, and changes no other note.
     """
     of_edit: dict[int, list[tuple[Claim, Verdict]]] = defaultdict(list)
     for claim, verdict in verdicts or ():
@@ -322,8 +332,8 @@ def settle_edits(proposed: Proposed, verdicts: Sequence[tuple[Claim, Verdict]] |
 
 def second_try(proposed: Proposed, answers: Sequence[tuple[Claim, Verdict]]) -> list[Claim]:
     """
-    For each new note whose head was not supported, a claim with the person's nearest own statement: one
-    foreign word must not lose what the person said.
+    Claims for a second check: for each new note whose description was not supported, the person's own statement that
+    is most like the note. Otherwise one word that the person did not say would lose the whole note.
     """
     failed = [c.of for c, v in answers if c.part == "head" and v == "not supported"]
     found = [
@@ -336,7 +346,8 @@ def second_try(proposed: Proposed, answers: Sequence[tuple[Claim, Verdict]]) -> 
 
 def parted(proposed: Proposed, place: int, own: Sequence[tuple[Claim, Verdict]], done: Settled) -> Parts:
     """
-    The supported part of the edit at *place*; if its head was refused, also a note of what the assistant said of it.
+    The part of the edit at *place* that the check supported. If the description was refused, also a note of what the
+    assistant said.
     """
     edit, target = proposed.edits[place], proposed.targets.get(place)
     failed = [(c, verdict) for c, verdict in own if verdict != "supported" and c.part != "quote"]
@@ -361,7 +372,10 @@ def parted(proposed: Proposed, place: int, own: Sequence[tuple[Claim, Verdict]],
 
 
 def without_refused(edit: Edit, refused: Collection[tuple[str, str]], notes: Mapping[str, str]) -> Edit:
-    """*edit* without the sentences, drops and doubts that are *refused*, by part and text."""
+    """
+    *edit* without what the check *refused* (part and text): sentences, deletions of sentences, and contradictions of
+    other notes.
+    """
     doubts = (p for p in edit.contradicts if ("doubt", notes.get(p, p)) not in refused)
     body = without_sentences(edit.body, {text for part, text in refused if part == "sentence"})
     drop = tuple(s for s in edit.drop if ("drop", s) not in refused)
@@ -372,14 +386,14 @@ DENIED = "the user says that it is not so"
 
 
 def retitled(edit: Edit, target: Target | None) -> Edit:
-    """*edit* without the title that the model chose."""
+    """*edit* with a title by rule, or the note's present title, instead of the model's."""
     if edit.op == "update":
         return replace(edit, title=target.title if target else edit.title, sets=edit.sets - {"title"})
     return replace(edit, title=short_title(edit.description))
 
 
 def as_new(edit: Edit, target: Target | None, **changes: Any) -> Edit:
-    """*edit* with *changes*, as a new note that is linked to the *target*, which the edit was to change."""
+    """*edit* with *changes*, as a new note with a link to *target*, the note that *edit* was to change."""
     links = dict.fromkeys((*edit.links, *([target.path] if target and target.path else [])))
     made = replace(edit, op="create", target=None, about=None, drop=(), sets=frozenset(), links=tuple(links))
     return replace(made, **changes)
@@ -387,9 +401,9 @@ def as_new(edit: Edit, target: Target | None, **changes: Any) -> Edit:
 
 def without_head(edit: Edit, target: Target | None, quote: str, own: OwnWords) -> Edit:
     """
-    *edit* without its description and properties, which are not supported. A new note begins with the
-    *quote*, or with the first sentence that is left. A change of a note only adds to the note. Sentences that
-    are the person's own, word for word, become a separate note.
+    *edit* without its description and properties, which the check refused. A new note begins with the *quote*;
+    without a quote, with the first sentence of its text. A change of a note only adds text to the note. A description
+    in the person's own words, word for word, becomes a separate note.
     """
     plain = replace(edit, sets=frozenset(), loop=None, event=None, tags=(), standing=False, contradicts=())
     if edit.description and own.hold(edit.description):
@@ -406,9 +420,9 @@ def without_head(edit: Edit, target: Target | None, quote: str, own: OwnWords) -
 
 def quoted_alone(proposed: Proposed, place: int, done: Settled) -> Edit | None:
     """
-    The edit at *place* as a new note that quotes the person's nearest sentence; None if none is near. The
-    rules decide the note's type. If a neighbouring sentence may change the meaning, both are quoted and the
-    note is a fact.
+    The edit at *place* as a new note that quotes the person's sentence most like it; None if no sentence is like it.
+    The rules decide the note's type. If a neighbouring sentence may change the meaning, the note quotes both and is a
+    fact.
     """
     edit = proposed.edits[place]
     found = nearest_statement(edit, proposed.cited[place])
@@ -436,7 +450,7 @@ def quoted_alone(proposed: Proposed, place: int, done: Settled) -> Edit | None:
 
 
 def without_will(edit: Edit) -> str:
-    """The type of *edit*; a fact for a type that only a person's own words become."""
+    """The type of *edit*; "fact" if only a person's own words may have this type."""
     return "fact" if edit.type in NEEDS_USER else edit.type
 
 
@@ -462,8 +476,8 @@ def quoted(message: Message, words: str) -> str:
 
 def with_neighbours(message: Message, statement: str) -> str:
     """
-    *statement* with the sentences directly before and after in *message*, if a quotation may be that long.
-    The sentence before comes with the words that govern it.
+    *statement* with the sentences right before and after in *message*; alone, if that is too long for a quotation. If
+    the sentence before is not plainly the person's, all sentences back to one that is come, too.
     """
     said = statements_of(message)
     at = next(n for n, s in enumerate(said) if s.text == statement)
@@ -476,7 +490,10 @@ def with_neighbours(message: Message, statement: str) -> str:
 
 
 def of_their_own(edit: Edit, target: Target | None) -> Edit:
-    """*edit* as a note of the person's that links to the note of the tool or assistant that the person refers to."""
+    """
+    *edit* as a new note of the person's with a link to *target*, if *target* is a note of the assistant or a tool.
+    Other edits stay.
+    """
     if edit.op == "update" and not says_anything(edit):  # only a link, without a source
         return replace(edit, sources=())
     if edit.op == "create" or target is None or target.origin in PERSONS or not edit.description:
@@ -488,8 +505,8 @@ def of_their_own(edit: Edit, target: Target | None) -> Edit:
 
 def was_said(edit: Edit, proposed: Proposed, place: int) -> bool:
     """
-    Whether most telling words of *edit* are in the messages that *edit* cites, or in the assistant's messages
-    shown. In another language, only names and numbers can be compared.
+    Whether enough words of the description of *edit* were said: in the messages that *edit* cites, or by the
+    assistant. In another language, only names and numbers can be compared.
     """
     heard = [m.text for m in proposed.cited[place]]
     there = told_words("\n".join([*heard, *(text for _, text in proposed.said)]))
@@ -505,8 +522,8 @@ def says_anything(edit: Edit) -> bool:
 
 def others_edit(proposed: Proposed, place: int, done: Settled) -> Parts:
     """
-    *edit* as an edit of the assistant or a tool, which may not change a person's note. Sentences that nobody said are
-    dropped.
+    The edit at *place* as an edit of the assistant or a tool, which may not change a person's note. A description
+    that nobody said is refused.
     """
     edit, target = proposed.edits[place], proposed.targets.get(place)
     assert edit.origin is not None
@@ -525,8 +542,8 @@ def others_edit(proposed: Proposed, place: int, done: Settled) -> Parts:
 
 def beside_note(proposed: Proposed, place: int, sentences: Sequence[str]) -> Edit | None:
     """
-    A note of the assistant's with those *sentences* of the user's edit at *place* that the assistant said;
-    None if the assistant said none. An answer ("Booked: Friday 9:00.") may refer to the person's words.
+    A note of the assistant's with those *sentences* that the assistant said; None if the assistant said none.
+    *sentences*: from the user's edit at *place*. An answer ("Booked: Friday 9:00.") may refer to the person's words.
     """
     asked = {w for m in proposed.cited[place] if m.role == "user" for w in told_words(m.spoken)}
     told: dict[str, Source] = {}
@@ -542,7 +559,8 @@ def beside_note(proposed: Proposed, place: int, sentences: Sequence[str]) -> Edi
 
 def note_beside(edit: Edit, target: Target | None, sentences: Sequence[str], origin: str) -> Edit | None:
     """
-    A new note with the assistant's or a tool's words about the *target* of *edit*, and a link to the target.
+    A new note with words of the assistant or a tool about *target*, the note that *edit* was to change. The new note
+    links to *target*.
     """
     texts = [one_line(s) for s in sentences if s.strip()]
     if not texts:
@@ -562,7 +580,7 @@ def note_beside(edit: Edit, target: Target | None, sentences: Sequence[str], ori
 
 
 def without_sentences(body: str, gone: set[str]) -> str:
-    """*body* without the sentences in *gone*; other lines are unchanged."""
+    """*body* without the sentences in *gone*. Other lines stay unchanged."""
     lines: list[str] = []
     for line in body.split("\n") if gone else ():
         parts = split_sentences(line)

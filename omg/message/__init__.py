@@ -5,8 +5,9 @@ Messages and turns: what was said, cleaned of secrets and of OMG's own text. No 
                   *material*.
     drop          Parses a spool file of the gateway's plugin into a Turn.
     envelope      Takes off what hosts and OMG put around a person's words.
-    statements    The statements of a message (sentences and list items), each with what governs it.
+    statements    Splits a message into statements (sentences and list items), and says of each whether it is the
+                  person's own.
     consent       Consent is a whole message: a plain yes, or a code alone.
-    wording       The words of a sentence as tokens, by which two sentences are compared whole: words in lower case,
-                  days as digits, "I" and "the user" alike.
+    wording       Turns a sentence into tokens, to compare two sentences: words in lower case, days as digits, "I" and
+                  "the user" alike.
 """

@@ -22,8 +22,8 @@ CHANGING = frozenset("correct fix change update don't forget vergiss vergeet".sp
 
 def is_yes(message: Message) -> bool:
     """
-    Whether the whole *message* accepts a proposal, in one of several languages: it begins with a yes, and the
-    rest is only another yes, thanks, or a request to keep the proposal ("yes, note that").
+    Whether the whole *message* accepts a proposal, in one of several languages. The message begins with a yes, and
+    its rest is only another yes, thanks, or a request to keep the proposal ("yes, note that").
     """
     if NOT_PLAIN.search(message.text) or denies(message.text):
         return False

@@ -2,7 +2,8 @@
 Parses a spool file of the gateway's plugin into a Turn.
 
     read_drop        a file of hooks/index.js or the importers → a Turn
-    clean_entries    the gateway's entries → Messages: no injection, no wrappers, no turns of its own, no secrets
+    clean_entries    the gateway's entries → Messages, without injected text, wrappers, secrets and the
+                     gateway's own turns
 
 Secrets are redacted here, before any other code sees a text.
 """
@@ -125,10 +126,10 @@ class SpoolDrop(LooseModel):
 
 def read_drop(data: bytes, asked: Collection[str] = ()) -> Turn:
     """
-    The Turn in a spool file.
+    Parse a spool file into a Turn.
 
-    *asked*: triggers besides a person's whose turns are remembered, such as `cron`. Raises BadInput if *data*
-    is not a drop, or has no session. An entry that cannot be read is left out and logged.
+    *asked*: triggers, such as `cron`, whose turns are remembered like a person's. Raises BadInput if *data* is not a
+    drop, or has no session. An entry that cannot be read is left out and logged.
     """
     try:
         drop = SpoolDrop.model_validate(json.loads(data))
@@ -155,7 +156,7 @@ def read_drop(data: bytes, asked: Collection[str] = ()) -> Turn:
 
 
 def _prompted(entries: Iterable[Any]) -> tuple[int, int]:
-    """Tokens of the prompts that *entries* answer, and how many of the tokens came from a cache."""
+    """How many tokens the prompts of *entries* had, and how many of these tokens came from a cache."""
     counted = {"input": 0, "cacheRead": 0, "cacheWrite": 0}
     for raw in entries:
         usage = _mapping(_mapping(_mapping(raw).get("message")).get("usage"))
@@ -167,10 +168,10 @@ def _prompted(entries: Iterable[Any]) -> tuple[int, int]:
 
 def _person(entries: Iterable[Any]) -> tuple[str, str]:
     """
-    The sender and channel of the first message that has them.
+    The ids of the sender and the channel, from the first message that has them; "" if no message has them.
 
-    Used for drops without a hook's context: a session that is read later gets the identity that it had live.
-    In the gateway's own chat, a hook learns which program the message came from.
+    Needed for a drop without a hook's context: a session gets the same identity whether it is read live or later. In
+    the gateway's own chat, the program that the message came from is the sender.
     """
     for raw in entries:
         meta = _mapping(_mapping(_mapping(raw).get("message")).get("__openclaw"))
@@ -184,7 +185,7 @@ def _person(entries: Iterable[Any]) -> tuple[str, str]:
 
 
 def first_complaint(error: ValidationError) -> str:
-    """The first error of pydantic, on one line."""
+    """The first error of pydantic, as one line of text."""
     first = error.errors()[0]
     return f"`{'.'.join(map(str, first['loc'])) or 'it'}`: {first['msg']}"
 
@@ -193,16 +194,16 @@ def clean_entries(entries: Iterable[Any], asked: Collection[str] = ()) -> tuple[
     """
     The messages of people, the agent and its tools, each once and without text that others added.
 
-    A turn that the gateway began by itself (heartbeat, cron, another session) is left out, unless its source
-    is *asked* for: then its answer stays. `/omg` and our answer to it are left out, too. If the agent left a
-    person's turn unanswered (NO_REPLY), the person's words stay. The agent's words from a call of omg_forget
-    until a call of a tool other than memory's are left out: they repeat what is to be forgotten.
+    A turn that the gateway began by itself (heartbeat, cron, another session) is left out. If the turn's source is in
+    *asked*, only the prompt is left out. `/omg` and our answer to it are left out. A person's message without an
+    answer (NO_REPLY) stays. After a call of omg_forget, the agent's words are left out until the agent calls another
+    tool than memory's, because these words repeat what is to be forgotten.
     """
     kept: list[Message] = []
     seen: set[str] = set()
     calls: dict[str, Call] = {}  # by id
-    inside = False  # a turn of the gateway's own
-    commanded = False  # the person's last message was for us
+    inside = False  # a turn that the gateway began by itself
+    commanded = False  # the person's last message was a command to OMG
     forgetting = False  # the agent has called omg_forget, and since then only memory tools
     for raw in entries:
         try:
@@ -233,7 +234,7 @@ def clean_entries(entries: Iterable[Any], asked: Collection[str] = ()) -> tuple[
 
 
 def is_own_prompt(said: SaidMessage) -> bool:
-    """Whether the gateway began this turn by itself: a heartbeat, a job, another session."""
+    """Whether *said* is a prompt that the gateway began by itself: a heartbeat, a job, another session."""
     return said.provenance.get("kind") not in (None, "external_user") or is_from_gateway(
         content_of(said.content)[0]
     )
@@ -253,7 +254,7 @@ def is_no_persons(message: Mapping[str, Any]) -> bool:
 
 
 def _message(entry: DropEntry, calls: dict[str, Call]) -> Message | None:
-    """The cleaned message, or None if nothing is left. Records the message's calls in *calls*."""
+    """The cleaned message of *entry*; None if nothing is left of it. Adds the message's calls to *calls*."""
     said = entry.message
     match said.role:
         case "user":
@@ -283,7 +284,7 @@ def _user_message(said: SaidMessage) -> Message:
 
 
 def _without_answer(message: Message, question: str) -> Message:
-    """Redact *message* if it is only a password or code that the message before asks for."""
+    """*message*, redacted if it is only a password or code that *question*, the message before, asks for."""
     kind = answers_with(question, message.text)
     return replace(message, text=f"[redacted: {kind}]", redacted=message.redacted + 1) if kind else message
 
@@ -306,7 +307,9 @@ def _answer(said: SaidMessage) -> Message:
 
 
 def redacted_arguments(message: Message) -> Message:
-    """*message* redacted by today's rules, for messages that an older version kept."""
+    """
+    *message* with its text, sender and calls redacted by the present rules. For messages that an older version kept.
+    """
     text, found = redact(message.text)
     sender, more = redact(message.sender)
     calls = []
@@ -321,8 +324,10 @@ def redacted_arguments(message: Message) -> Message:
 
 
 def _result(said: SaidMessage, calls: Mapping[str, Call]) -> Message:
-    """A tool's result, cut. A result through the gateway's tool search becomes a result of the tool that was
-    called."""
+    """
+    A tool's result, cut to TOOL_CHARS. A result that came through the gateway's tool search is given the name of the
+    tool that was called.
+    """
     call = calls.get(said.call_id)
     tool, content = call.name if call else said.tool, said.content
     if said.tool == "tool_call":
@@ -339,7 +344,9 @@ def _result(said: SaidMessage, calls: Mapping[str, Call]) -> Message:
 
 
 def content_of(content: str | list[Any] | None) -> tuple[str, list[Call]]:
-    """The text, with placeholders for images and files, and the tool calls. A model's thoughts are left out."""
+    """
+    The text of a message, and its tool calls. Images and files become placeholders. A model's thoughts are left out.
+    """
     texts: list[str] = []
     made: list[Call] = []
     for part in content if isinstance(content, list) else [content]:
@@ -360,7 +367,7 @@ ATTACHED = frozenset(("image", "image_url", "input_image", "audio", "video", "fi
 
 
 def _call(part: Mapping[str, Any]) -> Call:
-    """A tool call. A call through the gateway's tool search becomes a call of the tool that it names."""
+    """A tool call. A call that went through the gateway's tool search gets the name of the tool that was called."""
     name, arguments = _text_of(part.get("name")), part.get("arguments", part.get("input"))
     if name == "tool_call" and isinstance(arguments, Mapping) and isinstance(arguments.get("id"), str):
         name, arguments = arguments["id"].rsplit(":", 1)[-1], arguments.get("args")
@@ -407,12 +414,18 @@ class Writes:
 
 
 def writes_of(entries: Iterable[Any]) -> list[Writes]:
-    """What each run in *entries* may have written. Runs without a call that can write are left out."""
+    """
+    When, and which inbox files, each run in *entries* may have written. Runs without a call that can write are left
+    out.
+    """
     return [found for run in runs_of(entries) for found in writes_in_run(run)]
 
 
 def runs_of(entries: Iterable[Any]) -> Iterator[list[DropEntry]]:
-    """The readable entries in runs. Each message of a person, or of the gateway in a person's place, begins a run."""
+    """
+    The readable entries, divided into runs. A run begins with each message of a person, or of the gateway in a
+    person's place.
+    """
     run: list[DropEntry] = []
     for raw in entries:
         try:
@@ -461,5 +474,5 @@ def file_arguments(arguments: str) -> list[str]:
 
 
 def folded_path(name: str) -> str:
-    """*name* in a form that is equal for all names that a file system may take for the same file."""
+    """*name* in a form that is the same for all names of one file, whatever the file system."""
     return unicodedata.normalize("NFC", name).casefold()

@@ -16,8 +16,8 @@ import re
 
 # --- Calls of OMG's own skill and tools in a transcript, left out: memory does not observe itself.
 #
-# One line replaces each such call: memory was read, memory was written, something was forgotten, or nothing was
-# changed. What the user asked to forget is in neither the call nor the result. Other calls stay whole.
+# One line replaces each such call, and says whether memory was read, written, forgotten or not changed. What the user
+# asked to forget is in neither the call nor the result. Other calls stay whole.
 
 
 MEMORY_READ = "[memory was read here]"
@@ -56,7 +56,7 @@ LONGEST_COMMAND = 360  # characters kept of a call that writes notes: the vault 
 
 
 def memory_mark(name: str, arguments: str) -> str | None:
-    """One line on what a call to *name* did with memory; None for any other call."""
+    """One line that says whether the call to *name* read, changed or forgot memory; None for any other call."""
     if name == "omg_forget":
         return MEMORY_FORGOTTEN
     if name in ("omg_remember", "omg_correct"):
@@ -76,7 +76,8 @@ def memory_mark(name: str, arguments: str) -> str | None:
 
 def arguments_without_memory(name: str, arguments: str) -> str:
     """
-    The arguments of a call as they are kept: none of a call to OMG's tools, none that say what to forget.
+    The arguments of a call as OMG keeps them. Arguments of OMG's tools, and arguments that say what to forget, are
+    left out.
     """
     what = memory_mark(name, arguments)
     if MEMORY_TOOLS.fullmatch(name):
@@ -87,7 +88,7 @@ def arguments_without_memory(name: str, arguments: str) -> str:
 
 
 def result_without_memory(name: str, arguments: str, text: str) -> str:
-    """The result of a call as it is kept: one line for a call to OMG's tools or skill."""
+    """The result of a call as OMG keeps it. The result of OMG's tools or skill becomes one line."""
     if what := memory_mark(name, arguments):
         return MEMORY_UNCHANGED if name in CHANGING_TOOLS and not text.startswith(DONE) else what
     ours = SKILL_PAGE.search(text) or (name in FINDERS and MEMORY_TOOLS.search(text))
@@ -161,8 +162,8 @@ GATEWAY_NOTE = re.compile(
 
 def without(text: str, begun: re.Pattern[str], ended: re.Pattern[str]) -> str:
     """
-    *text* without each part from *begun* to the next *ended*; a part without an end stays. A single regular
-    expression would read to the end of the text for every *begun*.
+    *text* without each part from *begun* to the next *ended*. A part without an end stays. One regular expression for
+    both would read to the end of the text for every *begun*.
     """
     kept, at = [], 0
     while (start := begun.search(text, at)) and (end := ended.search(text, start.end())):
@@ -220,7 +221,7 @@ PROMPT = re.compile(
 
 
 def is_from_gateway(text: str) -> bool:
-    """Whether the gateway wrote this prompt, in a person's place."""
+    """Whether the gateway wrote the prompt *text* in a person's place."""
     return bool(PROMPT.match(STAMP.sub("", text).lstrip()))
 
 
@@ -232,7 +233,10 @@ SILENT = re.compile(
 
 
 def spoken_answer(text: str) -> str:
-    """The part of an agent's *text* that a person reads: no leading <think> block; "" for a silent token."""
+    """
+    The part of an agent's *text* that a person reads, without a leading <think> block. "" for a token that means
+    silence.
+    """
     text = THOUGHT.sub("", without_internal(text))
     return "" if SILENT.fullmatch(text.strip()) else text
 
@@ -242,7 +246,7 @@ DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w=.-]+)*;base64,[A-Za-z0-9
 
 
 def legible_text(text: str) -> str:
-    """*text* with LF, without control characters and lone surrogates; of a data URL only its type."""
+    """*text* with LF, without control characters and lone surrogates. A data URL is cut to its type."""
     if UNREADABLE_CHARS.search(text):
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\r\n", "\n")
         text = UNREADABLE_CHARS.sub(lambda m: "\n" if m[0] == "\r" else "", text)
@@ -251,10 +255,10 @@ def legible_text(text: str) -> str:
 
 def cut_middle(text: str, chars: int) -> str:
     """
-    *text*; if it is longer than *chars*, four fifths of *chars* from its beginning and one fifth from its
-    end.
+    *text* cut to *chars* characters: four fifths are its beginning, one fifth is its end. A shorter *text* stays
+    whole.
     """
     if len(text) <= chars:
         return text
-    tail = chars // 5  # an error is reported at the end
+    tail = chars // 5  # a tool reports an error at the end
     return f"{text[: chars - tail]}\n[… {len(text) - chars:,} characters cut]\n{text[-tail:]}"

@@ -1,5 +1,5 @@
 """
-The statements of a message (sentences and list items), each with what governs it.
+Splits a message into statements (sentences and list items), and says of each whether it is the person's own.
 
     statements_of      the statements of a message
     statements_in      the statements of a text; cached
@@ -98,14 +98,17 @@ def statements_in(text: str, material: tuple[Span, ...] | None = None) -> tuple[
 
 
 def stands_alone(message: Message, text: str) -> bool:
-    """Whether *message* has nothing beside the statement *text* that may govern the statement."""
+    """Whether *message* has no words beside the statement *text* that may change what the statement means."""
     idle = english_words("around")
     others = (s.text for s in statements_of(message) if s.text != text)
     return all(idle.issuperset(words_in(s.lower())) for s in others)
 
 
 def stretches(text: str, material: Sequence[Span]) -> Iterator[tuple[int, int, bool]]:
-    """Start and end of each stretch of *text*, and whether the stretch is passed on; else it is spoken."""
+    """
+    Divide *text* into stretches: start, end, and whether the stretch is *material* (True) or the person's own words
+    (False).
+    """
     at = head.end() if (head := PART.match(text)) else 0
     for span in material:
         yield at, span.start, False
@@ -143,8 +146,8 @@ SENTENCE_MARK = regex.compile(r"[\p{STerm}…]")
 
 def quotations(text: str) -> list[Span]:
     """
-    The outermost quotations of *text* with their marks. A quotation without a closing mark ends with its
-    paragraph. The quotation goes on if the next paragraph begins with the opening mark.
+    The outermost quotations of *text*, with their marks. A quotation without a closing mark ends with its paragraph,
+    but goes on if the next paragraph begins with an opening mark.
     """
     marks = [m.start() for m in MARK.finditer(text)]
     opening = [at for at in marks if may_open(text, at)]
@@ -205,7 +208,7 @@ def may_close(text: str, at: int) -> bool:
 
 
 def in_quotation(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
-    """Mark the statements in a quotation of speech, with the speaker named before or behind the quotation."""
+    """Mark the statements inside quoted speech as "quoted", with the speaker named before or behind the quotation."""
     ends = [found[n].end for n in spoken]
     for quote in quotations(text):
         place = last = bisect_right(ends, quote.start)
@@ -228,7 +231,10 @@ def in_quotation(text: str, found: list[Statement], spoken: Sequence[int]) -> No
 
 
 def in_dialogue(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
-    """Mark the lines of a dialogue with dashes and a verb of saying: "—Hola. —Soy yo. —dijo mi hermano." """
+    """
+    Mark the lines of a dialogue as "quoted". A dialogue has dashes and a verb of saying: "—Hola. —Soy yo. —dijo mi
+    hermano."
+    """
     lines = [n for n in spoken if found[n].text.startswith(("—", "―"))]
     if len(lines) > 1 and any(SAYING.search(found[n].text) and not is_persons(found[n].text) for n in lines):
         mark(found, lines, "quoted")
@@ -241,8 +247,8 @@ def mark(found: list[Statement], places: Iterable[int], govern: Govern, speaker:
 
 def is_speech(quote: str, lead: str, behind: str) -> bool:
     """
-    Whether the words in quotation marks are speech, and not a title or name: they are several sentences, or
-    have no words around them, or are a sentence after a colon, or have a verb of saying beside them.
+    Whether the words in quotation marks are speech, and not a title or a name. They are speech if they are several
+    sentences, stand alone, follow a colon, or have a verb of saying beside them.
     """
     if len(sentence_spans(quote)) > 1 or not ANY_LETTER.search(lead + behind):
         return True
@@ -345,9 +351,9 @@ def asks(text: str) -> bool:
 
 def is_persons(lead: str, *, behind: bool = False) -> bool:
     """
-    Whether *lead* says that the person speaks ("I told Tom"; not "I told Tom, and he wrote"), or asks the
-    reader to remember what follows ("Note for later"; not "The page wants you to note"). *behind*: *lead*
-    stands behind the words.
+    Whether *lead*, words before other words, says that the person speaks ("I told Tom", but not "I told Tom, and he
+    wrote"), or asks the reader to remember the other words ("Note for later", but not "The page wants you to note").
+    *behind*: *lead* stands behind the other words.
     """
     told, theirs = [*SAYING.finditer(lead)], [*PERSONS.finditer(lead)]
     if theirs and (not told or theirs[0 if behind else -1].end() >= told[0 if behind else -1].end()):
@@ -361,7 +367,8 @@ def is_persons(lead: str, *, behind: bool = False) -> bool:
 
 def is_idle(text: str) -> bool:
     """
-    Whether *text* tells nothing: it addresses the reader, or announces a number of items ("Two things").
+    Whether *text* says nothing of its own: it only addresses the reader, or announces a number of items ("Two
+    things").
     """
     return all(word.isdigit() for word in told_beside(text, "around"))
 
@@ -377,8 +384,8 @@ IDLE_MARKS = " \t\n.,;:!?¿¡…\"'“”()。，！？、"
 
 def behind_colon(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
     """
-    Mark statements behind "my brother says:", behind "Translate this:", and behind a refusal: "Don't save
-    this: …".
+    Mark the statements behind a colon that are not the person's own: behind "my brother says:", "Translate this:" and
+    "Don't save this:".
     """
     for place, n in enumerate(spoken):
         lead, colon, rest = found[n].text.replace("：", ":").partition(":")
@@ -403,7 +410,7 @@ def behind_colon(text: str, found: list[Statement], spoken: Sequence[int]) -> No
 
 def leads_to_own(text: str, found: Sequence[Statement], lead: str, first: int) -> bool:
     """
-    Whether the lines below *lead*, from statement *first* on, are the person's: a list, or lines behind the
+    Whether the lines below *lead*, from statement *first* on, are the person's own: a list, or lines below the
     person's own lead ("About me:"). Below "Tom:" and "My brother's letter:" the lines may be anybody's.
     """
     line = text[text.rfind("\n", 0, found[first].start) + 1 :]
@@ -411,7 +418,10 @@ def leads_to_own(text: str, found: Sequence[Statement], lead: str, first: int) -
 
 
 def before_speaker(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
-    """Mark words whose speaker is named after them ("… That is what my ex says.") or below them ("— Tom")."""
+    """
+    Mark words as another's if their speaker is named after them ("… That is what my ex says.") or below them ("—
+    Tom").
+    """
     for place, n in enumerate(spoken):
         start = text.rfind("\n", 0, found[n].start) + 1
         end = text.find("\n", found[n].end)
@@ -424,8 +434,8 @@ def before_speaker(text: str, found: list[Statement], spoken: Sequence[int]) -> 
 
 def beside(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
     """
-    Mark the words that an unfinished sentence points to: the words after "Translate into German." and "My
-    brother texted me yesterday.", the words before "At least my ex says so."
+    Mark the words that an unfinished sentence points to: words after "Translate into German." and "My brother texted
+    me yesterday.", and words before "At least my ex says so."
     """
     for place, n in enumerate(spoken):
         said = found[n].text
@@ -446,7 +456,7 @@ BACKWARD = regex.compile(rf"\b(?:{THAT}|so|it|es)\b", regex.I)
 
 
 def says_nothing(text: str) -> bool:
-    """Whether *text* says that somebody else speaks, without their words."""
+    """Whether *text* says that somebody else said something, but not what."""
     told = [*SAYING.finditer(text)]
     rest = POINTING.sub(" ", text[told[-1].end() :]) if told else ""
     others = bool(told) and not is_persons(text) and not FIRST.search(text)
@@ -469,7 +479,7 @@ def paragraph_before(
 def led_by(
     text: str, found: Sequence[Statement], spoken: Sequence[int], place: int, *, line: bool
 ) -> list[int]:
-    """The statements from *place* to the end of the *line*, or else to the end of the paragraph below."""
+    """The statements from *place* to the end of the *line*; if not *line*, to the end of the paragraph below."""
     last = place + 1
     while last < len(spoken):
         between = text[found[spoken[last - 1]].end : found[spoken[last]].start]
@@ -481,9 +491,9 @@ def led_by(
 
 def taken_back(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
     """
-    Mark a refusal and the statements that it refuses. "Don't remember that." and "Just kidding!" refuse the
-    paragraph before; as the first sentence, they refuse the whole message. A refusal that names its subject
-    refuses only itself.
+    Mark a refusal, and the statements that it takes back, as "refused". "Don't remember that." and "Just kidding!"
+    take back the paragraph before. As the first sentence, they take back the whole message. A refusal that names its
+    subject takes back only itself.
     """
     for place, n in enumerate(spoken):
         if not found[n].own or not (refuses(found[n].text) or unsays(found[n].text, behind=place > 0)):
@@ -509,8 +519,8 @@ def refuses(text: str) -> bool:
 
 def unsays(text: str, *, behind: bool) -> bool:
     """
-    Whether *text* calls other words a joke or untrue: "Not true.", "NOT!", "Or am I?"; *behind* those words
-    also "Wrong!" and "Is that true?".
+    Whether *text* calls other words a joke or untrue: "Not true.", "NOT!", "Or am I?". *behind*: *text* stands behind
+    the other words, so "Wrong!" and "Is that true?" count, too.
     """
     if len(words_in(text)) > SHORT:
         return False
@@ -530,7 +540,7 @@ def without_asking(text: str) -> str:
 
 
 def only_supposed(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
-    """Mark a condition, and "Suppose …" with the rest of its paragraph."""
+    """Mark a condition, and "Suppose …" with the rest of its paragraph, as "supposed"."""
     for place, n in enumerate(spoken):
         if found[n].own and SUPPOSING.match(found[n].text):
             mark(found, led_by(text, found, spoken, place, line=False), "supposed")
@@ -565,9 +575,9 @@ FRAGMENT = 3  # words: a signature, a source, "lol jk"
 
 def is_framed(text: str, said: Sequence[Statement], place: int, notes: Sequence[Tokens] = ()) -> bool:
     """
-    Whether a sentence beside the statement at *place* may say whose words the statement is, or whether it
-    holds. Such a sentence stands before and is not about the person, or stands behind and is too short to
-    tell anything else, or points back. Forms and lists have no such sentences.
+    Whether another sentence may say whose words the statement at *place* is, or may deny the statement. Such a
+    sentence stands before the statement and is not about the person, or stands behind the statement and is very short
+    or points back. Forms and lists have no such sentences.
     """
     one = said[place]
     if CODE_MARK.match(text, text.rfind("\n", 0, one.start) + 1):
@@ -582,7 +592,7 @@ def is_framed(text: str, said: Sequence[Statement], place: int, notes: Sequence[
 
 
 def repeats(tokens: Tokens, note: Tokens) -> bool:
-    """Whether *tokens* hold all of *note*, or tell only words of *note*."""
+    """Whether *tokens* contain all of *note*, or have no other words of meaning than *note*."""
     if any(tokens[n : n + len(note)] == note for n in range(len(tokens))):
         return True
     words = telling(tokens) - around()
@@ -591,8 +601,8 @@ def repeats(tokens: Tokens, note: Tokens) -> bool:
 
 def frames(text: str, other: Statement, *, before: bool) -> bool:
     """
-    Whether *other*, a sentence of *text*, may frame a statement; *before*: *other* stands before the
-    statement.
+    Whether *other*, a sentence of *text*, may say whose words a neighbouring statement is. *before*: *other* stands
+    before the statement.
     """
     said, line = other.text, text.rfind("\n", 0, other.start) + 1
     if LIST_MARK.match(text, line) or said.endswith(":") or MARK.match(said[-1:]):
@@ -608,7 +618,7 @@ def frames(text: str, other: Statement, *, before: bool) -> bool:
 
 
 def by_person(other: Statement) -> bool:
-    """Whether the person speaks of themselves in *other*: "My cat is old.", "Yeah, I think so." """
+    """Whether the person speaks about themselves in *other*: "My cat is old.", "Yeah, I think so." """
     lead, _, led = other.text.replace("：", ":").partition(":")
     if BY_PERSON_NOW.match(led) and not BY_PERSON_NOW.match(lead):
         return is_persons(lead) or is_idle(lead)  # not "The form asks: I am over 65."
@@ -634,8 +644,9 @@ def adds_nothing(text: str) -> bool:
 
 def unframed_statements(message: Message, *notes: Tokens) -> list[Statement]:
     """
-    The person's own unframed statements, and questions, which may ask to remember something. A sentence that
-    repeats one of the *notes* does not frame a statement: "You still think that …"
+    The person's own statements and questions, without those whose speaker or truth another sentence may change
+    (`is_framed`). A question may ask to remember something. A sentence that repeats one of the *notes* ("You still
+    think that …") changes nothing.
     """
     said = [s for s in statements_of(message) if s.governed in ("", "asked")]
     return [s for n, s in enumerate(said) if not is_framed(message.text, said, n, notes)]

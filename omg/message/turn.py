@@ -62,12 +62,12 @@ TIME = r"[\[(]?(?:[\d.,/-]{4,12},? )?\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?: ?[APap]\.?[
 SAID_AT = re.compile(rf"\s{{0,9}}{TIME}[\s–-]{{1,4}}(?:<[\w.-]{{1,30}}>|[^\W\d_][\w .'’-]{{0,40}}?:)\s\S")
 # "Ann: …"
 SAID = re.compile(r"\s{0,3}([^\W\d_][\w.'’-]{0,30}(?: [^\W\d_][\w.'’-]{0,30})?): \S")
-# "Ann, 9:41" and "Ann — today at 9:41", alone above what Ann wrote
+# "Ann, 9:41" and "Ann — today at 9:41", on a line above Ann's words
 SPEAKER = re.compile(
     rf"\s{{0,3}}[^\W\d_][^\n:?!]{{0,40}}?(?:[,\s]\s?|\s[—–-]\s)[^\n:?!\d]{{0,20}}{TIME}\s{{0,3}}$"
 )
 QUARTER = re.compile(r"(?<![\d:.])\d{1,2}[:.](?:00|15|30|45)(?![\d:.])")
-# A sentence, or at least six words: this follows a name in a chat, but not in a form or list
+# A sentence, or at least six words: stands behind a name in a chat, but not in a form or list
 TALK = re.compile(r"[.!?…。！？]\s*$|(?:\S+\s+){5}\S")
 SUBTITLE = re.compile(r"\s{0,20}\d{1,2}:\d\d(?::\d\d)?[.,]\d{1,3} --> ")
 
@@ -217,7 +217,7 @@ def mark_mail(lines: Lines, found: list[str]) -> None:
 
 
 def first_written(lines: Lines, at: int) -> int:
-    """The number of the first non-empty line of *at* and the line after it; 0 if both are empty."""
+    """The number of the first line that is not empty, line *at* or the line after it; 0 if both are empty."""
     return next((n for n in range(at, min(at + 2, len(lines))) if lines[n].strip()), 0)
 
 
@@ -272,7 +272,7 @@ class Message:
     sender_id: str = ""
     owner: bool | None = None
     calls: tuple[Call, ...] = ()
-    call_id: str = ""  # role "tool": which call it answers
+    call_id: str = ""  # role "tool": the id of the call that this result answers
     tool: str = ""
     redacted: int = 0  # secrets taken out
     idempotency: str = ""
@@ -308,7 +308,9 @@ class Message:
 
     @property
     def key(self) -> str:
-        """Equal for the same message under two ids: a hook's event and the transcript give different ids."""
+        """
+        A key that does not depend on `id`: a hook's event and the transcript give different ids to the same message.
+        """
         calls = "".join(call.id for call in self.calls) + self.call_id
         what = self.idempotency or f"{self.timestamp}\0{self.text}\0{calls}"
         return hashlib.blake2b(f"{self.role}\0{what}".encode("utf-8", "replace"), digest_size=12).hexdigest()
@@ -320,7 +322,10 @@ class Message:
 
 
 def said_at(role: str, at_ms: int) -> str:
-    """Identifies a message by role and time, where the ids of its calls may have changed, as in a context."""
+    """
+    A message's role and time as one string. It identifies a message in a context, where the ids of its calls may
+    differ.
+    """
     return f"{role} {at_ms}"
 
 
@@ -356,7 +361,7 @@ class Turn:
 
 
 def turn_to_json(turn: Turn) -> str:
-    """A pending file: the Turn's fields by name, one line."""
+    """The turn as one line of JSON, the content of a file of pending/."""
     fields = asdict(turn)
     for message in fields["messages"]:
         del message["spans"]  # whole messages are stored, and cut again after they are read
@@ -373,13 +378,13 @@ def turn_from_json(text: str) -> Turn:
 
 
 def message_to_json(message: Message, session: str) -> str:
-    """A line of the archive: the fields of the Message that are set, and `session`, the sessionKey."""
+    """The message as a line of the archive: its fields that are set, and `session` (the sessionKey)."""
     fields = {k: v for k, v in asdict(message).items() if v or v is False or k in ("text", "timestamp")}
     return json.dumps({"session": session, **fields}, ensure_ascii=False, separators=(",", ":"))
 
 
 def message_from_json(line: str) -> tuple[Message, str]:
-    """The message of a line of the archive, and its session. Raises BadInput."""
+    """The message in a line of the archive, and its session. Raises BadInput."""
     try:
         fields = json.loads(line)
         return _stored({k: v for k, v in fields.items() if k != "session"}), fields["session"]
@@ -396,16 +401,16 @@ def _stored(fields: dict[str, Any]) -> Message:
 # A tool call stays with its result. Material of a message stays material in each part of the message.
 
 
-SMALLEST = 1_000  # tokens: a model that cannot answer so few is not helped by smaller pieces
+SMALLEST = 1_000  # tokens; if a model fails on so few, smaller pieces do not help
 
 
 def split_messages(messages: Sequence[Message], budget_tokens: int) -> list[tuple[Message, ...]]:
     """
-    *messages* in order, in pieces of at most *budget_tokens*.
+    Divide *messages*, in order, into pieces of at most *budget_tokens*.
 
-    A call stays with its result. A message above the budget is split into parts that keep the message's id
-    and say which part they are. Calls that are too many for one piece are spread over several, each with its
-    result.
+    A call stays with its result. A message above the budget is split into parts that keep the message's id and say
+    which part they are. If one message has too many calls for one piece, several pieces share the calls, each with
+    its result.
     """
     done: list[tuple[Message, ...]] = []
     current: list[Message] = []
@@ -423,19 +428,21 @@ def split_messages(messages: Sequence[Message], budget_tokens: int) -> list[tupl
 
 def split_halves(messages: Sequence[Message]) -> list[tuple[Message, ...]]:
     """
-    *messages* in two or three pieces of half their tokens; in one piece, if they cannot be cut.
+    Divide *messages*, in order, into two or three pieces of about half their tokens. Returns one piece if nothing can
+    be cut.
 
-    A message, or a call and its result, is not cut if it fits into SMALLEST tokens.
+    A message, or a call with its result, is not cut if it fits into SMALLEST tokens.
     """
     units = [sum(m.tokens for m in unit) for unit in _uncut_units(messages)]
     found = split_messages(messages, max(-(-sum(units) // 2), min(max(units, default=0), SMALLEST)))
-    # A long call stands before each part of its result. Unless every piece is smaller, nothing is cut.
+    # Each part of a result comes with the whole call. If a piece is no smaller than before, nothing is cut.
     return found if all(sum(m.tokens for m in part) < sum(units) for part in found) else [tuple(messages)]
 
 
 def _answers(messages: Sequence[Message]) -> dict[int, tuple[int, Call]]:
     """
-    Place of a result → place of its call, and the call. Some models reuse ids: the last call before counts.
+    For the place of each tool's result in *messages*: the place of its call, and the call. Some models use an id
+    twice; then the last call before the result counts.
     """
     found: dict[int, tuple[int, Call]] = {}
     made: dict[str, tuple[int, Call]] = {}
@@ -447,7 +454,7 @@ def _answers(messages: Sequence[Message]) -> dict[int, tuple[int, Call]]:
 
 
 def _uncut_units(messages: Sequence[Message]) -> Iterator[tuple[Message, ...]]:
-    """Units that must not be cut: a call, its results, and all messages in between."""
+    """Divide *messages* into units that must not be cut: a call, its results, and all messages in between."""
     last = {at: i for i, (at, _) in _answers(messages).items()}
     start, until = 0, 0
     for i in range(len(messages)):
@@ -458,7 +465,7 @@ def _uncut_units(messages: Sequence[Message]) -> Iterator[tuple[Message, ...]]:
 
 
 def _shrink(unit: tuple[Message, ...], budget: int) -> Iterator[tuple[Message, ...]]:
-    """*unit*; if it does not fit into *budget*, in parts that fit."""
+    """Yield *unit*, or parts of it if it does not fit into *budget*."""
     if sum(m.tokens for m in unit) <= budget:
         yield unit
         return
@@ -478,7 +485,7 @@ def _shrink(unit: tuple[Message, ...], budget: int) -> Iterator[tuple[Message, .
 
 
 def _parts(message: Message, budget: int) -> list[Message]:
-    """*message*, or parts of it within *budget*."""
+    """*message* in parts that each fit into *budget* (tokens)."""
     if message.tokens <= budget:
         return [message]
     texts = split_text(message.text, max(16, budget - FRAME_TOKENS - 12))  # 12: "[part 3/14]" and a seam

@@ -1,6 +1,6 @@
 """
-The words of a sentence as tokens, by which two sentences are compared whole: words in lower case, days as digits, "I" and
-"the user" alike. Sentences that differ in a tense, a number, a currency or a sign are not the same.
+Turns a sentence into tokens, to compare two sentences: words in lower case, days as digits, "I" and "the user" alike.
+Sentences that differ in a tense, a number, a currency or a sign are not the same.
 """
 
 from __future__ import annotations
@@ -59,8 +59,11 @@ def tokens_of(text: str, day: date | None = None) -> Tokens:
 
 
 def folded(words: Sequence[str]) -> Iterator[str]:
-    """*words* with "I" and "the user" alike, verbs without the -s of the third person, days without "on the"."""
-    near = 0  # words left after "I" in which its verb may come
+    """
+    *words* with "I" and "the user" alike, verbs without the -s of the third person, and days without "on the" before
+    them.
+    """
+    near = 0  # how many of the next words may be the verb of "I"
     for n, word in enumerate(words):
         after = words[n + 1] if n + 1 < len(words) else ""
         if (word == "the" and after in ("user", "user's")) or (word in ("on", "the") and is_day(after)):
@@ -82,7 +85,7 @@ def without_s(word: str) -> str:
 
 
 def dated(text: str, day: date) -> str:
-    """*text* with each day that it names written as eight digits."""
+    """*text* with each day in it written as eight digits. *day*: the day on which *text* was said."""
     done, at = "", 0
     for when in resolve_dates(text, day, ahead=True):
         start = text.find(when.phrase, at)
@@ -130,19 +133,19 @@ def telling(tokens: Iterable[str]) -> set[str]:
 
 @cache
 def around() -> frozenset[str]:
-    """Tokens beside a statement that add no meaning."""
+    """The tokens that add no meaning beside a statement."""
     return marks() | frozenset(map(without_s, english_words("around")))
 
 
 @cache
 def marks() -> frozenset[str]:
-    """Tokens that say that something was wrong, or has changed."""
+    """The tokens that say that something was wrong, or has changed."""
     return frozenset(map(without_s, english_words("correcting")))
 
 
 @cache
 def change_phrases() -> regex.Pattern[str]:
-    """Phrases that tell a change, before the words that hold now: "moved", "went up"."""
+    """Phrases of change ("moved", "went up") that stand before the new value."""
     found = sorted(phrases("changed"), key=len, reverse=True)
     return regex.compile(
         rf"\b(?:{'|'.join(p for p in found if not UNSPACED_TOKEN.match(p))})\b|{'|'.join(filter(UNSPACED_TOKEN.match, found))}",
