@@ -1,9 +1,9 @@
 """
 Forgets or redacts what a Selection names, step by step.
 
-The selection is first written to forgetting.json, so that the next start finishes what a crash interrupted; every step
-may be repeated. Afterwards only a tombstone of salted hashes is left, which import and rebuild heed. A note that also
-has other sources is not lost: those messages become pending again.
+The selection is first written to forgetting.json. After a crash, the next start finishes the forgetting; every step may
+be repeated. Afterwards only tombstones (salted hashes) are left, by which import and rebuild skip forgotten messages. If
+a removed note also came from other messages, these messages become pending again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ JOURNAL = "forgetting.json"
 
 def forget_now(graph: Graph, selection: Selection) -> None:
     """
-    Forget the selection, after finishing a forgetting that was begun before. The caller holds `graph.lock()`.
+    Forget the *selection*. An interrupted forgetting is finished first. The caller holds `graph.lock()`.
 
     Raises Locked, and does nothing, while the graph is being rebuilt.
     """
@@ -54,7 +54,7 @@ def forget_now(graph: Graph, selection: Selection) -> None:
 
 
 def begun_paths(graph: Graph) -> frozenset[str]:
-    """The notes that an unfinished forgetting removes or renames."""
+    """The paths of the notes that an unfinished forgetting removes or renames."""
     try:
         raw = json.loads((graph.folder / JOURNAL).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -63,7 +63,9 @@ def begun_paths(graph: Graph) -> frozenset[str]:
 
 
 def finish_forgetting(graph: Graph) -> bool:
-    """Complete a forgetting that was begun; False if none was. Every step may be repeated. The caller holds the lock."""
+    """
+    Finish an interrupted forgetting; False if there is none. Every step may be repeated. The caller holds the lock.
+    """
     journal = graph.folder / JOURNAL
     if not journal.exists():
         return False
@@ -73,11 +75,11 @@ def finish_forgetting(graph: Graph) -> bool:
     edit = redacting(what) if what.redacts else forgetting(graph, what)
     raise_mark(home)
     change_everywhere(graph, edit)
-    # Again: texts served meanwhile were rendered from the old index.
+    # A second time, because texts served meanwhile came from the old index.
     graph.update(blank_served)
     raise_mark(home)
     if edit.forgets and is_bare(graph, edit.trace):
-        remove_graph(graph)  # and the journal with it
+        remove_graph(graph)  # also removes the journal
         change_logs(home, edit)  # a daemon may have logged the note meanwhile
     else:
         journal.unlink()
@@ -85,7 +87,7 @@ def finish_forgetting(graph: Graph) -> bool:
 
 
 def change_everywhere(graph: Graph, edit: Removal) -> None:
-    """Change each place in turn: the notes, the graph's folder, its copies, derived files, the home."""
+    """Apply *edit* to each place in turn: notes, the graph's folder, copies of the graph, derived files, the home."""
     edit.tombstones(graph)
     edit.notes(graph)
     change_folder(graph.folder, edit)
@@ -99,8 +101,8 @@ def change_everywhere(graph: Graph, edit: Removal) -> None:
 
 
 def make_anew(graph: Graph, trace: Trace) -> None:
-    """Remove files that are derived from the notes."""
-    for name in SEEN:  # these files name notes, and making them again costs a few model calls
+    """Generate anew what OMG derives from the notes: maps, log pages and the index. The files SEEN are only removed."""
+    for name in SEEN:  # these files name notes; to make them again costs a few calls of a model
         (graph.folder / name).unlink(missing_ok=True)
     remap_pages(graph, trace)
     graph.vault.settle(0)
@@ -109,7 +111,7 @@ def make_anew(graph: Graph, trace: Trace) -> None:
 
 
 def remap_pages(graph: Graph, trace: Trace) -> None:
-    """Regenerate all maps without the removed notes, and remove the lines about these notes from the log pages."""
+    """Generate all maps again without the removed notes, and remove the lines about these notes from the log pages."""
     graph.index.sync(graph.vault)
     outcome = Outcome()
     for change in MapPages(graph).anew(date.today()):
@@ -144,7 +146,7 @@ def is_bare(graph: Graph, trace: Trace) -> bool:
 
 
 def has_persons_files(graph: Graph) -> bool:
-    """Whether the vault holds more than the template and our generated pages."""
+    """Whether the vault holds files besides the template and our generated pages."""
     root, template = graph.vault.root, shipped_folder("vault_template")
     pages = {f"{path}.md": path for path in graph.vault.paths()}
     for file in (f for f in root.rglob("*") if f.is_symlink() or f.is_file()):
@@ -162,8 +164,8 @@ def has_persons_files(graph: Graph) -> bool:
 
 def remove_graph(graph: Graph) -> None:
     """
-    Remove the graph with its lock, which the caller holds. A process that waits for the lock then finds no graph and
-    asks again.
+    Remove the graph with its lock, which the caller holds. A process that waits for the lock then finds no graph, and
+    opens the graph again.
     """
     tombstones, kept = graph.tombstones.file, kept_tombstones(graph.folder)
     if tombstones.exists():
@@ -175,7 +177,7 @@ def remove_graph(graph: Graph) -> None:
 
 
 def remove_remains(gone: Path) -> None:
-    """Remove the folder of a graph that is forgotten whole. Turns that came in meanwhile start a new one."""
+    """Remove the folder of a graph that is forgotten whole. A turn that comes meanwhile starts a new folder."""
     for turn in sorted((gone / "pending").glob("*.json")):
         who = marked_identity(gone / GRAPH_MARK)
         begun = gone.with_name(who.folder)

@@ -6,7 +6,7 @@ Every place where a graph and its home keep text, and how words are found in it.
     <home>/joined/<folder>   another account of the same person, before it was merged into this graph; joined.json names
                              that graph, and the vault if it lies elsewhere
 
-Nothing here changes a file but `copies_of`, which removes a graph that is being rebuilt. removal.py changes them.
+Only `copies_of` changes files: it removes a half-finished rebuild. removal.py makes all other changes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ BLANK = "(forgotten)"  # no brackets and no colon, because BLANK may stand in a 
 SLUG_CHARS = 3
 READINGS = 3  # a call's arguments are JSON within a drop, which may be JSON within a log
 
-# Hyphens join the words of a file's name. A quotation, wrapped, begins each line with ">".
+# Hyphens join the words of a file's name. Each line of a quotation begins with ">".
 WORD_GAP = re.compile(r"[\s\u2800]+(?:>[\s\u2800>]*)?|(?<=\w)[-_\u2010-\u2015\u2212]{1,3}(?=\w)")
 ESCAPED = re.compile(
     r'\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[nrtbf"\\/])'
@@ -52,7 +52,7 @@ ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 
 
 class Folding(dict[int, str]):
-    """A table for `str.translate`: the plain form of each character, computed at its first use."""
+    """A table for `str.translate` that computes the plain form of each character at its first use."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
@@ -81,14 +81,14 @@ def folded_words(words: str) -> str:
 def holds_words(text: str, words: str) -> bool:
     sought = folded_words(words)
     return bool(sought) and any(
-        # a gap between words cannot lie within letters and digits, so these need no folded text, which costs most
+        # letters and digits have no gap inside, so they need no folded text, which costs most
         has_parts(reading, sought) and (sought.isalnum() or sought in folded(reading))
         for reading in readings(text, sought)
     )
 
 
 def may_hold(line: str, words: str) -> bool:
-    """Whether a text in the JSON of *line* may hold *words*; quicker than parsing *line*."""
+    """Whether a text in the JSON of *line* may hold *words*. Quicker than to parse *line*."""
     folds = letters_of(line)
     return all(
         part in folds
@@ -99,14 +99,17 @@ def may_hold(line: str, words: str) -> bool:
 
 def has_parts(text: str, sought: str) -> bool:
     """
-    Whether *text* has each word of *sought* somewhere. The gaps between words are not checked, because that costs most.
+    Whether *text* has each word of *sought* somewhere, in any order. What stands between the words is not checked,
+    because this check costs most.
     """
     folds = letters_of(text)
     return all(part in folds for part in sought.split(" "))
 
 
 def readings(text: str, sought: str, most: int = READINGS) -> Iterator[str]:
-    """*text*, and its content if it is read as JSON, or as JSON inside JSON, where this may show more of *sought*."""
+    """
+    *text*, then the strings in it if it is JSON, or JSON inside JSON. Read only where this may show more of *sought*.
+    """
     yield text
     for _ in range(1, most):
         if not may_hide(text, sought):
@@ -116,7 +119,9 @@ def readings(text: str, sought: str, most: int = READINGS) -> Iterator[str]:
 
 
 def may_hide(text: str, sought: str) -> bool:
-    """Whether *text* has escapes that may stand for a part of *sought*; only one kind stands for letters and digits."""
+    """
+    Whether *text* has escapes that may stand for a part of *sought*. Letters and digits have only one kind of escape.
+    """
     return ("\\u" if sought.isalnum() else "\\") in text
 
 
@@ -129,7 +134,7 @@ def unescape(found: re.Match[str]) -> str:
 
 
 def blanked(text: str, words: str) -> str:
-    """*text* with BLANK instead of each of *words*. Repeating it changes nothing more."""
+    """*text* with BLANK in place of *words*, wherever they occur. A second call changes nothing more."""
     if not holds_words(text, words):
         return text
     parts, end = [], 0
@@ -140,7 +145,10 @@ def blanked(text: str, words: str) -> str:
 
 
 def slug_in_path(path: str, words: str) -> re.Match[str] | None:
-    """Where a path holds *words* in the form of a file name: without accents and marks, joined by hyphens."""
+    """
+    The place in *path* where *words* stand as a file's name: without accents and marks, joined by hyphens. None if
+    nowhere.
+    """
     found = slug_pattern(words)
     return found and found.search(path)
 
@@ -157,7 +165,7 @@ def slug_pattern(words: str) -> re.Pattern[str] | None:
 
 
 def word_spans(text: str, words: str) -> list[tuple[int, int]]:
-    """The spans of *text* that hold *words*, in order; overlapping spans are merged."""
+    """The spans of *text* that hold *words*, in order. Overlapping spans become one."""
     found: list[tuple[int, int]] = []
     chars, places = text, [(at, at + 1) for at in range(len(text))]
     for _ in range(READINGS):
@@ -180,7 +188,7 @@ Places = list[tuple[int, int]]
 
 
 def unescaped_places(chars: str, places: Places) -> tuple[str, Places]:
-    """*chars* with JSON escapes resolved, and the place of each in the text."""
+    """*chars* with JSON escapes resolved, and the place of each character in the original text."""
     said, where, end = [], [], 0
     for found in ESCAPED.finditer(chars):
         said += [chars[end : found.start()], unescape(found)]
@@ -212,21 +220,24 @@ def sought_spans(chars: str, places: Places, sought: str) -> Iterator[tuple[int,
 # --- Recognises the texts and notes that name, cite or quote what is forgotten.
 
 
-ID_IN_TEXT = re.compile(r"""\bid: *["']?([^"'\n,}]+)""")  # a note's own, and those of its sources
+ID_IN_TEXT = re.compile(r"""\bid: *["']?([^"'\n,}]+)""")  # the id of a note, and the ids of its sources
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What is forgotten. `names`: present and former paths, and ids, of notes."""
+    """
+    What is forgotten: notes, messages, sessions and words, by which other texts are recognised. `names`: present and
+    former paths, and ids, of notes.
+    """
 
     names: frozenset[str] = frozenset()
     messages: frozenset[str] = frozenset()
-    sessions: frozenset[str] = frozenset()  # that had one of the messages
+    sessions: frozenset[str] = frozenset()  # sessions that had one of the messages
     text: str = ""  # words, in any spelling
-    keys: frozenset[str] = frozenset()  # keys of sessions that are removed whole
+    keys: frozenset[str] = frozenset()  # keys of sessions that are forgotten whole
 
     def in_note(self, text: str) -> bool:
-        """Whether a note cites the messages, links to the notes, or has the words."""
+        """Whether the note *text* cites one of the messages, links to one of the notes, or has the words."""
         named = ids_in(text) | set(link_targets(text))
         return bool(named & (self.names | self.messages)) or self.in_words(text)
 
@@ -235,7 +246,7 @@ class Trace:
 
     @property
     def paths(self) -> frozenset[str]:
-        """The names that no other text contains by chance, unlike a title such as "API"."""
+        """Those `names` that are paths. Unlike a title such as "API", a path stands in no other text by chance."""
         return frozenset(name for name in self.names if "/" in name)
 
     def in_line(self, line: str) -> bool:
@@ -260,7 +271,7 @@ def all_texts(m: Message) -> list[str]:
 
 
 def read_text(data: bytes | None) -> str:
-    """The text of a note; "" if there is none. Bytes that are not UTF-8 are replaced."""
+    """The text in *data*, the bytes of a note; "" if *data* is None. Bytes that are not UTF-8 are replaced."""
     return (data or b"").decode("utf-8", errors="replace")
 
 
@@ -269,7 +280,7 @@ def read_text(data: bytes | None) -> str:
 
 def reflecting(graph: Graph, gone: Collection[str]) -> set[str]:
     """
-    The reflections made from the notes *gone*, and the reflections made from those. They are found by links and by
+    The reflections made from the notes *gone*, and the reflections made from these reflections. Found by links and by
     `reflected_in`, because a model may use a note without naming it. Includes reflections that a person has deleted
     since.
     """
@@ -293,8 +304,8 @@ def led_to(graph: Graph, links: Iterable[str]) -> set[str]:
 
 
 def went_into(text: str, path: str) -> tuple[str, ...]:
-    """The reflections that the note *text* went into."""
-    if "reflected_in" not in text:  # parsing takes long
+    """The paths of the reflections made from the note *text*."""
+    if "reflected_in" not in text:  # quicker than to parse
         return ()
     try:
         return parse_node(text, path).reflected_in
@@ -303,7 +314,7 @@ def went_into(text: str, path: str) -> tuple[str, ...]:
 
 
 def former_paths(graph: Graph, messages: Collection[str]) -> set[str]:
-    """Paths of notes that receipts made from *messages* and that no longer exist."""
+    """The paths of notes that were made from *messages*, according to receipts, and that no longer exist."""
     receipts = [readable(graph, file) for file in (graph.folder / "receipts").glob("*.json")]
     changes = [change for receipt in receipts if receipt for change in receipt.changes]
     found = {c.path for c in changes if not ids_in(f"{c.before or ''}{c.after or ''}").isdisjoint(messages)}
@@ -311,14 +322,14 @@ def former_paths(graph: Graph, messages: Collection[str]) -> set[str]:
 
 
 def notes_linking(graph: Graph, gone: Collection[str], former: Collection[str] = ()) -> list[str]:
-    """Notes that stay and link to one of the notes *gone*, or to one of the *former* paths."""
+    """The notes that stay and link to one of the notes *gone* or to one of the *former* paths."""
     found = {p for g in gone for p in graph.index.backlinks(g)}
     found |= {p for p, target in graph.index.dangling() if former and target in former}
     return sorted(p for p in found - set(gone) if not p.startswith(LOG_FOLDER))
 
 
 def all_names(graph: Graph, paths: Collection[str]) -> set[str]:
-    """Every name that the notes at *paths* have or had."""
+    """Every name that the notes at *paths* have now or had before."""
     found = set(paths)
     for path in paths:
         with suppress(BadNode, NotFound):
@@ -338,7 +349,7 @@ def all_names(graph: Graph, paths: Collection[str]) -> set[str]:
 LOOKED_THROUGH = 5_000_000  # bytes; a larger file is not text that somebody wrote
 TRASH = ".trash"  # Obsidian's folder for deleted files
 
-# Files that sync services leave in a folder that they copy; and folders that are copied whole.
+# Files that a sync service leaves in a folder; and folders that a sync service copies whole.
 SYNC_MARKS = ".stfolder .stignore .stversions .dropbox .sync .nextcloudsync.log .owncloudsync.log".split()
 SYNC_FOLDERS = (
     "Dropbox",
@@ -353,7 +364,8 @@ SYNC_FOLDERS = (
 
 def our_trash(graph: Graph, trace: Trace) -> Iterator[str]:
     """
-    Paths (from the vault down, with extension) of notes in .trash that OMG wrote and that mention what is forgotten.
+    The paths of notes in .trash that OMG wrote and that mention what is forgotten. Paths begin at the vault and have
+    an extension.
     """
     for file in sorted((graph.vault.root / TRASH).rglob("*.md")):
         data = contents(file)
@@ -364,7 +376,7 @@ def our_trash(graph: Graph, trace: Trace) -> Iterator[str]:
 
 
 def cites(trace: Trace, data: bytes) -> bool:
-    """Whether the file is a note that was made from the messages."""
+    """Whether *data* is a note that was made from one of the messages in *trace*."""
     try:
         sources = parse_node(data.decode("utf-8", errors="replace"), TRASH).sources
     except BadNode:
@@ -373,7 +385,7 @@ def cites(trace: Trace, data: bytes) -> bool:
 
 
 def beyond_reach(graph: Graph, trace: Trace, skip: Collection[str]) -> tuple[str, ...]:
-    """`path: why`, for each place that may still hold the forgotten text."""
+    """A line `path: reason` for each place that may still hold the forgotten text and that OMG may not change."""
     root, home = graph.vault.root.absolute(), graph.folder.parents[1].absolute()
     found = [
         f"{file}: a file of your own, or of another program; remove the text there yourself"
@@ -393,7 +405,7 @@ def beyond_reach(graph: Graph, trace: Trace, skip: Collection[str]) -> tuple[str
 
 
 def files_around(graph: Graph, skip: Collection[str]) -> Iterator[Path]:
-    """Files of the vault that are no notes, in hidden folders as well."""
+    """The files in the vault that are no notes, also those in hidden folders."""
     root = str(graph.vault.root)
     notes = {f"{p}.md" for p in graph.vault.paths(conflicts=None)}
     for folder, names, files in os.walk(root):
@@ -436,7 +448,7 @@ def synced_by(place: Path) -> Path | None:
 
 
 def gateway_files(graph: Graph, home: Path, trace: Trace) -> Iterator[str]:
-    """The same for the files of the OpenClaw that the home belongs to."""
+    """A line `path: reason` for each file of the home's OpenClaw that may still hold the forgotten text."""
     config, state = configured(home) or ({}, home.parent)
     agent = graph.identity.agent or "main"
     if (folder := state / "agents" / agent).is_dir():
@@ -450,7 +462,7 @@ def gateway_files(graph: Graph, home: Path, trace: Trace) -> Iterator[str]:
 
 
 JOINED = "joined.json"
-# Files that say what the Reflector has seen, and what a model answered about a batch that is not yet observed
+# Files with what the Reflector has seen, and with a model's answers for a batch that is not observed yet
 # (observe/run.py)
 SEEN = ("reflected.json", "reflected.open.json", "replies.json")
 
@@ -458,7 +470,7 @@ SEEN = ("reflected.json", "reflected.open.json", "replies.json")
 def text_of(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:  # put in place meanwhile
+    except FileNotFoundError:  # another process finished the rebuild meanwhile
         return ""
 
 
@@ -467,7 +479,7 @@ Talk = list[tuple[str, Message]]  # session and message
 
 def archived_messages(folder: Path, words: str = "") -> Iterator[tuple[str, Message]]:
     """
-    `(session, message)` of every line in the archive *folder*, except lines torn by a crash and lines that cannot hold
+    `(session, message)` of each line in the archive *folder*. Skips lines torn by a crash, and lines that cannot hold
     *words*.
     """
     for file in sorted(folder.glob("*.jsonl")):
@@ -481,14 +493,14 @@ def archived_messages(folder: Path, words: str = "") -> Iterator[tuple[str, Mess
 
 def every_message(graph: Graph, words: str = "") -> Talk:
     """
-    `(session, message)` of the archive, of pending turns, and of graphs that were merged into this one; with *words*,
-    only messages that may hold them.
+    `(session, message)` of the archive, of pending turns, and of graphs that were merged into *graph*. With *words*,
+    only messages that may hold *words*.
     """
     return [*archived_messages(graph.folder / "archive", words), *messages_beside(graph)]
 
 
 def messages_beside(graph: Graph) -> Talk:
-    """The messages in pending turns, and in graphs that were merged into this one."""
+    """`(session, message)` of pending turns, and of graphs that were merged into *graph*."""
     joined = [said for folder in joined_folders(graph) for said in archived_messages(folder / "archive")]
     turns = [p.turn() for p in graph.intact()]
     return joined + [(turn.session, m) for turn in turns for m in turn.messages]
@@ -497,8 +509,8 @@ def messages_beside(graph: Graph) -> Talk:
 @dataclass(frozen=True, slots=True)
 class Holding:
     """
-    Where *words* are: the notes (and sync services' copies of notes) whose path or text holds them, with their bytes;
-    the messages that hold them; the sessions whose key holds them. All choices of a forgetting are made of one Holding.
+    Everything that holds *words*: notes by path or text (also copies by a sync service), with their bytes; messages;
+    and sessions by key. All choices of a forgetting use one Holding.
     """
 
     words: str
@@ -508,7 +520,7 @@ class Holding:
 
 
 def holding(graph: Graph, words: str) -> Holding:
-    """Look through every note and message, whether the index knows it or not."""
+    """Search every note and message for *words*, whether the index has read it or not."""
     found, said = graph.vault.contents(), every_message(graph, words)
     sessions = {of for of, _ in said} | {graph.identity.key}
     return Holding(
@@ -521,7 +533,7 @@ def holding(graph: Graph, words: str) -> Holding:
 
 @dataclass(frozen=True, slots=True)
 class Conversations:
-    """The messages found by the index of the archive, after an update from its files; and the messages *beside* it."""
+    """The messages of the archive, by its index (brought up to date), and the messages *beside* the archive."""
 
     graph: Graph
     beside: Talk
@@ -532,7 +544,7 @@ class Conversations:
         return {session for (session,) in rows} | {of for of, m in self.beside if m.id in ids}
 
     def around(self, ids: Collection[str]) -> Talk:
-        """All messages of these sessions."""
+        """All messages of the sessions that have one of the messages *ids*."""
         sessions = self.sessions(ids)
         rows = self.graph.index.ask(rows_of, "select session, line from message where session in", sessions)
         found = [(session, message_from_json(line)[0]) for session, line in rows]
@@ -548,7 +560,10 @@ def conversations_of(graph: Graph) -> Conversations:
 
 
 def copies_of(graph: Graph) -> Iterator[tuple[Path, Path]]:
-    """Folder and vault of each copy of *graph* or of a graph merged into it. Graphs that are being rebuilt are removed."""
+    """
+    Yield folder and vault of each copy of *graph*, and of graphs merged into *graph*. A half-finished rebuild is
+    removed.
+    """
     joined = joined_folders(graph)
     for folder in (graph.folder, *joined):
         shutil.rmtree(folder / "rebuild", ignore_errors=True)
@@ -559,7 +574,7 @@ def copies_of(graph: Graph) -> Iterator[tuple[Path, Path]]:
 
 
 def replaced_folders(folder: Path) -> list[Path]:
-    """The graphs that `omg rebuild` of an earlier build replaced and kept."""
+    """The folders of earlier graphs that `omg rebuild` of an earlier build replaced and kept."""
     return sorted((folder / "replaced").glob("*/"))
 
 
@@ -569,7 +584,7 @@ def joined_folders(graph: Graph) -> list[Path]:
 
 
 def looked_through(graph: Graph) -> list[tuple[int, str]]:
-    """How many places of each kind a forgetting searches, for the report to the person."""
+    """How many places of each kind a forgetting searches. For the report to the person."""
     home = graph.folder.parents[1]
     notes, around = len([*graph.vault.paths()]), sum(1 for _ in files_around(graph, ()))
     archived = graph.index.ask(lambda db: db.execute("select count(*) from message").fetchone()[0])

@@ -59,7 +59,7 @@ from .selection import Selection, free_path, is_text
 LINKING = ("links", "supersedes", "superseded_by", "contradicts", "reflected_in")
 FIXED = ("type", "priority", "status", "created", "updated", "event", "origin", "appliesTo")
 ANY_LINK = re.compile(rf"!?{WIKILINK.pattern}")
-FORGOTTEN_MARK = "forgotten.json"  # the plugin then serves none of the texts that it was given before
+FORGOTTEN_MARK = "forgotten.json"  # when this file changes, the plugin serves no text from before
 INDEX = ("index.db", "index.db-wal", "index.db-shm", "index.db-journal")
 DERIVED = ("state.json", "written.jsonl", "uses.jsonl", GIVEN, *INDEX, *SEEN)
 NOTHING = Selection((), ())
@@ -68,17 +68,17 @@ NOTHING = Selection((), ())
 @dataclass(frozen=True, slots=True)
 class Removal:
     """
-    How each text that OMG keeps is changed.
+    How to change each text that OMG keeps.
 
-    Forgetting removes each message, note, change and line that names something in `trace`. Every removal applies `said`
-    to the remaining messages and `clean` to other texts. Equal texts get equal results, so that a receipt and its note
-    stay alike.
+    Forgetting removes each message, note, change and line that names something in `trace`. `said` changes each
+    remaining message, `clean` each other text. Equal texts get equal results, so that a receipt and its note stay the
+    same.
     """
 
     said: Callable[[Message], Message]
     clean: Callable[[str], str]
     trace: Trace = field(default_factory=Trace)
-    # path or other name of a note → its new one, or None
+    # path or other name of a note → the new name; None if the note is removed
     names: Mapping[str, str | None] = field(default_factory=dict)
     forgets: bool = False
     redacts: bool = False
@@ -86,7 +86,7 @@ class Removal:
     resolve: Callable[[str], str | None] = str  # a link's target → the path of the note that it leads to
 
     def tombstones(self, graph: Graph) -> None:
-        """Keep removed messages, and the former wording of changed ones, from being imported again."""
+        """Keep removed messages, and the former wording of changed messages, from being imported again."""
         ids = set(self.trace.messages)
         for _, m in every_message(graph):
             after = self.message(m)
@@ -103,7 +103,7 @@ class Removal:
         outcome = Outcome()
         if self.forgets:
             observe_again(graph, set(self.what.again))
-            # First, before the notes are removed: links to them, and History lines about them.
+            # Links and History lines change before the notes are removed, while the links still resolve.
             for path in notes_linking(graph, self.what.paths, self.trace.names):
                 self._rewrite(graph, path, outcome)
             for path in self.what.trash:
@@ -118,41 +118,42 @@ class Removal:
 
     def _remove(self, graph: Graph, path: str, *, alone: bool) -> None:
         """
-        Remove the file. The tombstone of a note names none of the remaining messages, so the note may come back from
-        these, unless the note was removed alone.
+        Remove the note at *path* for good. The note may only come back from its remaining messages, which get no
+        tombstone. With *alone*, these get a tombstone for the note, too.
         """
         data = graph.vault.bytes(path)
         if data is None:
-            graph.vault.mark_not_ours(path)  # after a kill, as below
+            graph.vault.mark_not_ours(path)  # a kill may have come after the file was removed
             return
         try:
             node = parse_node(read_text(data), path)
             cited = [s.id for s in node.sources if s.id in self.trace.messages or alone]
         except BadNode:
-            cited = []  # it is removed whatever it contains
+            cited = []  # a note that cannot be parsed is removed, too
         if cited:
             graph.tombstones.add(cited, node.id)
         graph.vault.remove(path, data)
 
     def _rewrite(self, graph: Graph, path: str, outcome: Outcome) -> None:
         """
-        Change a note in the vault, and its name. A person's text stays theirs, and the file keeps its permissions.
+        Change the text of a note in the vault, and its path if it holds the words. A person's text still counts as
+        theirs, and the file keeps its permissions.
         """
         data = graph.vault.bytes(path)
         if data is None and self.redacts:
-            graph.vault.mark_not_ours(path)  # a kill may have come before the name was removed
+            graph.vault.mark_not_ours(path)  # a kill may have come after the file was removed
         if data is None or not is_text(data):
-            return  # changed or removed since the selection
+            return  # the note was removed since the selection, or is no text
         before, target = data.decode("utf-8"), self.names.get(path) or path
         after, theirs = self.note(before, path), not graph.vault.ours(data)
         if target == path:
             if after != before:
                 apply_change(graph, Change(path, before, after, theirs=theirs), outcome)
             return
-        # otherwise a kill came before the removal
+        # equal: a kill came after the new file was written
         if (there := graph.vault.bytes(target)) != after.encode("utf-8"):
             if there is not None and not graph.vault.ours(there):
-                target, there = free_path(graph, target, ()), None  # a person wrote in both places
+                target, there = free_path(graph, target, ()), None  # a person wrote a note with the new name
             was = None if there is None else there.decode("utf-8")
             change = Change(target, was, after, theirs=theirs, mode=graph.vault.mode(path))
             apply_change(graph, change, outcome)
@@ -160,8 +161,8 @@ class Removal:
 
     def _file(self, file: Path) -> None:
         """
-        Change a note outside the living vault, and its name. A file to be redacted stays as it is if it is not UTF-8
-        text.
+        Change the text of a note outside the living vault, and its file's name. A redaction leaves a file that is not
+        UTF-8 text unchanged.
         """
         text = read_text(data := file.read_bytes())
         if self.forgets:  # a page that we generated from other notes
@@ -178,8 +179,8 @@ class Removal:
 
     def copy(self, folder: Path, vault: Path) -> None:
         """
-        Change a copy of the graph; its other notes stay. A copy of an account that is removed whole is removed too,
-        because its messages are in the living graph.
+        Change a copy of the graph. If *folder* is a merged account that is forgotten whole, the whole copy is
+        removed; its messages are in the living graph, too.
         """
         whole = read_object(folder / "identity.json").get("key") in self.trace.keys
         if not whole or not vault.is_relative_to(folder):  # a vault outside the folder stays
@@ -190,7 +191,9 @@ class Removal:
             change_folder(folder, wider)
             for file in sorted(f for f in vault.rglob("*.md") if f not in found):
                 wider._file(file)
-            for file in reversed(found):  # in this order a crash leaves the file that leads to the others
+            for file in reversed(
+                found
+            ):  # reversed: after a crash, the file that led to the others is still there
                 file.unlink()
         if whole:
             shutil.rmtree(folder)
@@ -200,14 +203,15 @@ class Removal:
 
     def torn(self, line: str) -> str | None:
         """
-        Change an archive line that a crash has torn. Nobody can say whose the line is, so a forgetting removes it.
+        Change a line of the archive that a crash tore. A forgetting removes the line, because nobody can say whose
+        the line is.
         """
         return None if self.forgets else self.clean(line)
 
     def unread(self, text: str) -> str | None:
         """
-        Change a file that cannot be parsed. If it may hold forgotten text, the whole file is removed, because nobody
-        can say which part holds it.
+        Change a file that cannot be parsed. A forgetting removes the whole file if it may hold the text, because
+        nobody can say in which part.
         """
         if self.forgets:
             return None if self.trace.in_line(text) else text
@@ -217,11 +221,11 @@ class Removal:
         if self.redacts:
             changes = tuple(map(self._change, receipt.changes))
             summary, hints = self.value(receipt.summary), self.value(receipt.hints)
-        else:  # the other changes of a cycle can still be undone
+        else:  # a forgetting: the cycle's other changes can still be undone
             trace = self.trace
             changes = tuple(c for c in receipt.changes if not change_tells(c, trace))
             if len(changes) < len(receipt.changes) and all(c.rebase.block is not None for c in changes):
-                lines = []  # the summaries were about that note, perhaps by its title
+                lines = []  # the summary was about this note, perhaps by its title
             else:
                 lines = [line for line in receipt.summary if not trace.in_words(line)]
             summary = tuple(line for line in lines if not any(name in line for name in trace.names))
@@ -238,7 +242,7 @@ class Removal:
         return replace(c, path=self.value(c.path), before=before, after=after, rebase=rebase)
 
     def state(self, state: State) -> None:
-        """Forget what was served, and clear or clean the hints, because both may quote what is removed."""
+        """Forget the memory that prompts were given, and clear or clean the hints. Both may quote what is removed."""
         trace = self.trace
         for key in trace.keys:
             state.sessions.pop(key, None)
@@ -249,7 +253,7 @@ class Removal:
             quoted = self.forgets and any(trace.in_words(t) for t in (s.task, s.state, s.next))
             if key in trace.sessions or quoted:
                 s.task = s.state = s.next = ""
-                s.shared, s.activated_ms = [], 0  # cut turns stay cut
+                s.shared, s.activated_ms = [], 0  # turns that were cut from a context stay cut
             s.task, s.state, s.next = self.clean(s.task), self.clean(s.state), self.clean(s.next)
         named = ((self.names.get(path, self.clean(path)), at) for path, at in state.by_hand.items())
         state.by_hand = {path: at for path, at in named if path is not None}
@@ -266,14 +270,17 @@ class Removal:
         return name in self.names or self.trace.in_words(name)
 
     def given(self, text: str) -> str:
-        """Remove the records of prompts that name one of the notes, a message's session, or the words."""
+        """
+        *text*, the record of prompts, without the lines that name one of the notes, a session of the messages, or the
+        words.
+        """
         words = told_words(self.trace.text)
         kept = (line for line in text.splitlines(keepends=True) if not self.trace.in_line(line))
         kept = (line for line in kept if not any(name in line for name in self.trace.names))
         return "".join(line for line in kept if not any(holds_words(line, word) for word in words))
 
     def log(self, text: str) -> str:
-        """Remove the lines that name one of the notes, or a session that is removed whole."""
+        """*text*, a log, without the lines that name one of the notes, or a session that is forgotten whole."""
         named = self.trace.paths | self.trace.keys
         kept = (line for line in text.splitlines(keepends=True) if not any(name in line for name in named))
         return self.clean("".join(kept))
@@ -281,16 +288,14 @@ class Removal:
     # --- the text of a note
 
     def note(self, text: str, path: str) -> str:
-        """
-        The cleaned *text* of a note: links lead to the new names or become plain words, and the head stays readable.
-        """
+        """The changed *text* of a note. Links lead to the new names or become plain words. The head stays readable."""
         if self.redacts and self._linked(text) == text and not self.trace.in_words(text):
             return text
         try:
             was = head_of(parse_node(text, path))
             now = {key: self._property(key, value) for key, value in was.items()}
             if was.get("superseded_by") and not now["superseded_by"]:
-                now["status"] = "active"  # nobody said the sentence that replaced it
+                now["status"] = "active"  # the note that replaced this note is gone
             text = amend_text(text, set={key: now[key] for key in was if was[key] != now[key]})
             body = split_head(text)[1]
         except BadNode:
@@ -301,7 +306,7 @@ class Removal:
         return text[:body] + "".join(self._linked(line) for line in lines if not self._in_history(line))
 
     def _in_history(self, line: str) -> bool:
-        """Whether the line is a dated History line about a removed note."""
+        """Whether *line* is a dated line of History about a removed note."""
         return line.startswith("- ") and line[2:6].isdigit() and self._linked(line) != line
 
     def _linked(self, text: str) -> str:
@@ -319,7 +324,9 @@ class Removal:
             label = self.clean(label)
         if new := self.names.get(target):
             return found[0].replace(found[1], f"{new}{bar}{label}")
-        if target in self.names or (self.redacts and self.trace.in_words(target)):  # the link leads nowhere
+        if target in self.names or (
+            self.redacts and self.trace.in_words(target)
+        ):  # the link would lead nowhere
             return label.strip() or BLANK
         return found[0]
 
@@ -380,7 +387,7 @@ def free_file(file: Path) -> Path:
 
 
 def observe_again(graph: Graph, ids: set[str]) -> None:
-    """Make archived messages pending again. The archive keeps their lines, and gets no second ones."""
+    """Make archived messages pending again. The archive keeps their lines, and does not get a second copy."""
     by_session: dict[str, list[Message]] = {}
     for session, m in archived_messages(graph.folder / "archive"):
         if m.id in ids:
@@ -400,8 +407,8 @@ def change_tells(change: Change, trace: Trace) -> bool:
 
 def notes_telling(vault: Path, trace: Trace) -> dict[Path, set[str]]:
     """
-    The notes below *vault* that mention what is forgotten, and the reflections made from these notes:
-    file → its path, and the paths of the reflections made from it.
+    The notes below *vault* that mention what is forgotten, and the reflections made from these notes. File → its
+    path, and the paths of reflections made from it.
     """
     files = {
         file: (path, read_text(file.read_bytes()))
@@ -422,9 +429,9 @@ def notes_telling(vault: Path, trace: Trace) -> dict[Path, set[str]]:
 
 
 def without_lines(text: str, trace: Trace) -> str:
-    """The page *text* without the lines that mention what is forgotten."""
+    """The *text* of a page, without the lines that mention what is forgotten."""
     kept = "".join(line for line in text.splitlines(keepends=True) if not trace.in_note(line))
-    return blanked(kept, trace.text)  # a match across the end of a line
+    return blanked(kept, trace.text)  # also removes words that span two lines
 
 
 # --- the files of a graph or of a copy
@@ -492,7 +499,7 @@ def changed_line(line: str, removal: Removal) -> str | None:
 
 
 def remove_derived(folder: Path) -> None:
-    """Remove all derived files of a copy, because only people read copies."""
+    """Remove all derived files of a copy. Only people read copies."""
     for name in DERIVED:
         (folder / name).unlink(missing_ok=True)
 
@@ -501,12 +508,12 @@ def remove_derived(folder: Path) -> None:
 
 
 def raise_mark(home: Path) -> None:
-    """Tell the plugin to stop serving the last `system` part, which it uses when the daemon is late."""
+    """Tell the plugin to discard the last `system` part, which the plugin uses when the daemon is late."""
     write_private(home / FORGOTTEN_MARK, json.dumps({"at": time.time_ns() // 1_000_000}))
 
 
 def change_home(home: Path, graph: Path, removal: Removal) -> None:
-    """Change the home: unreadable drops, temporary files, sessions that are removed whole, and logs."""
+    """Change the files of the home: unreadable drops, temporary files, records of forgotten sessions, and logs."""
     if removal.forgets:
         change_files((home / "spool").glob(".*"), removal.unread)  # temporary files that a killed hook left
     change_files((home / "spool" / "bad").glob("*"), removal.unread)
@@ -528,7 +535,7 @@ def temporary_files(home: Path, graph: Path) -> Iterable[Path]:
 
 
 def change_logs(home: Path, removal: Removal) -> None:
-    """Change a log in place, because a daemon goes on writing to the file that it has open."""
+    """Change each log in its present file, because a daemon has the file open and goes on writing."""
     for file in sorted({*home.glob("omg.log*"), *home.glob("events*.jsonl"), *home.glob("writes.jsonl")}):
         text = text_of(file)
         if (clean := removal.log(text)) != text:
@@ -538,7 +545,9 @@ def change_logs(home: Path, removal: Removal) -> None:
 
 
 def remove_keys(home: Path, keys: Collection[str]) -> None:
-    """Remove the sessions *keys* from the files that record who speaks in them and how far they were read."""
+    """
+    Remove the sessions *keys* from the files that record who speaks in a session and how far the session was read.
+    """
     for file in sorted((home / "cursors").glob("*.json")):
         if read_object(file).get("sessionKey") in keys:
             file.unlink()

@@ -49,35 +49,35 @@ from .places import (
     slug_in_path,
 )
 
-SAYS_IT = 0.5  # share of a note's words that a message must have to say the same
-AGAIN, SHOWN_CHARS = 20, 200  # messages that are compared with a note, and how much of each is shown
-FORMER = 3  # former states of a note that are shown
+SAYS_IT = 0.5  # share of a note's words that a message needs to count as a repetition
+AGAIN, SHOWN_CHARS = 20, 200  # most messages that are compared with a note, and characters shown of each
+FORMER = 3  # most former states of a note that are shown
 LINK_TARGET = re.compile(r"(?<=\[\[)[^|\]\n]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
     """
-    What a forgetting removes: paths, message ids, and everything else that mentions them. Or what a redaction
-    (`redacts`) changes: paths and messages that hold `text`. All sorted.
+    What a forgetting removes: paths, message ids, and everything else that mentions the notes and messages. If
+    `redacts`: the paths and messages that hold `text`, which a redaction changes. All tuples are sorted.
     """
 
     paths: tuple[str, ...]
     messages: tuple[str, ...]
-    again: tuple[str, ...] = ()  # remaining messages of removed notes: they are observed anew
+    again: tuple[str, ...] = ()  # messages of removed notes that stay, and are observed again
     linking: tuple[str, ...] = ()  # notes that stay, but lose their links to removed notes
     left: tuple[str, ...] = ()  # pages where a person wrote the text outside our generated part
     names: tuple[str, ...] = ()  # ids and former paths of the notes
-    sessions: tuple[str, ...] = ()  # of the messages
+    sessions: tuple[str, ...] = ()  # sessions of the messages
     keys: tuple[str, ...] = ()  # sessions that are removed whole
     trash: tuple[str, ...] = ()  # our notes in the vault's .trash
     beyond: tuple[str, ...] = ()  # "path: why": files that OMG cannot, or may not, change
     # message that stays in part → the sentences that are left, because remaining notes hold them
     cut: tuple[tuple[str, str], ...] = ()
     alone: tuple[str, ...] = ()  # notes that are removed without their messages
-    text: str = ""  # what was looked for
+    text: str = ""  # the words that were searched
     redacts: bool = False  # only the text is replaced; nothing is removed
-    renamed: tuple[tuple[str, str], ...] = ()  # path, or other name of a note → the one without the text
+    renamed: tuple[tuple[str, str], ...] = ()  # (path or other name of a note, the same name without `text`)
 
     def __bool__(self) -> bool:
         return bool(self.paths or self.messages or self.trash)
@@ -93,9 +93,9 @@ class Selection:
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """
-    What somebody wants forgotten: notes, and messages of a session, before a time, or that hold some words. *asked*: the
-    messages with this request; one that is not taken in yet never will be. *alone*: remove the notes without their
-    messages.
+    What somebody asks to forget: notes, and messages of a session, from before a time, or with some words. *asked*:
+    the messages with this request, which are forgotten, too; those not taken in yet never will be. *alone*: remove
+    the notes but keep their messages.
     """
 
     paths: Iterable[str] = ()
@@ -110,7 +110,10 @@ class Wanted:
         return self.held.words if self.held else ""
 
     def messages(self, graph: Graph) -> set[str]:
-        """The messages in that session, from before that time, that hold the words; none if none of these is given."""
+        """
+        The ids of the messages that are in `session`, from before `before_ms`, and held by `held`. None of the three
+        given: no message.
+        """
         if self.session is None and self.before_ms is None and self.held is None:
             return set()
         return {
@@ -124,9 +127,9 @@ def select(graph: Graph, wanted: Wanted) -> Selection:
     """
     Select what is removed together with the *wanted* notes and messages.
 
-    With a note: the reflections made from it, its former text, and, unless it is removed *alone*, its messages. With a
-    message: every note that cites it. With all notes on a topic's map: the map. If other notes hold sentences of a
-    cited message, these sentences and notes stay.
+    With a note go its former text, the reflections made from it and, unless *alone*, its messages. With a message
+    goes every note that cites it. A topic's map goes if all its notes go. If other notes hold sentences of a message,
+    these sentences and notes stay.
     """
     talk, asked, left = conversations_of(graph), set(wanted.asked), list[str]()
     named = with_former_notes(graph, wanted.paths)
@@ -163,7 +166,10 @@ def select(graph: Graph, wanted: Wanted) -> Selection:
 
 
 def sources_without(graph: Graph, notes: Iterable[str], messages: Collection[str]) -> set[str]:
-    """The sources of those *notes* that have no source in *messages*: these sources say the same in other words."""
+    """
+    The sources of those *notes* whose sources are all missing from *messages*. Such sources say the same thing in
+    other words.
+    """
     found = set[str]()
     for path in sorted(notes):
         told = {s.id for s in graph.index.sources(path)}
@@ -176,8 +182,8 @@ def former_telling(
     graph: Graph, words: str, notes: set[str], messages: set[str], talk: Conversations
 ) -> tuple[set[str], set[str]]:
     """
-    The notes that were replaced by a note whose present text is supported by *messages* alone (which hold *words*); and the
-    messages of the replaced notes.
+    The notes whose successor's present text is supported by *messages* alone (which hold *words*), and the ids of the
+    messages that these notes came from.
     """
     touched = notes | set(graph.index.citing(sorted(messages)))
     replacing = {p for there in replaced_by(graph, touched).values() for p in there}
@@ -194,7 +200,8 @@ def notes_going(
     graph: Graph, wanted: Wanted, named: set[str], messages: set[str], parts: Mapping[str, Part]
 ) -> tuple[set[str], set[str]]:
     """
-    The paths that are removed with the notes *named* and with *messages*; and former paths, at which no file is left.
+    The paths that are removed with the notes *named* and with *messages*. Second: former paths, where no file is
+    left.
     """
     spared = {p for part in parts.values() for p in part.notes}
     citing = graph.index.citing(sorted({*messages, *parts}))
@@ -204,12 +211,12 @@ def notes_going(
     gone |= reflecting(graph, gone | former)
     gone |= {p for p in topic_maps(graph) if is_emptied(graph, p, gone) or names_it(p, wanted.words)}
     former |= {p for p in gone if graph.vault.bytes(p) is None}
-    former -= {p for p in gone if graph.vault.wrote(p)}  # deleted by hand: written.jsonl names it
+    former -= {p for p in gone if graph.vault.wrote(p)}  # a note deleted by hand stays in written.jsonl
     return gone - former, former
 
 
 def sources_of(graph: Graph, path: str) -> set[str]:
-    """The ids of the messages that the note at *path* was made from; from receipts if its file is gone."""
+    """The ids of the messages that the note at *path* was made from. Receipts tell them if the note's file is gone."""
     if graph.vault.bytes(path) is not None:
         return {s.id for s in graph.index.sources(path)}
     changes = [c for receipt in receipts_of(graph) for c in receipt.changes if c.path == path]
@@ -221,7 +228,10 @@ def sources_of(graph: Graph, path: str) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The removed text of a message, its remaining text, and the notes that hold the remaining text."""
+    """
+    A message of which only a part is removed: the removed text, the remaining text, and the notes that hold the
+    remaining text.
+    """
 
     gone: str
     left: str
@@ -231,9 +241,7 @@ class Part:
 def parted_messages(
     graph: Graph, said: Talk, cited: Collection[str], named: Collection[str]
 ) -> dict[str, Part]:
-    """
-    A part for each *cited* message of a person whose sentences are also held by notes that are not *named*.
-    """
+    """Message id → Part, for each *cited* message of a person with sentences that other notes than *named* hold."""
     going = [words_of_note(graph, path) for path in named]
     found: dict[str, Part] = {}
     for m in (m for _, m in said if m.id in cited and m.role == "user"):
@@ -248,8 +256,8 @@ def part_of_message(
     statements: Iterable[Statement], others: Mapping[str, frozenset[str]], going: Collection[frozenset[str]]
 ) -> Part | None:
     """
-    Divide *statements* by the words of the remaining notes (*others*) and of the notes *going*; None if all are
-    removed, or all stay.
+    Divide *statements* into those that other notes hold (*others*: path → words) and those that only the removed
+    notes hold (*going*: words). None if all are removed, or all stay.
     """
     left, goes, notes = list[str](), list[str](), set[str]()
     for text in (statement.text for statement in statements):
@@ -261,7 +269,7 @@ def part_of_message(
             notes |= {path for path, share in shares.items() if share == most}
         else:
             goes.append(text)
-    # a note that also holds removed text is removed too
+    # a note that holds removed text as well is removed
     notes = {path for path in notes if not any(is_told(text, others[path]) for text in goes)}
     return Part("\n".join(goes), "\n".join(left), frozenset(notes)) if left and notes and goes else None
 
@@ -277,11 +285,11 @@ def words_of_note(graph: Graph, path: str) -> frozenset[str]:
     return told_words(f"{node.title} {node.description} {node.full_body}") if node else frozenset()
 
 
-# --- Finds a note's former text: it is the same fact, and would otherwise come back as if it were true.
+# --- Finds a note's former text, which would otherwise come back as if it were true.
 
 
 def with_former_notes(graph: Graph, paths: Iterable[str]) -> set[str]:
-    """The notes at *paths*, the notes that they replaced, and proposed corrections of them."""
+    """The notes at *paths*, the notes that these replaced, and the proposed corrections of all of them."""
     found, front = set[str](), set(paths)
     while front:
         found |= front
@@ -290,7 +298,7 @@ def with_former_notes(graph: Graph, paths: Iterable[str]) -> set[str]:
 
 
 def replaced_by(graph: Graph, paths: Collection[str]) -> dict[str, set[str]]:
-    """Each note that one of *paths* replaced, and each proposed correction of one of them → those of *paths*."""
+    """Replaced note, or proposed correction → the notes of *paths* that replaced it or that it would correct."""
     select = (
         "select distinct s.path from note d join link on dst = d.id join note s on s.id = src where d.path in"
     )
@@ -306,22 +314,25 @@ def replaced_by(graph: Graph, paths: Collection[str]) -> dict[str, set[str]]:
 
 
 def note_text(graph: Graph, path: str) -> str:
-    """The text of the note at *path*; "" if there is none that can be read."""
+    """The text of the note at *path*; "" if no note can be read there."""
     with suppress(BadNode, NotFound, OutsideVault):
         return graph.vault.text(path)
     return ""
 
 
 def is_lost(graph: Graph, path: str, messages: set[str], texts: Mapping[str, str], words: str) -> bool:
-    """Whether only *messages* (which hold *words*) support the present text of the note at *path*."""
+    """
+    Whether the present text of the note at *path* has no support but *messages*, which hold *words*. *texts*: message
+    id → text.
+    """
     now, entry = messages_by_state(graph, path, texts)[0], graph.index.entry(path)
     return now <= messages and bool(now or (entry and holds_words(entry.description, words)))
 
 
 def messages_by_state(graph: Graph, path: str, texts: Mapping[str, str]) -> tuple[set[str], set[str]]:
     """
-    The sources of the note at *path* that support its present text, and those that support only its History. *texts*:
-    the texts of all messages, by id.
+    The sources of the note at *path* that support its present text, and the sources that support only its History.
+    *texts*: message id → text.
     """
     node, now, before = readable_note(graph, path), set[str](), set[str]()
     if node is None:
@@ -337,12 +348,12 @@ def messages_by_state(graph: Graph, path: str, texts: Mapping[str, str]) -> tupl
 
 
 def former_states(node: Node) -> list[str]:
-    """The lines of the History of *node*, the last first, without their days and links."""
+    """The lines under History in *node*, the last line first, without days and links."""
     return [with_labels(line.partition(": ")[2]) for line in reversed(split_history(node.body)[1])]
 
 
 def told_before(graph: Graph, path: str) -> str:
-    """The former text of the note at *path*, to be shown with it; "" if none."""
+    """The former text of the note at *path*, to show beside the note; "" if there is none."""
     node = readable_note(graph, path)
     states = [cut_text(state, SHOWN_CHARS) for state in former_states(node)] if node else []
     more = [f"and {len(states) - FORMER} more"] if len(states) > FORMER else []
@@ -356,7 +367,7 @@ def readable_note(graph: Graph, path: str) -> Node | None:
 
 
 def with_answers(messages: set[str], said: Iterable[tuple[str, Message]]) -> set[str]:
-    """*messages*, and each later answer, call or result of the assistant's that repeats words of theirs."""
+    """*messages*, and each later answer, call or result of the assistant's that repeats words of one of *messages*."""
     found = set(messages)
     answering: dict[str, frozenset[str]] = {}  # session → words of the removed messages
     for session, m in sorted(said, key=lambda s: s[1].timestamp):
@@ -370,7 +381,8 @@ def with_answers(messages: set[str], said: Iterable[tuple[str, Message]]) -> set
 
 def said_again(graph: Graph, what: Selection, now: datetime) -> list[str]:
     """
-    The texts of the person's messages that stay and that repeat a note of *what*, in words of the note's own messages.
+    The texts of the person's messages that stay although they repeat a note of *what*, in the words of the note's own
+    messages.
     """
     found: dict[str, str] = {}
     for entry in filter(None, map(graph.index.entry, what.paths if not what.text else ())):
@@ -383,7 +395,9 @@ def said_again(graph: Graph, what: Selection, now: datetime) -> list[str]:
 
 
 def notes_holding(graph: Graph, held: Holding) -> tuple[set[str], list[str]]:
-    """The notes that hold the words; and the generated pages that hold them outside of their generated part."""
+    """
+    The notes that hold the words of *held*. Second: the generated pages with the words in text that a person wrote.
+    """
     trace, notes, pages = Trace(text=held.words), set(), []
     for path, data in held.notes.items():
         said = read_text(data)
@@ -402,12 +416,12 @@ def notes_holding(graph: Graph, held: Holding) -> tuple[set[str], list[str]]:
 
 
 def without_targets(graph: Graph, text: str) -> str:
-    """*text* without the targets of its links, because a link's target is no part of what a note says."""
+    """*text* without the targets of its links, which are no part of what a note says."""
     return LINK_TARGET.sub(lambda m: "" if graph.index.resolve(m[0]) else m[0], text)
 
 
 def topic_maps(graph: Graph) -> list[str]:
-    """The maps that the Reflector split off and on which no person has written."""
+    """The maps that the Reflector made for a topic and that no person has written in."""
     found = []
     for path in (e.path for e in graph.index.entries(type="moc") if e.path not in STANDARD):
         with suppress(BadNode, NotFound):
@@ -423,7 +437,7 @@ def is_emptied(graph: Graph, topic: str, gone: set[str]) -> bool:
 
 
 def is_generated(graph: Graph, path: str) -> bool:
-    """Whether we generate the page at *path*, at least in part."""
+    """Whether OMG generates the page at *path*, or a part of the page."""
     entry = graph.index.entry(path)
     return path.startswith(LOG_FOLDER) or (entry is not None and entry.type in ("index", "now", "moc"))
 
@@ -437,7 +451,10 @@ def outside_block(page: str) -> str:
 
 
 def select_words(graph: Graph, words: str, held: Holding | None = None) -> Selection:
-    """*held*: `holding` of the *words*, if the caller has it. Raises BadInput for words that BLANK holds itself."""
+    """
+    Select what a redaction of *words* changes. *held*: `holding` of *words*, if the caller has it. Raises BadInput if
+    BLANK itself contains *words*.
+    """
     if not folded_words(words) or holds_words(BLANK, words):
         raise BadInput(f"{words!r} cannot be taken out of a text; give the words that are to be removed")
     trace, held = Trace(text=words), held or holding(graph, words)
@@ -472,7 +489,7 @@ def is_text(data: bytes) -> bool:
 
 
 def new_names(graph: Graph, notes: Mapping[str, str], words: str) -> dict[str, str]:
-    """Each path, id and link target of the *notes* (path → text) that holds *words* → its replacement."""
+    """Old name → new name, for each path, id and link target of the *notes* (path → text) that holds *words*."""
     found: dict[str, str] = {}
     for path in notes:
         if names_it(path, words):
@@ -488,7 +505,7 @@ def new_names(graph: Graph, notes: Mapping[str, str], words: str) -> dict[str, s
 
 
 def path_without(path: str, words: str) -> str:
-    """*path* without the words in any of its parts."""
+    """*path* with *words* replaced in each of its parts."""
     names = []
     for name in path.split("/"):
         plain = blanked(name, words)
