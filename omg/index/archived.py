@@ -1,12 +1,12 @@
 """
-The archive's messages in the index: who said what, and what was said around it.
+Indexes the archive's messages: who said what, and which messages were said just before and after.
 
-    take_in          the new lines of archive/*.jsonl, by byte offset
-    source_window    the messages a note was made from, and those around them: a note is found by these, too
-    raise_for_days   statements of the days that a question asks for count for more
+    take_in          adds the new lines of archive/*.jsonl, by byte offset
+    source_window    the messages that a note was made from, and their neighbours: a search finds the note by their words
+    raise_for_days   raises the scores of statements said on the days that a question asks for
 
-The archive's files are the truth (graph/graph.py writes them). A file that changed in any other way than by added lines is
-read again from its start.
+graph/graph.py writes the archive's files; the index only copies them. A file that changed in any other way than
+by added lines is read again from its start.
 """
 
 from __future__ import annotations
@@ -29,17 +29,21 @@ from .statements import remove as remove_statements
 from .store import rows_of
 
 SAID_CHARS = 1_000  # characters indexed of a message that a note was made from
-NEAR_CHARS = 500  # characters of each neighbour: enough to tell what the talk is about
-SOURCES = 12  # latest ones of a note that are indexed; a note updated for years has hundreds
-APART_MS = 6 * 3_600_000  # a session may go on for years: what was said half a day ago is another talk
-RAISED_FOR_DAY = 1.75  # as search.py raises notes of the days asked for
-TAIL_BYTES = 64  # bytes before the offset; if they are unchanged, lines were only added
+NEAR_CHARS = 500  # characters indexed of each neighbouring message: enough to show the subject
+SOURCES = 12  # most messages of a note that are indexed, the latest; a note updated for years has hundreds
+APART_MS = 6 * 3_600_000  # messages further apart belong to different talks, even in one session
+RAISED_FOR_DAY = (
+    1.75  # factor for a statement said on a day that is asked for; search.py raises notes as much
+)
+TAIL_BYTES = 64  # last bytes read of a file; if unchanged, lines were only added
 SPOKEN = "trim(coalesce(json_extract(line, '$.sender'), '') || ' ' || json_extract(line, '$.text'))"
 
 
 def take_in(db: sqlite3.Connection, folder: Path, zone: tzinfo) -> tuple[int, set[str]]:
-    """Add the new messages. Returns how many they are,
-    and the ids of all messages whose neighbours changed."""
+    """
+    Add the new messages of the archive's files. Return their number, and the ids of all messages that were
+    added or removed or stand beside such a message.
+    """
     known = {
         name: (offset, tail) for name, offset, tail in db.execute("select file, offset, tail from archive")
     }
@@ -61,14 +65,16 @@ def take_in(db: sqlite3.Connection, folder: Path, zone: tzinfo) -> tuple[int, se
 
 
 def is_continued(file: Path, offset: int, tail: bytes) -> bool:
-    """Whether the part of *file* that was read is unchanged."""
+    """Return whether *file* still has the bytes *tail* just before *offset*. If so, lines were only added."""
     with file.open("rb") as f:
         f.seek(offset - len(tail))
         return f.read(len(tail)) == tail
 
 
 def whole_lines(file: Path, offset: int, tail: bytes) -> tuple[list[str], int, bytes]:
-    """The lines from *offset* on, without a last one that has no line end yet."""
+    """
+    Return the complete lines from *offset* on, the new offset, and the last TAIL_BYTES before the new offset.
+    """
     with file.open("rb") as f:
         f.seek(offset)
         data = f.read()
@@ -83,7 +89,7 @@ def insert_messages(db: sqlite3.Connection, file: str, lines: Iterable[str]) -> 
         try:
             message, session = message_from_json(line)
         except BadInput:
-            continue  # a line that a crash tore was never confirmed to anybody
+            continue  # a line that a crash cut off: nobody was told that it was written
         talk = message.role != "tool" and bool(message.text.strip())
         row = (message.id, message.key, session, message.timestamp, message.role, talk, file, line)
         columns = "mid, key, session, timestamp, role, talk, file, line"
@@ -102,7 +108,7 @@ def drop_file(db: sqlite3.Connection, name: str, zone: tzinfo) -> set[str]:
 
 
 def remove_messages(db: sqlite3.Connection, ids: Sequence[int], zone: tzinfo) -> set[str]:
-    """Forget messages; returns the ids of these and of their neighbours."""
+    """Remove messages from the index. Return their ids and the ids of their neighbours."""
     affected = with_neighbours(db, ids)
     touched = message_ids(db, affected)
     for id, line in rows_of(db, "select id, line from message where id in", ids):
@@ -117,7 +123,12 @@ def remove_messages(db: sqlite3.Connection, ids: Sequence[int], zone: tzinfo) ->
 def rows_beside(
     db: sqlite3.Connection, id: int, n: int = 2, apart_ms: int = APART_MS
 ) -> tuple[list[int], list[int]]:
-    """Up to *n* messages with words before and after row *id* in the same talk, the nearest first."""
+    """
+    Return the rows of up to *n* messages before the message in row *id*, and of up to *n* after it.
+
+    Both lists begin with the nearest message. They leave out tools' messages, and messages of other sessions or
+    more than *apart_ms* away.
+    """
     session, at = db.execute("select session, timestamp from message where id = ?", (id,)).fetchone()
     where = "select id from message where session = ? and talk = 1 and (timestamp, id)"
     before = db.execute(
@@ -144,14 +155,19 @@ def message_ids(db: sqlite3.Connection, ids: Iterable[int]) -> set[str]:
 
 
 def words_of(db: sqlite3.Connection, ids: Sequence[int], chars: int) -> str:
-    """Who said what in the messages in rows *ids*."""
+    """
+    Return the messages in rows *ids* as text, a message on each line: the sender and the words, cut to *chars*
+    characters.
+    """
     rows = dict(rows_of(db, f"select id, substr({SPOKEN}, 1, {chars}) from message where id in", ids))
     return "\n".join(rows[i] for i in ids if i in rows)
 
 
 def neighbour_rings(db: sqlite3.Connection, ids: Sequence[int]) -> tuple[list[int], list[int]]:
-    """The neighbours of the messages in rows *ids*, and the neighbours' neighbours; no message twice,
-    none of *ids*."""
+    """
+    Return the rows right beside the messages in rows *ids*, and the rows two messages away. No row occurs twice
+    or is one of *ids*.
+    """
     found: tuple[list[int], list[int]] = ([], [])
     for id in ids:
         for side in rows_beside(db, id):
@@ -162,8 +178,12 @@ def neighbour_rings(db: sqlite3.Connection, ids: Sequence[int]) -> tuple[list[in
 
 
 def source_window(db: sqlite3.Connection, sources: Sequence[Source], body: str) -> tuple[str, str, str]:
-    """Three texts: the messages of *sources* that the folded *body* does not quote whole; the neighbours of
-    all sources; and the neighbours' neighbours."""
+    """
+    Return three folded texts (`fold_text`): the messages of *sources*, their neighbours, and the messages two
+    away.
+
+    *body* is the folded text of the note. A source that *body* quotes whole is left out.
+    """
     cited = []
     for source in sorted(sources, key=lambda s: s.timestamp)[-SOURCES:]:
         where = (source.id, source.session)
@@ -183,7 +203,7 @@ def source_window(db: sqlite3.Connection, sources: Sequence[Source], body: str) 
 
 # --- asking
 
-FoundMessage = tuple[Message, str, float]  # with its session, and how well it answers the question
+FoundMessage = tuple[Message, str, float]  # message, session, and score for the question
 
 
 def day_start_ms(day: date, zone: tzinfo) -> int:
@@ -193,7 +213,7 @@ def day_start_ms(day: date, zone: tzinfo) -> int:
 def raise_for_days(
     db: sqlite3.Connection, found: list[Found], days: Iterable[When], zone: tzinfo
 ) -> list[Found]:
-    """*found*, with higher scores for statements that were said on *days*."""
+    """Return *found*, with higher scores for statements that were said on one of *days*."""
     between = [(day_start_ms(d.start, zone), day_start_ms(d.end + timedelta(1), zone)) for d in days]
     said = said_at(db, {f.row for f in found})
     raised = {
@@ -203,24 +223,24 @@ def raise_for_days(
 
 
 def said_at(db: sqlite3.Connection, rows: Collection[int]) -> dict[int, tuple[str, str, int]]:
-    """Message's row → its id, its session, and when it was said, in ms."""
+    """Return row → `(message's id, session, time in ms)` for the messages in *rows*."""
     found = rows_of(db, "select id, mid, session, timestamp from message where id in", rows)
     return {row: (mid, session, at_ms) for row, mid, session, at_ms in found}
 
 
 def said_within(db: sqlite3.Connection, days: Iterable[When], zone: tzinfo, k: int) -> list[int]:
-    """The rows of the latest *k* messages of *days*."""
+    """Return the rows of up to *k* messages that were said on *days*, the latest of each first."""
     select = "select id from message where talk = 1 and timestamp >= ? and timestamp < ? order by timestamp desc limit ?"
     between = [(day_start_ms(d.start, zone), day_start_ms(d.end + timedelta(1), zone)) for d in days]
     return [row for since, until in between for (row,) in db.execute(select, (since, until, k))][:k]
 
 
-# A message, its session, its statements, and whether today's rules are known to find no secret in it.
+# A message, its session, its statements, and whether the present rules searched it and found no secret.
 Read = tuple[Message, str, list[Span], bool]
 
 
 def read_rows(db: sqlite3.Connection, rows: Iterable[int]) -> dict[int, Read]:
-    """The messages in *rows* that have statements, by row, in the order of *rows*."""
+    """Return row → message, for the messages in *rows* that have statements; in the order of *rows*."""
     select = f"""select id, line, spans, clean and rules = {rules_number()} from spoken join message using (id)
         where id in"""
     read = {
@@ -231,13 +251,16 @@ def read_rows(db: sqlite3.Connection, rows: Iterable[int]) -> dict[int, Read]:
 
 
 def messages_by_id(db: sqlite3.Connection, ids: Iterable[str]) -> list[Message]:
-    """The messages of *ids* that exist, in the order they were said."""
+    """Return the messages with these *ids*, oldest first. Unknown ids are skipped."""
     rows = rows_of(db, "select timestamp, id, line from message where mid in", dict.fromkeys(ids))
     return [message_from_json(line)[0] for _, _, line in sorted(rows)]
 
 
 def messages_around(db: sqlite3.Connection, mid: str, n: int) -> list[Message]:
-    """The message *mid* between the *n* before and the *n* after it."""
+    """
+    Return the message *mid* with up to *n* messages before and after, oldest first; empty if there is no such
+    message.
+    """
     row = db.execute("select id from message where mid = ? order by id limit 1", (mid,)).fetchone()
     if row is None:
         return []
@@ -247,7 +270,7 @@ def messages_around(db: sqlite3.Connection, mid: str, n: int) -> list[Message]:
 
 
 def last_messages(db: sqlite3.Connection, session: str, ms: int, n: int) -> list[Message]:
-    """The last *n* messages of *session* before *ms*, in the order they were said."""
+    """Return the last *n* messages of *session* before the time *ms*, oldest first."""
     found = "select line from message where session = ? and timestamp < ? order by timestamp desc, id desc limit ?"
     return [
         message_from_json(line)[0] for (line,) in reversed(db.execute(found, (session, ms, n)).fetchall())
@@ -255,7 +278,10 @@ def last_messages(db: sqlite3.Connection, session: str, ms: int, n: int) -> list
 
 
 def latest_by_note(db: sqlite3.Connection, paths: Iterable[str], n: int) -> list[tuple[str, str, int]]:
-    """Path, id and row of the *n* latest messages that each note of *paths* was made from."""
+    """
+    Return `(path of the note, id and row of the message)` for the *n* latest source messages of each note in
+    *paths*.
+    """
     select = """select source.timestamp, path, source.id, source.session, message.id from source
         join note on note.id = source.note
         left join message on mid = source.id and message.session = source.session where path in"""
@@ -266,7 +292,7 @@ def latest_by_note(db: sqlite3.Connection, paths: Iterable[str], n: int) -> list
 
 
 def neighbours_by_id(db: sqlite3.Connection, ids: Iterable[str]) -> list[tuple[str, str, int]]:
-    """Each of *ids* with the id and the row of each message right before or after it in its session's talk."""
+    """Return `(id, neighbour's id, neighbour's row)` for the messages right before and after each of *ids*."""
     found = dict(rows_of(db, "select mid, id from message where mid in", ids))
     beside = [(mid, id) for mid, row in found.items() for side in rows_beside(db, row, 1) for id in side]
     mids = dict(rows_of(db, "select id, mid from message where id in", {id for _, id in beside}))
@@ -284,7 +310,7 @@ class MadeNote(NamedTuple):
 
 
 def notes_by_source(db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, list[MadeNote]]:
-    """Message → the notes made from it."""
+    """Return message's id → the notes made from the message."""
     select = """select source.id, path, node, status, hash, note.id from source join note on note.id = source.note
         where source.id in"""
     found: dict[str, list[MadeNote]] = {}
@@ -294,13 +320,13 @@ def notes_by_source(db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, lis
 
 
 def paths_that_hold(db: sqlite3.Connection, paths: Iterable[str]) -> set[str]:
-    """The *paths* of notes that were not superseded."""
+    """Return those of *paths* whose note was not superseded by another."""
     select = "select path from note where status <> 'superseded' and path in"
     return {path for (path,) in rows_of(db, select, paths)}
 
 
 def known_keys(db: sqlite3.Connection, keys: Iterable[str]) -> set[str]:
-    """The *keys*, ids or `Message.key`s, that are in the archive."""
+    """Return those of *keys* that are in the archive. A key is the id of a message, or its `Message.key`."""
     listed = list(keys)
     found = {mid for (mid,) in rows_of(db, "select mid from message where mid in", listed)}
     return found | {key for (key,) in rows_of(db, "select key from message where key in", listed)}

@@ -1,12 +1,12 @@
 """
-Index: everything that is asked of a graph without opening its files.
+Index: answers questions about the notes and messages of one graph without opening their files.
 
-    sync, archive, embed    keep up with the notes, with what was said, and with the vectors
-    search, search_raw      notes (search.py); messages, if no note has the answer (archived.py)
-    entry, resolve, names…  what a note is, where a link leads, who links here
+    sync, archive, embed    update the notes, the messages and the vectors
+    search, search_raw      search the notes (search.py); search the messages (archived.py)
+    entry, resolve, names…  look up a note, or the note that a link leads to
 
-Any number of threads may read while one writes. The index can be rebuilt at any time: a process that finds
-the file damaged, locked, deleted or of another version replaces the file, with one line in the log.
+Any number of threads may read while one thread writes. The index can be rebuilt at any time: a process that
+finds the file damaged, locked, deleted or of another version replaces the file, with one line in the log.
 """
 
 from __future__ import annotations
@@ -70,16 +70,16 @@ log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# --- Prompts go first. They share the interpreter with background threads, so a background thread waits
-# before it uses an index while a prompt is answered.
+# --- Prompts go first, because all threads share one interpreter. A background thread that wants to use an
+# index waits while a prompt is being answered.
 
 
 BACKGROUND = "background"  # the name of a background thread
-LONGEST_WAIT_S = 0.1  # then the thread runs for at least half as long, so that endless prompts do not stop it
+LONGEST_WAIT_S = 0.1  # after a wait, a thread runs for half that time or more, even if prompts never end
 
 
 class PromptsFirst:
-    """The prompts that are answered in this process."""
+    """Counts the prompts that this process is answering, and lets background threads wait for these."""
 
     def __init__(self) -> None:
         self._answering, self._ended = 0, threading.Condition()
@@ -116,7 +116,7 @@ LINKING = "id in (select src from link join note d on d.id = dst where d.path = 
 
 
 def retry_on_new_file(method: Callable[Concatenate[Index, P], T]) -> Callable[Concatenate[Index, P], T]:
-    """Call the method again, on a new file, if the present file turns out to be unusable."""
+    """Wrap *method*: if the index file turns out to be unusable, replace the file and call *method* again."""
 
     @functools.wraps(method)
     def call(self: Index, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -135,7 +135,11 @@ def retry_on_new_file(method: Callable[Concatenate[Index, P], T]) -> Callable[Co
 
 
 class Index:
-    """*zone*: the time zone of the notes' days. *patience_s*: how long to wait for another process's lock."""
+    """
+    The index of one graph's notes and messages, in the SQLite file *file*.
+
+    *zone*: the time zone of the notes' days. *patience_s*: how many seconds to wait for another process's lock.
+    """
 
     def __init__(
         self, file: Path, embedder: Embedder | None = None, zone: tzinfo = UTC, patience_s: float = 10.0
@@ -144,7 +148,7 @@ class Index:
         self._store = Store(file, patience_s)
         self._generation = self._store.generation
         self._vault: Vault | None = None
-        # The archive's folder. A new file is filled from it before the first question.
+        # The archive's folder. A new index file is filled from this folder before the first question.
         self.said_in: Path | None = None
         self._filling = threading.RLock()
         self._rarity = Rarity("note_fts", "hits", POSTINGS)
@@ -161,9 +165,9 @@ class Index:
     @retry_on_new_file
     def sync(self, vault: Vault, paths: Collection[str] | None = None) -> Synced:
         """
-        Bring the index up to the files of *vault*: all of them, or *paths* alone. One transaction.
+        Update the index from all files of *vault*, or only from the files at *paths*, in one transaction.
 
-        Raises NotFound if the vault cannot be reached, and changes nothing then.
+        If the vault cannot be reached, raises NotFound and changes nothing.
         """
         self._vault = vault
         with self._store.write() as db:
@@ -180,19 +184,21 @@ class Index:
         return synced
 
     def damage(self) -> tuple[datetime, str] | None:
-        """When a damaged file was replaced by the present one, and what was wrong with it; None if none was."""
+        """
+        Return when a damaged index file was last replaced, and the error; None if no damaged file was replaced.
+        """
         for (told,) in self._rows("select value from meta where key = 'damage'"):
             at, _, why = told.partition(" ")
             return datetime.fromisoformat(at), why
         return None
 
     def filled(self) -> bool:
-        """Whether the notes were ever read into this file."""
+        """Return whether the notes were ever read into the present file."""
         return bool(self.ask(meta_value, "filled"))
 
     @retry_on_new_file
     def archive(self, folder: Path) -> int:
-        """Take in what was added to the archive's files; returns how many messages that were."""
+        """Add the new messages of the archive in *folder*. Return the number of new messages."""
         self.said_in = folder
         with self._store.write() as db:
             count, changed = archived.take_in(db, folder, self.zone)
@@ -210,8 +216,8 @@ class Index:
 
     def embed(self, limit: int = 256) -> int:
         """
-        Make up to *limit* of the missing vectors, the notes' first. Returns how many; 0 if none is missing or no model
-        works.
+        Make up to *limit* missing vectors, for notes before statements. Return the number of vectors made: 0 if
+        none is missing, or no embedding model works.
         """
         if self.embedder is None:
             return 0
@@ -232,15 +238,15 @@ class Index:
             self._write(statements.put_vectors, gone, ids, made)
         else:
             assert self._matrix is not None
-            self.ask(self._matrix.follow, self._generation)  # else the first search has to
+            self.ask(self._matrix.follow, self._generation)  # so that the first search need not
             self.ask(self._signs.follow, self._generation)
         self._warm = True
         return len(ids)
 
     def look_for_secrets(self, limit: int = 256) -> int:
         """
-        Search up to *limit* messages for secrets, if today's rules have not. Returns how many. What is known to hold
-        none is quoted without a search.
+        Search up to *limit* messages for secrets, if the present rules have not searched these messages yet.
+        Return the number searched. A message known to hold no secret is later quoted without another search.
         """
         searched = self.ask(statements.unsearched, limit)
         if searched:
@@ -261,11 +267,11 @@ class Index:
         how: How = BY_HAND,
     ) -> list[Hit]:
         """
-        The *k* notes that answer *query* best, best first.
+        Return the *k* notes that answer *query* best, best first.
 
-        *now*: the time that "last week" and a note's freshness refer to. *uses*: note id → how often the note
-        was useful, and when last. Vectors are used only after `embed` has loaded the model; a search never
-        loads it.
+        *now*: the time that "last week" and a note's freshness refer to. *uses*: note's id → (number of uses,
+        time of the last use in ms). Vectors are used only after `embed` has loaded the model; a search never
+        loads the model.
         """
         with self._store.read() as db:
             near = functools.partial(self._near, db) if how.vectors and self._warm else None
@@ -280,8 +286,10 @@ class Index:
         self, query: str | ParsedQuery, *, now: datetime, assistants: float = 1.0, quick: bool = False
     ) -> list[statements.Found]:
         """
-        The statements that answer *query*, in no order; *now*: the time that "last week" refers to; *assistants*: the
-        factor for what the assistant said, 0 for none of it; *quick*: by its rarest words alone.
+        Return the archived statements that answer *query*, unsorted.
+
+        *now*: the time that "last week" refers to. *assistants*: factor for the scores of the assistant's
+        statements; 0 leaves these out. *quick*: search only by the rarest words of *query*.
         """
         asked = parse_query(query, now.astimezone(self.zone).date()) if isinstance(query, str) else query
         by_meaning = self._warm and bool(asked.terms) and not quick
@@ -295,8 +303,10 @@ class Index:
     def search_raw(
         self, query: str | ParsedQuery, k: int = 10, *, now: datetime
     ) -> list[archived.FoundMessage]:
-        """The messages of the best statements, each with its session and score (about 0 to 1). For a question
-        without words, the latest messages."""
+        """
+        Return the *k* messages that answer *query* best, each with its session and score (about 0 to 1). If
+        *query* only asks for days, return the latest messages of those days.
+        """
         asked = parse_query(query, now.astimezone(self.zone).date()) if isinstance(query, str) else query
         if not asked.terms:
             rows = self.ask(archived.said_within, asked.days, self.zone, k)
@@ -310,17 +320,17 @@ class Index:
 
     @property
     def by_meaning(self) -> bool:
-        """Whether searches use vectors as well."""
+        """Whether searches use vectors as well as words."""
         return self._warm
 
     def knows(self, word: str) -> bool:
-        """Whether a note or a message has *word*, which a search has just looked for."""
+        """Return whether a note or a message has *word*. A search must have looked for *word* before."""
         return any(rarity.has(word) for rarity in (self._rarity, self._said))
 
     # --- looking up
 
     def entry(self, name: str) -> Entry | None:
-        """The note of this path, or of this id."""
+        """Return the note whose path or id is *name*; None if there is no such note."""
         found = self.ask(entries_where, "where path = ?", [name]) or self.ask(
             entries_where, "where node = ?", [name]
         )
@@ -336,8 +346,11 @@ class Index:
         **columns: str | bool,
     ) -> list[Entry]:
         """
-        Notes by path. *status*: None for any. *moc*: only those that this map lists. *links_to*: only those that link to this
-        path. *first*: at most so many, by priority, then the newest. *columns*: values of other columns of the table `note`.
+        Return the notes that meet all conditions, sorted by path.
+
+        *status*: None for any status. *moc*: only notes that the map at this path lists. *links_to*: only notes
+        that link to this path. *first*: at most this number of notes, by priority, then the newest. *columns*:
+        values of other columns of the table `note`.
         """
         wanted: dict[str, object] = {"status = ?": status, "home = ?": moc, LINKING: links_to}
         wanted |= {f"{column} = ?": value for column, value in columns.items()}
@@ -357,11 +370,14 @@ class Index:
         )
 
     def newest_day(self, types: Collection[str], but: Collection[str]) -> date | None:
-        """The day of the latest change among active notes of *types*, except those at the paths *but*."""
+        """
+        Return the day of the latest change among active notes of *types*, except notes at the paths *but*; None
+        if there are none.
+        """
         select = """select coalesce(updated, created) as day, type, path from note
             where status = 'active' and day is not null order by day desc"""
 
-        def newest(db: sqlite3.Connection) -> str | None:  # reads no further than the first that fits
+        def newest(db: sqlite3.Connection) -> str | None:  # stops at the first row that fits
             rows = db.execute(select)
             return next((day for day, type, path in rows if type in types and path not in but), None)
 
@@ -369,21 +385,27 @@ class Index:
         return date.fromisoformat(day) if day else None
 
     def moc_counts(self) -> dict[str, int]:
-        """Map → how many active notes it lists."""
+        """Return path of a map → the number of active notes that the map lists."""
         select = """select home, count(*) from note
             where home <> '' and status = 'active' and type <> 'moc' group by home order by home"""
         return dict(self._rows(select))
 
     def project_counts(self, types: Collection[str]) -> dict[str, int]:
-        """Project → how many active notes its map lists: the project's own,
-        and those of *types* that link to it."""
+        """
+        Return path of a project → the number of active notes on the project's map: the project's note, and the
+        notes of *types* that link to that note.
+        """
         select = f"""select d.path, 1 + count(distinct s.id) from link join note d on d.id = dst join note s on s.id = src
             where d.type = 'project' and d.status = 'active' and s.status = 'active' and kind in ({PROSE}, {LINK})
             and s.id <> d.id and s.type in ({",".join("?" * len(types))}) group by d.path"""
         return dict(self._rows(select, *types))
 
     def resolve(self, link: str) -> str | None:
-        """The path that *link* leads to: a path, an id, an alias or the only fitting end of a path, in any case."""
+        """
+        Return the path of the note that *link* leads to; None if no note or several fit.
+
+        *link* is a path, an id, an alias or the end of a path, in upper or lower case.
+        """
         return self._path_of(self.ask(resolve_row, link))
 
     def _path_of(self, note: int | None) -> str | None:
@@ -391,8 +413,12 @@ class Index:
 
     @retry_on_new_file
     def find(self, name: str) -> str | None:
-        """The path that *name* leads to: a link as for `resolve`, a title, a map without "moc-", or the
-        beginning of one note's name."""
+        """
+        Return the path of the note that *name* means; None if no note or several fit.
+
+        *name* is a link as for `resolve`, a title, a map's name without "moc-", or the beginning of a note's
+        name.
+        """
         with self._store.read() as db:
             ids = [resolve_row(db, text) for text in (name, slugify(name), f"moc-{name}")]
             begun = begun_rows(db, name) if name else set()
@@ -400,64 +426,72 @@ class Index:
         return self._path_of(next((id for id in ids if id is not None), only))
 
     def names(self, link: str) -> list[str]:
-        """Path, id and aliases of the note that *link* leads to, folded for comparison."""
+        """
+        Return the path, id and aliases of the note that *link* leads to, in lower case as from `name_key`.
+        """
         rows = self._rows("select full from name where note = ?", self.ask(resolve_row, link))
         return [full for (full,) in rows]
 
     def ambiguous(self, link: str) -> list[str]:
-        """The paths that *link* fits equally well, if there are several."""
+        """Return the paths of the notes that *link* fits equally well; empty unless there are several."""
         fits = [path for _, path, _ in self.ask(fitting_notes, link)]
         return fits if len(fits) > 1 else []
 
     def dangling(self) -> list[tuple[str, str]]:
-        """`(path, target)` of the links that lead nowhere, or to several notes at once."""
+        """
+        Return `(path of the note, target of the link)` for each link that leads to no note or fits several.
+        """
         return self._rows(
             "select distinct path, target from link join note on note.id = src where dst is null order by 1, 2"
         )
 
     def backlinks(self, path: str) -> list[str]:
-        """Paths of the notes that link to *path*."""
+        """Return the paths of the notes that link to *path*."""
         select = """select distinct s.path from note d join link on dst = d.id join note s on s.id = src
             where d.path = ? and s.id <> d.id order by 1"""
         return [p for (p,) in self._rows(select, path)]
 
     def sources(self, path: str) -> list[Source]:
-        """The messages that the note was made from."""
+        """Return the messages that the note at *path* was made from."""
         select = """select session, source.id, timestamp, kind from source join note on note.id = note
             where path = ? order by source.rowid"""
         return [Source(*row) for row in self._rows(select, path)]
 
     def times_said(self) -> list[tuple[str, int]]:
-        """Each note with the time of each of its sources, in ms."""
+        """Return `(path of the note, time in ms)` for each source message of each note."""
         return self._rows("select path, timestamp from source join note on note.id = note")
 
     def citing(self, ids: Collection[str]) -> list[str]:
-        """Paths of the notes made from one of these messages."""
+        """Return the paths of the notes made from at least one of the messages *ids*."""
         select = "select path from source join note on note.id = note where source.id in"
         return sorted({path for (path,) in self.ask(rows_of, select, ids)})
 
     def notes_by_source(self, ids: Collection[str]) -> dict[str, list[archived.MadeNote]]:
-        """Message → the notes made from it, for those of *ids* that are a note's source."""
+        """Return message's id → the notes made from the message, for those of *ids* that have notes."""
         return self.ask(archived.notes_by_source, ids)
 
     def seen(self, keys: Collection[str]) -> set[str]:
-        """Which of *keys*, ids or keys of messages, are in the archive."""
+        """
+        Return those of *keys* that are in the archive. A key is the id of a message, or its `Message.key`.
+        """
         return self.ask(archived.known_keys, keys)
 
     def messages(self, ids: Collection[str]) -> list[Message]:
-        """Those of *ids* that are in the archive, in the order they were said."""
+        """Return the archived messages with these *ids*, oldest first. Unknown ids are skipped."""
         return self.ask(archived.messages_by_id, ids)
 
     def around(self, id: str, n: int = 2) -> list[Message]:
-        """The message *id* with the *n* before and after it in its session;
-        empty if the archive does not have it."""
+        """
+        Return the message *id* with up to *n* messages before and after from the same session, oldest first;
+        empty if the archive has no such message.
+        """
         return self.ask(archived.messages_around, id, n)
 
     @retry_on_new_file
     def ask(
         self, question: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """The answer of *question*, a function of a connection."""
+        """Call *question* with a connection for reading and the other arguments. Return its answer."""
         with self._store.read() as db:
             return question(db, *args, **kwargs)
 
@@ -465,35 +499,42 @@ class Index:
         return self.ask(lambda db: db.execute(select, values).fetchall())
 
     def said_since(self, session: str, since_ms: int) -> list[tuple[str, int, str]]:
-        """Role, time and id of the archived messages of *session* since *since_ms*, oldest first."""
+        """
+        Return role, time (ms) and id of the archived messages of *session* since *since_ms*, oldest first.
+        """
         select = """select json_extract(line, '$.role'), timestamp, mid from message
             where session = ? and talk in (0, 1) and timestamp >= ? order by timestamp, id"""
         return self._rows(select, session, since_ms)
 
     def homes(self) -> dict[str, str]:
-        """Path → the map that lists the note, for all active notes that a map lists."""
+        """Return path of a note → path of the map that lists the note, for active notes."""
         return dict(
             self._rows("select path, home from note where status = 'active' and home <> '' order by path")
         )
 
     def hashes(self) -> dict[str, str]:
-        """Path → hash of the note's bytes, as `files.digest` has it."""
+        """Return path → `files.digest` of the note's bytes."""
         return dict(self._rows("select path, hash from note order by path"))
 
     def detours(self) -> list[tuple[str, str, str]]:
-        """`(path, target, present path)` of the links that lead to a note by its former path,
-        which is an alias."""
+        """
+        Return `(path of the note, target of the link, target's present path)` for links by a note's former
+        path, which is an alias.
+        """
         select = f"""select distinct s.path, target, d.path from name join link using (leaf, full)
             join note d on d.id = link.dst join note s on s.id = src
             where name.rank = {ALIAS} and name.note = link.dst and full like '%/%' order by 1, 2"""
         return self._rows(select)
 
     def bad(self) -> dict[str, str]:
-        """Path → what to mend, of the files that cannot be read as notes."""
+        """Return path → what the user must mend, for the files that cannot be read as notes."""
         return dict(self._rows("select path, reason from bad order by path"))
 
     def _ready(self) -> int:
-        """Check that the file is still there, and fill a new one. Returns its generation."""
+        """
+        Open the present file, and fill a new one. Return the file's generation, a number that grows with each
+        new file.
+        """
         generation = self._store.look()
         if generation != self._generation:
             with self._filling:

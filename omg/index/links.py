@@ -1,11 +1,11 @@
 """
 Finds the note that a link leads to: by path, id, alias, or the end of a path.
 
-The first rule that fits decides; if two notes fit equally well, the link leads to neither.
+The first rule that fits decides. If two notes fit equally well, the link leads to neither.
 
-    0 path    1 id    2 alias    3 the end of a path, from a "/" on: a file's name, mostly
-    4 the end of an id or a former path: the name that a file had before it was renamed
-    5 the link ends with a path, an id or a former path: Obsidian, opened above the vault, adds folders
+    0 path    1 id    2 alias    3 the end of a path, after a "/": mostly a file's name
+    4 the end of an id or a former path: the name of a file before it was renamed
+    5 the link ends with a path, an id or a former path: Obsidian adds folders if opened above the vault
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ from os.path import commonprefix
 
 from ..node.note import Node
 
-SHORTEST_NAME = 8  # characters: a shorter beginning says nothing
+SHORTEST_NAME = 8  # characters of a shortened name: fewer tell a reader nothing
 PATH, ID, ALIAS = range(3)
 PROSE, LINK, SUCCESSOR, PREDECESSOR, REFLECTION, CONTRADICTION = range(6)
 
 
 def name_key(target: str) -> str:
-    """*target* folded for comparison: lower case, accents in one form, without a leading `./` or `../` and a final `.md`."""
+    """
+    Return *target* in the form that is compared: lower case, accents in one form, without `./` or `../` at the
+    beginning and `.md` at the end.
+    """
     if not target.isascii():
         target = unicodedata.normalize("NFC", target)
     target = target.strip().casefold().removesuffix(".md")
@@ -36,9 +39,12 @@ def last_name(full: str) -> str:
 
 
 def names_of_note(node: Node) -> list[tuple[str, str, int]]:
-    """`(leaf, full, rank)` of every name of *node*."""
+    """
+    Return `(leaf, full, rank)` for every name of *node*. The leaf is the part after the last "/"; the rank is
+    PATH, ID or ALIAS.
+    """
     found = {name_key(node.path): PATH}
-    # A map is also found by the form that the first design wrote: [[omg/moc-preferences]].
+    # Links to maps in the form of an early version still work: [[omg/moc-preferences]].
     map_ids = (f"omg/{last_name(node.path)}",) if node.path.startswith("mocs/") else ()
     for name, rank in ((node.id, ID), *((alias, ALIAS) for alias in (*node.aliases, *map_ids))):
         found.setdefault(name_key(name), rank)
@@ -46,7 +52,10 @@ def names_of_note(node: Node) -> list[tuple[str, str, int]]:
 
 
 def links_of_note(node: Node) -> list[tuple[str, str, str, int]]:
-    """`(target, full, leaf, kind)` of all links of *node*; a target in both head and prose counts as prose."""
+    """
+    Return `(target, full, leaf, kind)` for each link of *node*. A target in both the frontmatter and the text
+    counts as in the text.
+    """
     found: dict[tuple[str, bool], tuple[str, str, str, int]] = {}
     successor = (node.superseded_by,) if node.superseded_by else ()
     kinds = ((LINK, node.links), (PROSE, node.wikilinks), (CONTRADICTION, node.contradicts))
@@ -59,7 +68,10 @@ def links_of_note(node: Node) -> list[tuple[str, str, str, int]]:
 
 
 def fitting_notes(db: sqlite3.Connection, target: str) -> list[tuple[int, str, int]]:
-    """`(note, path, rank)` of the notes that fit *target* best: one, several that fit equally well, or none."""
+    """
+    Return `(row, path, rank)` of the notes that fit *target* best: no note, one, or several that fit equally
+    well.
+    """
     full = name_key(target)
     rows = db.execute(
         """
@@ -76,8 +88,10 @@ def fitting_notes(db: sqlite3.Connection, target: str) -> list[tuple[int, str, i
 
 
 def from_above(db: sqlite3.Connection, full: str) -> list[tuple[int, str, int]]:
-    """The note with the longest path, id or former path at the end of *full*. A bare name does not count,
-    since any note may have it."""
+    """
+    Return the note with the longest path, id or former path at the end of *full*. A name without a folder does
+    not count, since many notes may have it.
+    """
     return db.execute(
         """
         select note, path, 5 from name join note on note.id = note
@@ -89,7 +103,10 @@ def from_above(db: sqlite3.Connection, full: str) -> list[tuple[int, str, int]]:
 
 
 def told_by(db: sqlite3.Connection, pages: Iterable[str]) -> set[str]:
-    """The notes, and the pages on weeks, that *pages*, on weeks or months, are made of."""
+    """
+    Return the paths of the notes that *pages* summarise. *pages* are on weeks or months; a month's page also
+    summarises pages on weeks.
+    """
     pages = list(pages)
     rows = db.execute(
         f"""
@@ -105,7 +122,10 @@ def told_by(db: sqlite3.Connection, pages: Iterable[str]) -> set[str]:
 
 
 def short_names(db: sqlite3.Connection, notes: Iterable[tuple[int, str]]) -> dict[int, str]:
-    """The shortest beginning of each note's file name, in whole words, that no other note's name has."""
+    """
+    Return row of a note → the shortest beginning of the note's file name, in whole words, that no other note's
+    name has.
+    """
     before = "select max(leaf) from name where leaf < ? and note <> ?"
     after = "select min(leaf) from name where leaf >= ? and note <> ?"
     found = {}
@@ -120,24 +140,24 @@ def short_names(db: sqlite3.Connection, notes: Iterable[tuple[int, str]]) -> dic
 
 
 def begun_rows(db: sqlite3.Connection, begun: str) -> set[int]:
-    """The notes with a file name or alias that begins with the whole words *begun*."""
+    """Return the rows of the notes with a file name or alias that begins with the whole words *begun*."""
     leaf = name_key(begun)
     rows = db.execute("select note from name where leaf >= ? and leaf < ?", (f"{leaf}-", f"{leaf}."))
     return {note for (note,) in rows}
 
 
 def resolve_row(db: sqlite3.Connection, target: str) -> int | None:
-    """The note that *target* means."""
+    """Return the row of the note that *target* means; None if no note or several fit."""
     fits = fitting_notes(db, target)
-    # A copied file has the id of its original. A link by this id always leads to the same one of the two.
+    # A copied file has the id of its original. A link by this id always leads to the same file of the two.
     return fits[0][0] if len(fits) == 1 or (fits and fits[0][2] == ID) else None
 
 
 def relink_rows(db: sqlite3.Connection, column: str = "", values: Iterable[str | int] = ()) -> set[int]:
     """
-    Resolve links again: those with one of *values* in *column*, "leaf" or "src"; without a column, all.
+    Find again the notes that links lead to. Return the rows of the notes with a link that now leads elsewhere.
 
-    Returns the notes with a link that now leads elsewhere.
+    Looks at the links with one of *values* in *column* ("leaf" or "src"); without a column, at all links.
     """
     moved: set[int] = set()
     meant: dict[str, int | None] = {}

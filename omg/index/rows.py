@@ -1,11 +1,11 @@
 """
-A note as rows of the index, and what in them depends on other notes.
+Writes a note's rows in the index, and updates the columns that depend on other notes.
 
-    enter      notes become rows: names, links, sources, and the columns of their full text
-    settle     each link finds its note; linked titles, map and successor, which depend on the links, follow
-    rewindow   the messages around a note's messages have changed: the columns made of them follow
+    enter      writes the rows of notes: names, links, sources, and the columns of the full text
+    settle     finds the note of each link, then sets maps, successors and linked titles
+    rewindow   updates the columns made of messages after messages beside them have changed
 
-The cost grows with what changed, not with the size of the vault.
+The cost grows with the number of changed notes, not with the size of the vault.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from .links import LINK, PROSE, SUCCESSOR, links_of_note, names_of_note, relink_
 from .search import drop_vectors
 from .store import NOTE_COLUMNS, TABLES, meta_value, rows_of
 
-NO_HITS = ("index", "now", "moc", "log")  # types that lead to notes and are no answer themselves
-# table → the column that says whose a row is
+NO_HITS = ("index", "now", "moc", "log")  # types of pages that a search never returns
+# table → the column with the row of the note
 ROWS_OF_NOTE = {"note": "id", "name": "note", "link": "src", "source": "note", "text": "id"}
 NOTES_AT_ONCE = 500  # notes in memory at once
-DAYS = 3  # most days of a note that are indexed in words; its messages are found by the other days
+DAYS = 3  # most days of a note that are indexed as words; by other days, a search finds the note's messages
 
 
 @dataclass(frozen=True, slots=True)
 class NoteFile:
-    """A note as it was read. *note*: its row, if it has one."""
+    """A note as read from its file. *note*: the note's row; None if the note is new."""
 
     node: Node
     note: int | None
@@ -51,32 +51,32 @@ class NoteFile:
 
 @dataclass(frozen=True, slots=True)
 class FormerNote:
-    """The former values of a changed note that other notes and the vector were made from."""
+    """The former values of a changed note. Other notes and the note's vector were made from these values."""
 
     path: str
     title: str
-    text: tuple[str, ...] | None  # title, description, body; None: no hit
+    text: tuple[str, ...] | None  # title, description, body; None: searches leave the note out
 
 
 class RowWriter:
     """
     Changes the tables in one transaction, which ends with `settle` or `rewindow`.
 
-    *out*: notes whose full-text row is removed until it is made anew.
+    *out*: notes whose full-text row is removed and not yet written again.
     """
 
     def __init__(self, db: sqlite3.Connection, zone: tzinfo) -> None:
         self.db, self.zone = db, zone
         self.out: set[int] = set()
-        self.hits = 0  # by how many the number of hits grows
+        self.hits = 0  # change of the number of notes that searches can find
         self.entered: dict[int, str] = {}  # row → path
-        self.leaves: set[str] = set()  # last parts of names that came or went
-        self.relinked: set[int] = set()  # notes that link to one whose name changed
+        self.leaves: set[str] = set()  # last parts of names that were added or removed
+        self.relinked: set[int] = set()  # notes that link to a note whose name changed
 
     # --- rows
 
     def enter(self, batch: Sequence[NoteFile]) -> None:
-        """Write the rows of *batch*."""
+        """Write the rows of the notes in *batch*."""
         next = meta_value(self.db, "next")
         rows: dict[str, list[tuple[Any, ...]]] = {table: [] for table in ROWS_OF_NOTE}
         was = self.take_out([file.note for file in batch if file.note is not None])
@@ -103,14 +103,14 @@ class RowWriter:
         texts = {id: tuple(text[:3]) for id, *text in rows["text"]}
         drop_vectors(self.db, [id for id, text in texts.items() if id not in was or was[id].text != text])
         for id, path, _, _, title, *_ in rows["note"]:
-            # What other notes show of this one: its path, and its title if a search may find it.
+            # Other notes show the note's path, and its title if a search may find the note.
             shown = (path, title, id in texts)
             if id in was and (was[id].path, was[id].title, was[id].text is not None) != shown:
                 linking = self.db.execute("select src from link where dst = ?", (id,))
                 self.relinked.update(src for (src,) in linking)
 
     def take_out(self, ids: Sequence[int]) -> dict[int, FormerNote]:
-        """Delete the rows of notes except their vectors; returns what they held."""
+        """Delete the rows of the notes *ids*, except their vectors. Return row → the note's former values."""
         if not ids:
             return {}
         select = "select note.id, path, note.title, text.title, text.description, body from note left join text using (id)"
@@ -129,7 +129,10 @@ class RowWriter:
     # --- what depends on others
 
     def settle(self, fresh: bool) -> None:
-        """Find the notes that links lead to, then set what depends on the links; update the full text last."""
+        """
+        Find the notes that links lead to, set what depends on links, and then update the full text. *fresh*:
+        all links are new.
+        """
         if fresh:
             relink_rows(self.db)
         else:
@@ -165,7 +168,9 @@ class RowWriter:
         self.db.executemany("update text set linked = ? where id = ?", titles)
 
     def rewindow(self, messages: Collection[str]) -> None:
-        """Update the columns of notes made from *messages*, because the messages around these have changed."""
+        """
+        Update the message columns of the notes made from *messages*, after the messages beside those changed.
+        """
         for (note,) in set(rows_of(self.db, "select note from source where id in", messages)):
             cited = self.db.execute(
                 "select session, id, timestamp from source where note = ?", (note,)
@@ -183,8 +188,8 @@ class RowWriter:
 
     def unlist(self, ids: Iterable[int]) -> None:
         """
-        Remove notes from the full text before one of their columns changes, because fts5 has to be given the former
-        values.
+        Remove notes from the full text before one of their columns changes. To delete a row, fts5 needs the
+        row's former values.
         """
         still = [id for id in ids if id not in self.out]
         columns = ", ".join(NOTE_COLUMNS)
@@ -209,7 +214,7 @@ def is_searchable(node: Node) -> bool:
 
 
 def note_row(id: int, file: NoteFile, zone: tzinfo) -> tuple[Any, ...]:
-    """A row of TABLES["note"]. `settle` sets the map and the successor."""
+    """Return the note's row for the table `note`, still without map and successor, which `settle` sets."""
     n = file.node
     said = days_of_note(n, zone)
     event = event_span(n.event)
@@ -225,13 +230,18 @@ def note_row(id: int, file: NoteFile, zone: tzinfo) -> tuple[Any, ...]:
 
 
 def days_of_note(node: Node, zone: tzinfo) -> list[date]:
-    """The days of the messages that *node* came from; for a note without sources, the day it was made."""
+    """
+    Return the days of the messages that *node* was made from; without messages, the day the note was created.
+    """
     said = sorted({day_of_ms(source.timestamp, zone) for source in node.sources})
     return said or ([node.created] if node.created else [])
 
 
 def text_columns(node: Node, zone: tzinfo) -> tuple[str, str, str, str, str]:
-    """Title, description, body, tags and dates, folded; no text twice. The linked titles are added later."""
+    """
+    Return title, description, body, tags and dates, folded (`fold_text`). No text is repeated. `settle` adds
+    the linked titles.
+    """
     heading = node.title  # read once: a note without a heading searches its aliases for a title
     title, body = fold_text(heading), fold_text(plain_body(node.body, heading))
     description = fold_text(node.description)
@@ -253,18 +263,18 @@ def plain_body(body: str, title: str) -> str:
     return with_labels(body).strip()
 
 
-# --- A vault's files and the tables brought to one state: which notes are new, changed, moved, gone or unreadable.
+# --- Updates the tables from a vault's files: finds notes that are new, changed, moved, gone or unreadable.
 #
 # A file is read again if its (mtime, size) changed, and entered again if its hash changed. A note counts as
-# moved if its id, or else its bytes, turn up at another path and its own file is gone. It counts as removed
-# only after two looks at the whole vault found the same files; until then its row stays.
+# moved if its file is gone and its id, or else its bytes, are found at another path. A note counts as removed
+# only after two scans of the whole vault found the same files; until then the note's row stays.
 #
-# A file that cannot be read as a note costs that note alone.
+# A file that cannot be read as a note affects no other note.
 
 
 # A file saved twice within one tick of the clock keeps its mtime, so a recent file is read again next time.
 RACY_NS = 50_000_000
-LOOKS = 5  # most looks at a vault while a sync service, say, renames its files
+LOOKS = 5  # most scans of a vault whose files are being renamed, for example by a sync service
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,15 +288,19 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Synced:
+    """What a sync found."""
+
     changed: tuple[str, ...] = ()  # paths that are new or have new bytes; also the new paths of moved notes
     removed: tuple[Gone, ...] = ()  # without moved notes
     moved: tuple[tuple[str, str], ...] = ()  # from, to
-    bad: dict[str, str] = field(default_factory=dict)  # path → what to mend, of the files looked at now
+    bad: dict[str, str] = field(
+        default_factory=dict
+    )  # path → what to mend, for the unreadable files among those read now
 
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
-    """A file as it was last seen. *note*: its row; None for one that could not be read."""
+    """A file as last seen. *note*: the row of its note; None if the file could not be read as a note."""
 
     note: int | None
     mtime: int
@@ -296,13 +310,13 @@ class KnownFile:
 
 @dataclass(slots=True)
 class VaultScan:
-    """What one sync sees of the vault."""
+    """The files that one sync finds in the vault, beside those that the index knows."""
 
     vault: Vault
     found: Mapping[str, tuple[int, int]]  # path → mtime, size
     known: Mapping[str, KnownFile]
     lost: dict[str, str]  # hash → path, of the notes whose files are gone
-    settled: bool  # whether the looks saw no file renamed or removed
+    settled: bool  # whether the last scans found the same files
     moved: dict[str, str] = field(default_factory=dict)
     bad: dict[str, str] = field(default_factory=dict)
 
@@ -314,7 +328,7 @@ class VaultScan:
 
 
 def sync_tables(writer: RowWriter, vault: Vault, paths: Iterable[str] | None) -> Synced:
-    """Make the tables agree with all notes of *vault*, or with the notes at *paths* alone."""
+    """Update the tables from all notes of *vault*, or only from the notes at *paths*."""
     scan = scan_vault(writer.db, vault, paths)
     fresh = paths is None and not scan.known
     stale = scan.stale
@@ -339,7 +353,7 @@ def scan_vault(db: sqlite3.Connection, vault: Vault, paths: Iterable[str] | None
         listed = list(dict.fromkeys(paths))
         found = {path: times for path in listed if (times := file_stat(vault, path))}
         rows = [row for table in (good, bad) for row in rows_of(db, f"{table} where path in", listed)]
-        # A note of ours that is missing may have been renamed: a look at the whole vault tells.
+        # A missing note that OMG wrote may have been renamed: only a scan of the whole vault shows this.
         known = {path: KnownFile(*rest) for path, *rest in rows if path in found or not vault.wrote(path)}
         settled = True
     lost = {k.hash: path for path, k in known.items() if path not in found and k.hash}
@@ -351,7 +365,7 @@ def files_of(vault: Vault) -> dict[str, tuple[int, int]]:
 
 
 def file_stat(vault: Vault, path: str) -> tuple[int, int] | None:
-    """mtime and size of the note at *path*; None if there is none."""
+    """Return mtime (ns) and size (bytes) of the note at *path*; None if there is no note."""
     if copy_of_another(path.rpartition("/")[2]):
         return None
     try:
@@ -362,7 +376,9 @@ def file_stat(vault: Vault, path: str) -> tuple[int, int] | None:
 
 
 def read_notes(writer: RowWriter, scan: VaultScan, paths: Sequence[str]) -> Iterator[NoteFile]:
-    """The notes of *paths* whose bytes changed. Files that are no notes are recorded as bad."""
+    """
+    Yield the notes at *paths* whose bytes changed. Files that cannot be read as notes are recorded as bad.
+    """
     for path in paths:
         was, (mtime, size) = scan.known.get(path), scan.found[path]
         saved = day_of_ms(mtime // 1_000_000, writer.zone)
@@ -371,7 +387,7 @@ def read_notes(writer: RowWriter, scan: VaultScan, paths: Sequence[str]) -> Iter
         data = None
         try:
             data = scan.vault.bytes(path)
-            if data is None:  # gone since we looked, perhaps renamed: the next sync says so
+            if data is None:  # removed or renamed since the scan: left to the next sync
                 scan.settled = False
                 continue
             hash = digest(data)
@@ -380,12 +396,12 @@ def read_notes(writer: RowWriter, scan: VaultScan, paths: Sequence[str]) -> Iter
                 continue
             node = scan.vault.parse(data.decode("utf-8"), path)
             if node.updated and saved > node.updated and scan.vault.reworded(data):
-                node = replace(node, updated=saved)  # a person's correction is as new as their save
+                node = replace(node, updated=saved)  # a person's correction dates from the day of the save
         except (UnicodeDecodeError, BadNode, OutsideVault) as e:
             utf8 = not isinstance(e, UnicodeDecodeError)
-            why = str(e).removeprefix(f"{path}.md: ")  # the path is shown beside it
+            why = str(e).removeprefix(f"{path}.md: ")  # the path is shown beside the reason
             scan.bad[path] = why if utf8 else "is not UTF-8; save it as UTF-8"
-            if data is None:  # unreadable now; permissions can come back without a change of the file
+            if data is None:  # to be read again: permissions can change without the file
                 mtime = 0
             writer.db.execute("replace into bad values (?, ?, ?, ?)", (path, mtime, size, scan.bad[path]))
             if was and was.note is not None:
@@ -398,7 +414,7 @@ def read_notes(writer: RowWriter, scan: VaultScan, paths: Sequence[str]) -> Iter
 
 
 def moved_from(writer: RowWriter, scan: VaultScan, node: Node, hash: str) -> int | None:
-    """The row of *node* under its former path; None if it did not move."""
+    """Return the row that *node* had under a former path; None if the note did not move."""
     rows = []
     if node.id != node.path:
         rows = writer.db.execute("select id, path from note where node = ?", (node.id,)).fetchall()
@@ -412,7 +428,10 @@ def moved_from(writer: RowWriter, scan: VaultScan, node: Node, hash: str) -> int
 
 
 def remove_gone(writer: RowWriter, scan: VaultScan) -> tuple[Gone, ...]:
-    """Remove the rows of files that are gone. While files are being renamed, leave them to the next sync."""
+    """
+    Remove the rows of notes whose files are gone, and return those notes. While files are being renamed, remove
+    nothing.
+    """
     if not scan.settled:
         return ()
     gone = {

@@ -1,5 +1,5 @@
 """
-Search: a question gives hits, best first, each with why it was found; the notes' vectors.
+Finds the notes that answer a question, best first, each with its reason; keeps the notes' vectors.
 
 A search takes milliseconds: no language model, no network, and no scan of all notes except one matrix product.
 """
@@ -32,19 +32,18 @@ if TYPE_CHECKING:
 # --- How well a note answers a question: the candidates, and what each is worth.
 #
 #     words      bm25 over the columns of store.NOTE_COLUMNS, the question's terms joined by OR
-#     meaning    cosine with the notes' vectors, where there are any; fused convexly, since ranks alone lose the gap
+#     meaning    cosine with the notes' vectors, if there are any; added by weight, since ranks alone lose the gap
 #     days       "last week", "in May 2023": notes about those days, or said on them, are raised
 #     weights    status, priority, freshness and use decide near ties
 #
-# Not here: what was tried (bench/LOG.md). A constant has its measurement or its reason
-# beside it.
+# bench/LOG.md tells what was tried. Each constant has its measurement or its reason beside it.
 
 
 # candidates by words, and as many by meaning; half as many lost .006 of r@10 on LoCoMo (static table)
 POOL = 200
 POSTINGS = 10_000  # most rows that a question's words may match, at 1 µs each; rarest words first
 ASKED_CHARS = 2_000  # characters of a question that are read
-DATED_CHARS = 500  # a longer question is a whole message: nobody asks for the dates in it
+DATED_CHARS = 500  # characters; a longer text is a whole message, and hardly asks for the dates in it
 WORDS_SHARE = 0.7  # weight of the words' score; meaning has the rest
 RAISED_BY_DAY = 0.75  # added share of the score for a note of the days asked for
 UNSURE_BELOW = 0.05  # least confidence of a hit, even if it has only a word that every note has
@@ -60,7 +59,7 @@ USED = 0.02
 class Candidate:
     score: float = 0.0  # from 0 to 1, the best
     status: str = "active"
-    path: str = ""  # orders notes of equal score
+    path: str = ""  # sorts notes of equal score
     why: list[str] = field(default_factory=list)
     cosine: float | None = None  # with the question; None: the note is not among the nearest
 
@@ -80,7 +79,7 @@ class ParsedQuery:
 
 
 def parse_query(text: str, today: dt.date) -> ParsedQuery:
-    """The terms of a question, and the days it asks for; *today* in the graph's time zone."""
+    """Return the terms of a question, and the days it asks for. *today* is the day in the graph's time zone."""
     text = text[:ASKED_CHARS]
     days = tuple(days_asked(text, today)) if len(text) <= DATED_CHARS else ()
     return ParsedQuery(text, terms_of(text, tuple(when.phrase for when in days)), days)
@@ -88,8 +87,10 @@ def parse_query(text: str, today: dt.date) -> ParsedQuery:
 
 class Rarity:
     """
-    How many rows of *table* a term matches, cached, since questions repeat names and topics. *all_rows*: the key of
-    their number in `meta`. *postings*: most rows that the words of a question may match.
+    Counts the rows of *table* that match a term, and caches the counts.
+
+    *all_rows*: the key in `meta` of the number of all rows. *postings*: most rows that the words of a question
+    may match.
     """
 
     def __init__(self, table: str, all_rows: str, postings: int) -> None:
@@ -98,26 +99,27 @@ class Rarity:
         self._fits: dict[str, int] = {}
 
     def has(self, word: str) -> bool:
-        """Whether any row has *word*. False if no search has looked for the word."""
+        """Return whether any row has *word*; False if no search has looked for *word* before."""
         return bool(self._fits.get(f'"{word}"'))
 
     def choose(
         self, db: sqlite3.Connection, found: Sequence[Term], fewer: int = 0
     ) -> tuple[tuple[Term, ...], float]:
         """
-        The terms to ask for, rarest first, within the postings, or *fewer* rows;
-        and the score of a row that has each term once.
+        Return the terms to search for, rarest first, and the score of a row that has each term of *found* once.
+
+        The terms together match at most `postings` rows, or at most *fewer* rows if *fewer* is given.
         """
         postings, many = fewer or self._postings, self._postings + 1
         all_rows = meta_value(db, self._all_rows)
         if abs(all_rows - self._rows) > 0.05 * all_rows or len(self._fits) > 20_000:
             self._rows, self._fits = all_rows, {}
-        # Another thread may reset the counts meanwhile; this question keeps its own.
+        # Another thread may reset the counts meanwhile; this question keeps the present counts.
         known = self._fits
         for term in found:
             if not known.get(term.match):  # a zero is counted again: a row may have the term by now
                 known[term.match] = self._count(db, term, many)
-        if not any(0 < known[term.match] < many for term in found):  # which one is the rarest?
+        if not any(0 < known[term.match] < many for term in found):  # all are common: which term is rarest?
             known |= {t.match: self._count(db, t) for t in found if known[t.match] == many}
         kept: list[Term] = []
         rows, whole = 0, 0.0
@@ -139,7 +141,7 @@ class Rarity:
 
 
 def notes_by_words(db: sqlite3.Connection, match: str) -> dict[int, float]:
-    """The best notes and their bm25."""
+    """Return row → bm25 for the POOL notes that match best."""
     weights = ", ".join(map(str, NOTE_COLUMNS.values()))
     score = f"-bm25(note_fts, {weights}) as score"
     select = f"select rowid, {score} from note_fts where note_fts match ? order by score desc limit {POOL}"
@@ -147,8 +149,10 @@ def notes_by_words(db: sqlite3.Connection, match: str) -> dict[int, float]:
 
 
 def exact_first(db: sqlite3.Connection, order: Sequence[int], pool: Pool, terms: Sequence[Term]) -> list[int]:
-    """*order* with two kinds of notes first: those that have all of *terms*,
-    or replace a note that was found."""
+    """
+    Return *order* with these notes first: notes that have all of *terms*, and successors of notes that were
+    found.
+    """
     match = f"{{title description body tags}} : ({' AND '.join(term.match for term in terms)})"
     says = {id for (id,) in db.execute("select rowid from note_fts where note_fts match ?", (match,))}
     stands = {
@@ -158,13 +162,15 @@ def exact_first(db: sqlite3.Connection, order: Sequence[int], pool: Pool, terms:
 
 
 def notes_by_days(db: sqlite3.Connection, days: Iterable[When]) -> list[int]:
-    """Notes that are about one of *days* or were said on one, the latest first."""
+    """
+    Return the rows of notes that are about one of *days*, or were said on one of *days*, the latest first.
+    """
     found = []
     for when in days:
         start, end = when.start.toordinal(), when.end.toordinal()
         for since, until in (("event_from", "event_to"), ("said_from", "said_to")):
-            # Without this bound every note is read. A note that began over a year before is found by its
-            # words.
+            # Without the lower bound, every note is read. A note whose days began over a year before is found
+            # only by its words.
             rows = db.execute(
                 f"select id from note where hit and {since} between ? and ? and {until} >= ? order by {since} desc limit 50",
                 (start - 366, end, start),
@@ -175,9 +181,11 @@ def notes_by_days(db: sqlite3.Connection, days: Iterable[When]) -> list[int]:
 
 def fused_scores(words: Mapping[int, float], near: Near | None, whole: float) -> tuple[Pool, float]:
     """
-    The weighted sum of both scores, each as a share of its best; and the confidence of the best hit, from 0 to 1.
+    Return the candidates, each with one score from *words* and *near*, and the confidence (0 to 1) of the best.
 
-    Confidence 1: a note with each word of the question once, or with the same meaning.
+    A candidate's score is the weighted sum of two scores, each as a share of the best. *whole*: the score by
+    words of a note with each word of the question once. Such a note, or one with the same meaning, has
+    confidence 1.
     """
     top = max(words.values(), default=0.0)
     share = WORDS_SHARE if near else 1.0
@@ -205,8 +213,10 @@ def weigh_pool(
     uses: Mapping[str, tuple[int, int]],
 ) -> None:
     """
-    Raise notes of the days asked for and successors of notes that were found; let priority, freshness and use decide
-    between equals. Notes that are gone leave the pool.
+    Change the scores in *pool*: raise notes of the days asked for, and successors of found notes.
+
+    Priority, freshness and use decide between equal notes. Notes that no longer exist leave *pool*. *uses*:
+    note's id → (number of uses, time of the last use in ms).
     """
     today = now.date().toordinal()
     columns = "id, path, node, status, priority, said_from, said_to, event_from, event_to"
@@ -234,7 +244,10 @@ def weigh_pool(
 
 
 def phrase_within(days: Sequence[int | None], asked: Iterable[When]) -> str | None:
-    """The phrase of the question whose days overlap a note's *days* (said from, to; event from, to)."""
+    """
+    Return the phrase of the first of *asked* that overlaps a note's *days* (said from, to; event from, to);
+    None if none does.
+    """
     for when in asked:
         first, last = when.start.toordinal(), when.end.toordinal()
         if any(since and until and since <= last and until >= first for since, until in (days[:2], days[2:])):
@@ -243,7 +256,7 @@ def phrase_within(days: Sequence[int | None], asked: Iterable[When]) -> str | No
 
 
 def final_successor(db: sqlite3.Connection, id: int) -> int | None:
-    """The last note in the chain of notes that replaced *id*."""
+    """Return the row of the last note in the chain of notes that replaced *id*; None if no note did."""
     chain = [id]
     while len(chain) < 20:
         row = db.execute(
@@ -256,13 +269,13 @@ def final_successor(db: sqlite3.Connection, id: int) -> int | None:
     return chain[-1] if len(chain) > 1 else None
 
 
-# --- From the best notes to linked notes, as far as they match the question.
+# --- Follows links from the best notes to other notes. A linked note needs to match the question, too.
 #
-# A fixed share of the hits always comes from the question itself.
+# A fixed share of the hits is always found by the question alone.
 
 
-ENTRY_POINTS = 5  # best notes whose links are followed; links of more notes lead anywhere
-OWN_SHARE = 0.5  # share of the hits that the question alone finds, whatever is linked
+ENTRY_POINTS = 5  # best notes whose links are followed; links of further notes lead to unrelated notes
+OWN_SHARE = 0.5  # share of the hits that the question alone finds, without links
 STEP = 0.4  # a link from the best note adds this share of the linked note's own score
 UNASKED = 0.05  # a linked note's own score counts for at least this share of the best score
 FANNED = 60  # most links of one note that are followed
@@ -270,11 +283,11 @@ FANNED = 60  # most links of one note that are followed
 
 def walked_order(db: sqlite3.Connection, pool: Pool, k: int, exact: Sequence[Term] = ()) -> list[int]:
     """
-    Order the notes after following the links of the best.
+    Return the notes in *pool* and notes linked with the best, in the order of the results.
 
-    The first OWN_SHARE of *k* keep their places. After them a linked note may pass notes that only match
-    words. The surer its entry point, the stronger the link, and the better the note itself matches, the more
-    notes it passes. With *exact*, notes that have all of these terms come first.
+    The first OWN_SHARE of *k* notes keep their places. Below these, a linked note moves up: the further, the
+    higher the scores of the linking note and of the linked note. *exact*: notes that have all of these terms
+    come first.
     """
     order = ranked_ids(pool)
     if not order:
@@ -304,7 +317,7 @@ def ranked_ids(pool: Pool) -> list[int]:
 
 
 def linked_notes(db: sqlite3.Connection, entry: int) -> set[int]:
-    """The notes one link from *entry*, in either direction."""
+    """Return the rows of the notes that *entry* links to, and of the notes that link to *entry*."""
     both = f"kind in ({PROSE}, {LINK})"
     rows = db.execute(
         f"""
@@ -317,7 +330,9 @@ def linked_notes(db: sqlite3.Connection, entry: int) -> set[int]:
     return {id for (id,) in linked} - {entry}
 
 
-WEIGHED = 5  # candidates for each hit; the weights decide near ties, and lift no candidate from further below
+WEIGHED = (
+    5  # candidates that are weighed for each hit; weights only decide near ties, so more would change nothing
+)
 
 
 def hits_of(
@@ -343,7 +358,9 @@ PLACES = {
 
 
 def matching_words(db: sqlite3.Connection, ids: Sequence[int], question: ParsedQuery) -> dict[int, list[str]]:
-    """Which words of the question each note has, and where."""
+    """
+    Return row → phrases such as ‘says “cat”’, which name the words of *question* that the note has, and where.
+    """
     if not question.terms or not ids:
         return {}
     columns = ", ".join(f"highlight(note_fts, {n}, char(2), char(3))" for n in range(len(NOTE_COLUMNS)))
@@ -367,9 +384,11 @@ def matching_words(db: sqlite3.Connection, ids: Sequence[int], question: ParsedQ
 
 class How(NamedTuple):
     """
-    How notes are searched. *walk*: follow links from the best hits. *quote*: let `why` quote the matching
-    words, and put notes with all of these words first; quoting takes a fifth of the time. *vectors*: search
-    by meaning, too.
+    How notes are searched.
+
+    *walk*: follow links from the best hits. *quote*: name the matching words in `why`, and put notes with all
+    words of the question first; this takes a fifth of the time. *vectors*: search by meaning as well as by
+    words.
     """
 
     walk: bool = True
@@ -381,8 +400,10 @@ BY_HAND, FOR_PROMPT, ALONE = How(), How(quote=False), How(walk=False, quote=Fals
 
 
 class Candidates(NamedTuple):
-    """The notes that may answer *question*, which keeps only the terms asked for;
-    and the best note's confidence."""
+    """
+    The notes that may answer *question*, and the confidence of the best. *question* has only the terms that
+    were searched. *by_words*: rows found by words.
+    """
 
     question: ParsedQuery
     pool: Pool
@@ -397,7 +418,10 @@ def find_candidates(
     rarity: Rarity,
     near: Callable[[str], Near | None] | None,
 ) -> Candidates:
-    """The candidates for *k* hits. *near*: finds the notes close to a text in meaning."""
+    """
+    Return the candidates for *k* hits. *near* finds the notes nearest to a text in meaning; None: search by
+    words only.
+    """
     chosen, whole = rarity.choose(db, question.terms)
     question = replace(question, terms=chosen)
     words = notes_by_words(db, question.match) if chosen else {}
@@ -412,7 +436,7 @@ def find_candidates(
 
 
 def best_hits(db: sqlite3.Connection, found: Candidates, k: int, how: How) -> list[Hit]:
-    """The *k* best of *found*, after `weigh_pool`."""
+    """Return the *k* best of *found*. Call `weigh_pool` first."""
     question, pool = found.question, found.pool
     exact = question.terms if how.quote and not question.days else ()
     order = (walked_order(db, pool, k, exact) if how.walk else ranked_ids(pool))[:k]
@@ -426,16 +450,16 @@ def best_hits(db: sqlite3.Connection, found: Candidates, k: int, how: How) -> li
 # --- The notes' vectors: made in the background, stored as float16, searched as one matrix.
 #
 #     missing_vectors, put_vectors    notes without a vector of this embedder, and the vectors made for them
-#     Matrix                          all vectors of one embedder; follows the store by its revision number
+#     Matrix                          all vectors of one embedder; reads what changed since a revision number
 #
-# A vector counts only for the embedder that made it and the text it was made from. A changed note loses its
-# vector at once, and is found by words alone until a new vector is made.
+# A vector is valid for one embedder and one text. A changed note loses its vector at once, and is found by
+# words alone until a new vector is made.
 
 
 TEXT_CHARS = 2_000  # of a note: MiniLM reads fewer, and a longer text only blurs the static table's vector
 ROWS_AT_ONCE = 4096  # rows read at once while the matrix is filled: 4 MB
-MEDIAN_SAMPLE = 4096  # similarities that the median is taken of; all of them change it by less than .002
-FEW_VECTORS = 20  # notes; with fewer, the median may be the very note that is asked for
+MEDIAN_SAMPLE = 4096  # cosines that the median is taken of; the median of all differs by less than .002
+FEW_VECTORS = 20  # notes; with fewer, the median may be the cosine of the note that is asked for
 # Upper limit of the median of few notes. On LoCoMo, from 8 notes on, the median cosine of questions and
 # observations is .19 to .22 with the static table, and .26 with MiniLM.
 MEDIAN_OF_FEW = 0.2
@@ -443,13 +467,13 @@ GONE = "gone"
 
 
 def new_revision(db: sqlite3.Connection) -> int:
-    """Set a new revision, so that every matrix in memory is reloaded."""
+    """Set and return a new revision number, so that each `Matrix` in memory reads what changed."""
     db.execute("update meta set value = value + 1 where key = 'rev'")
     return meta_value(db, "rev")
 
 
 def drop_vectors(db: sqlite3.Connection, notes: Iterable[int], gone: bool = False) -> None:
-    """Remove the vectors of *notes*, which are new or have a new text."""
+    """Remove the vectors of *notes*, which are new or have a new text, or (*gone*) were deleted."""
     rev = new_revision(db)
     db.executemany(
         "replace into vector values (?, ?, null, ?)", [(n, GONE if gone else "", rev) for n in notes]
@@ -457,7 +481,7 @@ def drop_vectors(db: sqlite3.Connection, notes: Iterable[int], gone: bool = Fals
 
 
 def missing_vectors(db: sqlite3.Connection, embedder: str, limit: int) -> list[tuple[int, str, str]]:
-    """`(note, hash, text)` of notes that have no vector of *embedder*."""
+    """Return `(row, hash, text)` of up to *limit* notes that have no vector of *embedder*."""
     return db.execute(
         f"""
         select note, hash, substr(text.title || '. ' || text.description || ' ' || text.body, 1, {TEXT_CHARS})
@@ -473,7 +497,7 @@ def missing_vectors(db: sqlite3.Connection, embedder: str, limit: int) -> list[t
 def put_vectors(
     db: sqlite3.Connection, embedder: str, rows: Sequence[tuple[int, str, str]], vectors: Floats
 ) -> None:
-    """Store *vectors* of *rows*, except those of notes that changed after they were read."""
+    """Store the *vectors* of the notes in *rows*, except notes that changed after *rows* were read."""
     rev = new_revision(db)
     for (note, hash, _), vector in zip(rows, vectors.astype("float16"), strict=True):
         same = db.execute("select 1 from note where id = ? and hash = ?", (note, hash)).fetchone()
@@ -482,14 +506,17 @@ def put_vectors(
 
 
 class Near(NamedTuple):
-    """The notes nearest to a question: their rows, their cosines, and the median cosine of all notes."""
+    """The notes nearest to a question, as row → cosine, and the median cosine of all notes."""
 
     cosines: dict[int, float]
     median: float
 
 
 class Matrix:
-    """All vectors as float32, one row a note; 100 MB for 100,000 notes of 256 numbers. Several threads may use it at once."""
+    """
+    The vectors of all notes as float32, a row for each note: 100 MB for 100,000 notes of 256 numbers. Several
+    threads may use one matrix at once.
+    """
 
     def __init__(self, embedder: str) -> None:
         self.embedder = embedder
@@ -500,7 +527,7 @@ class Matrix:
         self._matrix: Floats | None = None
 
     def follow(self, db: sqlite3.Connection, generation: int) -> None:
-        """Take in what has changed since the last time."""
+        """Read the vectors that changed since the last call."""
         rev = meta_value(db, "rev")
         if self._state == (generation, rev):
             return
@@ -543,13 +570,13 @@ class Matrix:
         self._matrix[[self._rows[note] for note in notes]] = vectors
 
     def near(self, vector: Floats, n: int) -> Near | None:
-        """The *n* nearest notes; None where there are no vectors."""
+        """Return the *n* notes nearest to *vector*; None if there are no vectors."""
         import numpy as np
 
         size, matrix, notes = len(self._rows), self._matrix, self._notes
         if not size or matrix is None or notes is None or matrix.shape[1] != len(vector):
             return None
-        # Not `@`: BLAS spins up threads for it, which on a busy machine made it 20 times slower (8 ms for .4).
+        # Not `@`: for a product, BLAS starts threads, and on a busy machine took 20 times as long (8 ms, not .4).
         cosines = np.einsum("ij,j->i", matrix[:size], vector)
         n = min(n, size)
         best = np.argpartition(-cosines, n - 1)[:n]

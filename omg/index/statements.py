@@ -1,14 +1,14 @@
 """
-The statements of the archive's messages: what is searched of what was said.
+Indexes and searches the statements of the archive's messages.
 
-    add, remove          the statements of messages, as rows and in the full text
-    find_statements      the statements that answer a question, by words and by meaning
-    put_vectors          their vectors, made in the background; SignMatrix looks through all of them
-    put_searched         which messages hold no secret, found in the background
+    add, remove          add and remove the statements of a message, as rows and in the full text
+    find_statements      finds the statements that answer a question, by words and by meaning
+    put_vectors          stores statements' vectors, which are made in the background; SignMatrix searches the vectors
+    put_searched         stores which messages hold no secret, which is found out in the background
 
-A statement is a sentence, a list item, or several short lines together. Its number holds its message's row,
-whether the assistant said it, and its place in the message, so none of these is looked up; `head` is the
-heading or lead above it.
+A statement is a sentence, a list item, or several short lines together. A statement's number holds the row of
+its message, whether the assistant spoke, and its place in the message. `head` is the heading above the
+statement.
 """
 
 from __future__ import annotations
@@ -37,15 +37,17 @@ if TYPE_CHECKING:
     from .search import Floats
 
 PLACES = 20  # bits of a statement's number below its message's row
-ASSISTANT = 1 << PLACES - 1  # the highest of these bits: the assistant said it; the lower bits: its place
+ASSISTANT = (
+    1 << PLACES - 1
+)  # the highest of these bits: the assistant spoke; the lower bits: the place in the message
 LEAST_CHARS, MOST_CHARS = 80, 600  # of a statement: shorter lines are joined, longer ones are cut
-POOL = 300  # statements found by words, and by meaning
-FOUND = 150  # statements of these that are looked at
+POOL = 300  # most statements found by words, and as many by meaning
+FOUND = 150  # most of these statements that are read
 MEANING_SHARE = 0.5  # weight of the cosine above TYPICAL
 TYPICAL = 0.4
-POSTINGS = 6_000  # most rows that a question's words may match, as for notes; here 2 µs each
+POSTINGS = 6_000  # most rows that a question's words may match, at 2 µs each
 POSTINGS_RARE = 1_000  # the same, for a search by the rarest words alone
-# A heading or a lead: the text below a heading says little without the heading.
+# A heading, a bold line or a line with a colon at its end. The text below says little without such a line.
 HEADING = regex.compile(r"(?P<level>#{1,6})\s|(?:\*\*|__)[^*_\n]+(?:\*\*|__):?$|.{1,200}[:：](?:\*\*|__)?$")
 LEAD_LEVEL = 7  # below all headings
 
@@ -55,7 +57,10 @@ PACKED = struct.Struct("3i")  # a Span in the table `spoken`
 
 
 class Span(NamedTuple):
-    """Where a statement is in its message. *head*: the place of the statement that is its heading, or NO_HEAD."""
+    """
+    Start and end of a statement in its message. *head*: the place (0, 1, …) of the statement that is its
+    heading, or NO_HEAD.
+    """
 
     start: int
     end: int
@@ -63,7 +68,7 @@ class Span(NamedTuple):
 
 
 def spans_of(text: str) -> list[Span]:
-    """The statements of *text*, in order."""
+    """Return the statements of *text*, in order."""
     found: list[Span] = []
     open: list[tuple[int, int]] = []  # level and place of the headings above
     heading = False
@@ -86,7 +91,7 @@ def spans_of(text: str) -> list[Span]:
 
 
 def heads_of(spans: Sequence[Span], place: int) -> list[Span]:
-    """The headings above the statement at *place*, the nearest first."""
+    """Return the headings above the statement at *place*, the nearest first."""
     found = []
     while (head := spans[place].head) != NO_HEAD:
         place = head
@@ -95,17 +100,23 @@ def heads_of(spans: Sequence[Span], place: int) -> list[Span]:
 
 
 def is_silent(message: Message) -> bool:
-    """Whether *message* is left out of searches: a tool's text, or a line that stands for OMG's own text."""
+    """
+    Return whether searches leave *message* out: a tool's text, an empty text, or a line in place of OMG's own
+    text.
+    """
     return message.role == "tool" or not message.text.strip() or message.text.strip() in MEMORY_NOTES
 
 
 def first_number(row: int, message: Message) -> int:
-    """The number of the first statement of *message*, which is in *row*."""
+    """Return the number of the first statement of *message*, which is in *row*."""
     return row << PLACES | ASSISTANT * (message.role == "assistant")
 
 
 def text_rows(row: int, message: Message, spans: Sequence[Span]) -> list[tuple[int, str, str]]:
-    """Each statement's number, the text above it, and its own text, as the full-text table has them."""
+    """
+    Return `(number, sender and headings, text)` for each statement in *spans*, as the full-text table stores
+    these.
+    """
     text, sender, first = message.text, fold_text(message.sender), first_number(row, message)
     rows = []
     for place, span in enumerate(spans):
@@ -127,8 +138,10 @@ def add(db: sqlite3.Connection, row: int, message: Message) -> None:
 
 
 def remove(db: sqlite3.Connection, row: int, message: Message) -> None:
-    """Remove the statements of *message*. The full-text table keeps no copy of a text,
-    so the text is passed again."""
+    """
+    Remove the statements of *message*, which is in *row*. The full-text table keeps no text, and needs the text
+    again to remove it.
+    """
     if is_silent(message):
         return
     spans = spans_of(message.text)
@@ -147,8 +160,8 @@ def remove(db: sqlite3.Connection, row: int, message: Message) -> None:
 
 class Found(NamedTuple):
     """
-    A statement: its number, and its scores by words and by meaning. By words,
-    a statement with each word of the question once scores 1.
+    A found statement: its number, its score by words, and its cosine with the question. A statement that has
+    each word of the question once scores 1 by words.
     """
 
     id: int
@@ -157,7 +170,7 @@ class Found(NamedTuple):
 
     @property
     def row(self) -> int:
-        """The row of its message."""
+        """The row of the statement's message."""
         return self.id >> PLACES
 
     @property
@@ -170,7 +183,7 @@ class Found(NamedTuple):
 
 
 def found_share(words: float, cosine: float) -> float:
-    """What a search hit adds to a statement's score, by its *words* and its *cosine*."""
+    """Return the score of a search hit from its score by *words* and its *cosine*."""
     return min(words, 1.5) + MEANING_SHARE * max(0.0, cosine - TYPICAL)
 
 
@@ -182,10 +195,12 @@ def find_statements(
     near: Callable[[Iterable[int], bool], Mapping[int, float]] | None,
 ) -> list[Found]:
     """
-    The statements that have words of *match*, each with its bm25 as a share of *whole*, and those nearest in meaning.
-    *assistants*: factor for the assistant's statements; 0: only the person's. *near*: the cosines of the
-    statements with these numbers and, if asked, of the nearest ones. They are asked for only if one that has no word of
-    the question may be among the best FOUND.
+    Return the statements that have words of *match*, and the statements nearest in meaning.
+
+    A statement's score by words is its bm25 as a share of *whole*. *assistants*: factor for the assistant's
+    statements; 0 leaves these out. *near(numbers, nearest)* returns the cosines of the statements *numbers*
+    and, if *nearest*, of the nearest statements. *nearest* is set only if a statement without words of *match*
+    may be among the best FOUND.
     """
     words: dict[int, float] = {}
     surely = 0
@@ -204,8 +219,8 @@ def find_statements(
 
 
 def unpacked(spans: bytes) -> list[Span]:
-    """The statements that the table `spoken` has of a message."""
-    # Six thousand a prompt: `Span._make`, which is written in Python, takes three times as long.
+    """Return the statements of a message from the column `spans` of the table `spoken`."""
+    # A prompt unpacks six thousand. `Span._make`, which is written in Python, takes three times as long.
     return [*map(tuple.__new__, repeat(Span), PACKED.iter_unpack(spans))]
 
 
@@ -213,24 +228,27 @@ def unpacked(spans: bytes) -> list[Span]:
 
 
 def unsearched(db: sqlite3.Connection, limit: int) -> list[tuple[int, str]]:
-    """The rows and lines of *limit* messages that today's rules have not searched for secrets."""
+    """
+    Return row and archive line of up to *limit* messages that the present rules have not searched for secrets.
+    """
     select = """select id, line from message where id in (select id from spoken where rules < ?1
         union all select id from spoken where rules > ?1 limit ?2)"""
     return db.execute(select, (rules_number(), limit)).fetchall()
 
 
 def put_searched(db: sqlite3.Connection, searched: Iterable[tuple[int, str]], found: Iterable[bool]) -> None:
-    """Store which of the *searched* messages have a secret; none of a message that was replaced meanwhile."""
+    """
+    Store which of the *searched* messages have a secret. Messages that were replaced meanwhile are skipped.
+    """
     update = f"""update spoken set rules = {rules_number()}, clean = ?
         where id = ? and (select line from message where message.id = spoken.id) = ?"""
     db.executemany(update, ((not secret, *one) for one, secret in zip(searched, found, strict=True)))
 
 
-# --- their vectors: one byte for each number. The signs of the numbers, one bit each, are compared first.
+# --- The statements' vectors: one byte for each number. The signs of the numbers, one bit each, are compared first.
 #
-# The signs of 256 numbers are 32 bytes. Those of 830,000 statements are 27 MB, and are compared in 3 ms,
-# because one row of the matrix has 64 signs of every statement. With all signs of one statement in a row,
-# this took 38 ms.
+# A vector has 256 numbers: 32 bytes of signs. The signs of 830,000 statements are 27 MB. To compare all takes
+# 3 ms, because one row of the matrix has 64 signs of every statement; with a row for each statement, 38 ms.
 
 SCALE = 127
 ROWS_AT_ONCE = 4096
@@ -241,8 +259,10 @@ GONE = "update meta set value = value + 1 where key = 'said_gone'"  # a matrix m
 
 
 def missing_vectors(db: sqlite3.Connection, limit: int) -> tuple[int, list[int], list[str]]:
-    """How often statements were removed so far;
-    then numbers and texts of the first statements without a vector."""
+    """
+    Return how many removals of statements there were so far, then the numbers and texts of up to *limit*
+    statements without a vector.
+    """
     last = db.execute("select coalesce(max(id), -1) from statement_vector").fetchone()[0]
     texts: dict[int, str] = {}
     select = "select id, line, spans from spoken join message using (id) where id >= ? order by id"
@@ -258,8 +278,10 @@ def missing_vectors(db: sqlite3.Connection, limit: int) -> tuple[int, list[int],
 
 
 def put_vectors(db: sqlite3.Connection, gone: int, ids: Iterable[int], vectors: Floats) -> None:
-    """Store *vectors* of *ids*; none if a statement was removed after *gone* was read:
-    numbers are used again."""
+    """
+    Store the *vectors* of the statements *ids*. Stores nothing if a statement was removed after *gone* was
+    read, because its number may be used again.
+    """
     import numpy as np
 
     if meta_value(db, "said_gone") == gone:
@@ -269,7 +291,7 @@ def put_vectors(db: sqlite3.Connection, gone: int, ids: Iterable[int], vectors: 
 
 
 def drop_vectors_of_others(db: sqlite3.Connection, embedder: str) -> None:
-    """Remove the vectors of another embedder."""
+    """Remove the statements' vectors if another embedder than *embedder* made these."""
     if db.execute("select value from meta where key = 'said_embedder'").fetchone() != (embedder,):
         db.execute("delete from statement_vector")
         db.execute("replace into meta values ('said_embedder', ?)", (embedder,))
@@ -277,7 +299,7 @@ def drop_vectors_of_others(db: sqlite3.Connection, embedder: str) -> None:
 
 
 class SignMatrix:
-    """The signs of all vectors, a bit each. Several threads may use it at once."""
+    """The signs of all statements' vectors, a bit each. Several threads may use one matrix at once."""
 
     def __init__(self) -> None:
         self._following = threading.Lock()
@@ -287,7 +309,7 @@ class SignMatrix:
         self._matrix: tuple[NDArray[np.int64], NDArray[np.uint64]] | None = None
 
     def follow(self, db: sqlite3.Connection, generation: int) -> None:
-        """Read the vectors added since the last time; after a removal, read all again."""
+        """Read the vectors added since the last call; after a removal, read all again."""
         import numpy as np
 
         last = db.execute("select coalesce(max(id), -1) from statement_vector").fetchone()[0]
@@ -309,7 +331,10 @@ class SignMatrix:
     def near(
         self, db: sqlite3.Connection, vector: Floats, also: Iterable[int], nearest: bool
     ) -> dict[int, float]:
-        """The cosines of *also* and, if *nearest*, of the POOL nearest statements."""
+        """
+        Return number → cosine with *vector*, for the statements *also* and, if *nearest*, for the POOL nearest
+        statements.
+        """
         import numpy as np
 
         wanted = set(also)
@@ -321,7 +346,7 @@ class SignMatrix:
                 some = slice(at, at + COMPARED_AT_ONCE)
                 for row, one in zip(signs, asked, strict=True):
                     apart[some] += np.bitwise_count(row[some] ^ one)
-            # To count the differences, which are small numbers, is quicker than a partition of all of them.
+            # Counting is quicker than a partition, because the differences are small numbers.
             most = np.searchsorted(np.cumsum(np.bincount(apart)), POOL)
             close = np.flatnonzero(apart <= most)
             wanted.update(ids[close[np.argsort(apart[close], kind="stable")[:POOL]]].tolist())

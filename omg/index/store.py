@@ -1,9 +1,9 @@
 """
 The SQLite file: tables, connections, damage; the terms of a text.
 
-Readers never wait for the writer (WAL); each has a connection of its own from a pool. A file that is damaged, of another
-version, or locked for too long is not repaired: `replace` starts an empty one, and index.py fills it again, since all of it can
-be read from elsewhere. On a full disk the file stays and is read as it is.
+Readers never wait for the writer (WAL); each reader takes a connection from a pool. A file that is damaged, of
+another version, or locked for too long is not repaired: `replace` starts an empty file, and index.py fills the
+new file from the vault and the archive. On a full disk, the present file stays and is only read.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from ..text.characters import UNSPACED_RUN, fold_text
 from ..text.words import STOP, WORD_OR_RUN, words_in
 from .links import CONTRADICTION, LINK, PROSE, short_names
 
-# --- Turns a question into terms: all that may tell one note from another. search.py joins them by OR, rarest
-# first, and weighs each by how rare it is.
+# --- Turns a question into terms: words that may distinguish one note from another. search.py joins the terms
+# by OR, rarest first, and weighs each term by its rarity.
 #
-# A question with words has terms, in any script. No character of a question is FTS5 syntax.
+# Any question with words has terms, in any script. No character of a question is read as FTS5 syntax.
 
 
-# The FTS5 tokenizer that `fold_text` (text/characters.py) is made for. Marks (Mn, Mc) belong to their letters, or Hindi falls apart.
+# The FTS5 tokenizer that `fold_text` (text/characters.py) is made for. Combining marks (Mn, Mc) count as letters; otherwise words in Hindi are split.
 TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
 
 # Words of a date phrase that say nothing more once the phrase is resolved to days.
@@ -49,7 +49,7 @@ CALENDAR = frozenset(
     """.split()
 )
 
-# "the name of the cat": whoever told the name hardly said "name", so these words are not looked for.
+# "the name of the cat": a message that tells the name hardly has the word "name". Such words are not searched.
 ASKED_FOR = re.compile(r"\bthe (?:names?|numbers?|dates?|amounts?|kinds?|types?) of\b", re.I)
 
 # Letters of scripts whose words end in cases that Porter, which is for English, does not know.
@@ -64,10 +64,10 @@ class Term:
 
 def terms_of(question: str, dates: tuple[str, ...] = ()) -> tuple[Term, ...]:
     """
-    The terms of *question* in their order; *dates* are phrases in it that were resolved to days.
+    Return the terms of *question* in their order. *dates* are phrases in *question* that were resolved to days.
 
-    A stop word is kept if it is written as a name ("Will") or is part of a compound ("to-do"). A question of stop
-    words alone keeps all of them, unless it is about days.
+    A stop word is kept if it is written as a name ("Will") or is part of a compound ("to-do"). A question of
+    stop words alone keeps all of them, unless it is about days.
     """
     text = unicodedata.normalize("NFKC", question).replace("’", "'")
     found: dict[str, Term] = {}
@@ -82,7 +82,7 @@ def terms_of(question: str, dates: tuple[str, ...] = ()) -> tuple[Term, ...]:
 
 
 def terms_of_chunk(chunk: str, first: bool) -> list[Term]:
-    """The terms of *chunk*, a piece of the question without spaces."""
+    """Return the terms of *chunk*, a piece of the question without spaces."""
     if re.search(r"n't\b", chunk, re.I):
         return []
     chunk = re.sub(r"'\w{1,2}\b", "", chunk)  # Caroline's, I'll
@@ -120,7 +120,10 @@ def match_form(word: str) -> str:
 
 
 def unspaced_terms(run: str) -> list[Term]:
-    """Pairs of neighbouring characters; a lone character is a term of its own."""
+    """
+    Return the terms of *run*, a text without spaces: each pair of neighbouring characters, or the only
+    character.
+    """
     if len(run) == 1:
         return [Term(quoted_terms(run), run)]
     return [Term(quoted_terms(f"{a} {b}"), a + b) for a, b in pairwise(run)]
@@ -130,11 +133,11 @@ def quoted_terms(words: str) -> str:
     return f'"{words}"'
 
 
-VERSION = 17  # of the tables below and their contents; a file of another version is made anew
-KEPT_NEVER = -1  # the generation of a connection for one use
+VERSION = 17  # of the tables and their contents; a file of another version is replaced
+KEPT_NEVER = -1  # instead of a generation: a connection that is closed after one use
 NOT_OPEN = -1  # the inode before the file is first looked at
 
-# connections kept open for the next readers, two descriptors each; further ones are closed after use
+# idle connections that stay open for the next readers, two file descriptors each; others are closed after use
 POOLED = 2
 CACHE_KIB = 16_000  # of pages, for each reader; the system's cache has the rest
 
@@ -144,21 +147,21 @@ NOTE_COLUMNS = {
     "description": 1.0,
     "body": 1.0,
     "tags": 0.5,
-    "dates": 0.4,  # the days it is about, in words
-    "linked": 0.2,  # titles of the notes it links to
-    "said": 0.4,  # the messages it was made from
+    "dates": 0.4,  # the note's days, in words
+    "linked": 0.2,  # titles of linked notes
+    "said": 0.4,  # the messages that the note was made from
     "near": 0.4,  # the messages beside those
     "far": 0.2,  # the messages beside the near ones
 }
 
-# above: who said it, and the headings it stands under
+# above: the sender, and the headings above the statement
 STATEMENT_COLUMNS = {"above": 0.4, "body": 1.0}
 
 # Types: str is TEXT, int INTEGER, bytes BLOB. Days are ordinals (date.toordinal).
 TABLES: dict[str, dict[str, type]] = {
     "meta": {"key": str, "value": str},
     "note": {
-        "id": int,  # never used twice: an id that a search holds must not come to mean another note
+        "id": int,  # never used twice: a running search may still hold the id of a deleted note
         "path": str,
         "node": str,  # the note's own id
         "type": str,
@@ -175,7 +178,7 @@ TABLES: dict[str, dict[str, type]] = {
         "origin": str,
         "superseded_by": str,
         "tags": str,  # JSON
-        "home": str,  # the MOC that lists it
+        "home": str,  # path of the map that lists the note
         "hit": int,  # whether a search may find it
         "said_from": int,
         "said_to": int,
@@ -192,7 +195,7 @@ TABLES: dict[str, dict[str, type]] = {
     "link": {"src": int, "dst": int, "target": str, "full": str, "leaf": str, "kind": int},
     "source": {"note": int, "session": str, "id": str, "kind": str, "timestamp": int},
     "text": {"id": int, **dict.fromkeys(NOTE_COLUMNS, str)},
-    # embedder: which one made the vector; "": no vector yet; "gone": the note is gone
+    # embedder: its id, or "" without a vector so far, or "gone" if the note was deleted
     "vector": {"note": int, "embedder": str, "data": bytes, "rev": int},
     "message": {
         "id": int,
@@ -205,15 +208,19 @@ TABLES: dict[str, dict[str, type]] = {
         "file": str,
         "line": str,  # as in the archive
     },
-    # The statements of a message, in its row. spans: as in statements.py. rules: which rules searched the message for
-    # secrets, 0 for none so far; clean: whether they found none.
+    # id: a message's row. spans: its statements, packed as in statements.py. rules: `rules_number` of the rules that
+    # searched the message for secrets, 0 if none did so far. clean: 1 if these rules found no secret.
     "spoken": {"id": int, "rules": int, "clean": int, "spans": bytes},
-    # id: its message's row, who said it, and its place (statements.py)
+    # id: the statement's number (statements.py)
     "statement_vector": {"id": int, "data": bytes},
     "archive": {"file": str, "offset": int, "tail": bytes},
 }
 
-UNKEYED = ("name", "link", "source")  # tables without a key; of the others it is the first column
+UNKEYED = (
+    "name",
+    "link",
+    "source",
+)  # tables without a primary key; in other tables, the first column is the key
 
 INDEXES = {  # an item is the columns of one index
     # The last index has all columns that order the notes of a type (index.py).
@@ -232,11 +239,14 @@ UNIQUE = {"note": ("path",), "message": ("mid session",)}
 
 
 class Store:
-    """*patience_s*: how long to wait for another process's lock. Nothing is opened before `look`."""
+    """
+    The index's SQLite *file* and the connections to it. Call `look` before anything else. *patience_s*: seconds
+    to wait for another process's lock.
+    """
 
     def __init__(self, file: Path, patience_s: float = 10.0) -> None:
         self.file, self.patience_s = file, patience_s
-        self.born = "new"  # why the file was last made: for the log, once it is filled
+        self.born = "new"  # why the file was last made, for the log
         # grows with every new file, so that data of the old file is dropped from memory
         self.generation = 0
         self._inode = NOT_OPEN
@@ -253,7 +263,7 @@ class Store:
             db.execute("begin")
             yield db
         except sqlite3.DatabaseError:
-            db.close()  # not back into the pool: its next user would inherit the trouble
+            db.close()  # a broken connection must not go back into the pool
             raise
         finally:
             with suppress(sqlite3.ProgrammingError):  # already closed
@@ -287,7 +297,11 @@ class Store:
     # --- the file itself
 
     def replace(self, why: str, broken: int | None = None) -> bool:
-        """Start an empty file. Returns False, and does nothing, if the file of generation *broken* was already replaced."""
+        """
+        Start an empty file. *why* is for the log.
+
+        Returns False, and does nothing, if the file of generation *broken* was already replaced.
+        """
         with self._changing, self._file_lock():
             if broken is not None and (broken != self.generation or inode_of(self.file) != self._inode):
                 return False
@@ -297,10 +311,10 @@ class Store:
 
     def look(self) -> int:
         """
-        The generation of the present file, which is opened if necessary. Notices that the file was deleted or replaced by
-        another process.
+        Open the present file if it is not open, and return its generation.
 
-        Without this check we would go on reading and writing a file that nobody else can see.
+        Notices that another process deleted or replaced the file. Otherwise we would go on using a file that
+        nobody else sees.
         """
         if inode_of(self.file) != self._inode:
             with self._changing:
@@ -335,7 +349,7 @@ class Store:
 
     @contextmanager
     def _file_lock(self) -> Iterator[None]:
-        """Keeps other processes from making or replacing the file meanwhile."""
+        """Keeps other processes from making or replacing the file during the block."""
         self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder = os.open(self.file.parent, os.O_RDONLY)
         try:
@@ -347,7 +361,9 @@ class Store:
     def _create(self, why: str) -> None:
         import sqlite_utils  # imported only here: where pandas is installed, this takes 0.4 s
 
-        fresh = self.file.with_name(f"{self.file.name}.new")  # beside the old file: never its inode
+        fresh = self.file.with_name(
+            f"{self.file.name}.new"
+        )  # made beside the old file, so that the inodes differ
         fresh.unlink(missing_ok=True)
         remove_sidecars(fresh)
         os.close(os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -362,7 +378,7 @@ class Store:
                 for table, listed in wanted.items():
                     for item in listed:
                         tables[table].create_index(item.split(), unique=wanted is UNIQUE)
-            # Not by the library, which cannot make an index on some of the rows.
+            # Plain SQL, because sqlite-utils cannot make an index on some of the rows.
             db.execute(
                 "create index idx_note_superseded_by on note(superseded_by) where superseded_by is not null"
             )
@@ -390,7 +406,9 @@ class Store:
             db.execute("pragma synchronous=normal")  # a lost transaction is read again from the files
             db.execute(f"pragma cache_size=-{CACHE_KIB}")
             db.execute("pragma temp_store=memory")
-            db.execute("select count(*) from sqlite_master").fetchone()  # only now does sqlite open the file
+            db.execute(
+                "select count(*) from sqlite_master"
+            ).fetchone()  # sqlite opens the file only at the first query
         except BaseException:
             db.close()
             raise
@@ -398,10 +416,10 @@ class Store:
 
     def _connect_to_read(self) -> tuple[int, sqlite3.Connection]:
         """
-        A connection, and the generation it belongs to.
+        Return the file's generation, and a connection for reading.
 
-        In WAL mode readers write beside the file, which fails on a full disk. If no WAL is left there, the
-        file alone is complete: it is opened as immutable, for this use only.
+        In WAL mode, readers write to files beside the database, which fails on a full disk. If the WAL is empty
+        or missing, the database alone is complete. Then it is opened as immutable, for one use.
         """
         try:
             return self.generation, self._connect()
@@ -413,7 +431,9 @@ class Store:
         return KEPT_NEVER, sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
 
     def _take(self) -> tuple[int, sqlite3.Connection]:
-        """The connection used last, whose pages are cached, or a new one."""
+        """
+        Return a generation and a connection: the connection used last, whose pages are cached, or a new one.
+        """
         while True:
             try:
                 generation, db = self._pool.get_nowait()
@@ -433,10 +453,11 @@ class Store:
 
 def full_text(db: sqlite3.Connection) -> None:
     """
-    Make the full-text tables. The table of notes reads its content from `text`, which a rebuild of a column
-    needs anyway; the table of statements keeps no content, since the messages have it. To delete a row from
-    either, pass its former values. Not by sqlite-utils' `enable_fts`: it commits in the middle of the
-    transaction that makes the file, and keeps a table's own name for its content.
+    Make the full-text tables.
+
+    `note_fts` takes its text from the table `text`. `statement_fts` keeps no text, because the table `message`
+    has it. To delete a row, pass the row's former values. Does not call sqlite-utils' `enable_fts`: that
+    function commits within the transaction that makes the file, and does not let us choose the table's name.
     """
     tokenizer = TOKENIZER.replace("'", "''")
     db.execute(
@@ -451,7 +472,10 @@ def full_text(db: sqlite3.Connection) -> None:
 
 
 def rows_of(db: sqlite3.Connection, statement: str, keys: Iterable[int | str]) -> list[tuple[Any, ...]]:
-    """The rows of `statement (keys)`, asked for 900 keys at a time: some builds of sqlite take only 999 at once."""
+    """
+    Return the rows of *statement*, which ends with `in`, for *keys*. Asks for 900 keys at a time, because some
+    builds of sqlite take only 999.
+    """
     listed, found = list(keys), []
     for at in range(0, len(listed), 900):
         part = listed[at : at + 900]
@@ -464,29 +488,28 @@ def meta_value(db: sqlite3.Connection, key: str) -> int:
 
 
 def remove_sidecars(file: Path) -> None:
-    """Remove what sqlite keeps beside *file*."""
+    """Remove the files that sqlite keeps beside *file*: WAL, shared memory and journal."""
     for suffix in ("-wal", "-shm", "-journal"):
         file.with_name(file.name + suffix).unlink(missing_ok=True)
 
 
 def inode_of(file: Path) -> int:
-    """The inode number of *file*; 0 if there is no such file."""
+    """Return the inode number of *file*; 0 if there is no such file."""
     try:
         return file.stat().st_ino
     except FileNotFoundError:
         return 0
 
 
-DAMAGED = "it could not be used"  # a reason begins so if the file was replaced because of damage
+DAMAGED = "it could not be used"  # how the reason begins if the file was damaged
 
 
 def reason_unusable(e: sqlite3.DatabaseError) -> str:
-    return f"{DAMAGED} ({str(e).partition(' with text ')[0]})"  # else a note's text is in the log
+    return f"{DAMAGED} ({str(e).partition(' with text ')[0]})"  # cut before " with text ": a note's text must not get into the log
 
 
-# sqlite's result codes for an unusable file: busy and locked (for too long), corrupt, not a database; of the
-# I/O errors, those of reading. A full disk, or a file that may not be opened, does not make the file
-# unusable.
+# sqlite's result codes for an unusable file: busy and locked (for too long), corrupt, not a database, and I/O
+# errors of reading. A full disk, or missing permission, does not make the file unusable.
 UNUSABLE, UNREADABLE = {5, 6, 11, 26}, {266, 522}
 
 # Messages of errors without a code of their own: a table is missing, a full-text table is broken,
@@ -502,7 +525,7 @@ def is_unusable(e: sqlite3.DatabaseError) -> bool:
 
 
 def is_disk_barred(e: Exception) -> bool:
-    """Whether *e* says that the disk is full or read-only, so that a later try may work."""
+    """Return whether *e* says that the disk is full or read-only, so that a later try may work."""
     if isinstance(e, sqlite3.DatabaseError):
         return not is_unusable(e) and getattr(e, "sqlite_errorcode", 0) & 0xFF in BARRED
     return isinstance(e, OSError) and e.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
@@ -531,14 +554,16 @@ class Entry:
     updated: dt.date | None
     origin: str | None
     superseded_by: str | None
-    links: tuple[str, ...]  # paths of the notes it links to, those in its head first
+    links: tuple[str, ...]  # paths of linked notes, links in the frontmatter first
     tags: tuple[str, ...]
     mtime: int  # ns
     standing: bool = False  # an instruction for every conversation
-    contradicts: tuple[str, ...] = ()  # active notes that contradict it, whichever of the two says so
-    said_last: bool = False  # whether it was said after all of these
-    outdated: tuple[str, ...] = ()  # its links to notes replaced by one that it neither links to nor is
-    short: str = ""  # the shortest beginning of its name that no other note has; "": none, or not looked up
+    contradicts: tuple[str, ...] = ()  # paths of active notes that contradict this note
+    said_last: bool = False  # whether this note was said after all of `contradicts`
+    outdated: tuple[
+        str, ...
+    ] = ()  # linked notes that were replaced, unless this note is or links to the successor
+    short: str = ""  # the shortest beginning of the file name that is unique; "": none, or not looked up
 
     @property
     def handle(self) -> str:
@@ -547,12 +572,12 @@ class Entry:
 
     @property
     def map(self) -> str:
-        """Path of the map that lists it; the map of facts if none does."""
+        """Path of the map that lists the note; by default, of the map for the note's type."""
         return map_listing(self.path, self.type, self.links) or map_of_type(self.type)
 
     @property
     def rank(self) -> int:
-        """The rank of its priority; 0 is the highest."""
+        """The rank of the note's priority; 0 is the highest."""
         return PRIORITIES.index(self.priority)
 
 
@@ -566,22 +591,27 @@ class Hit:
     entry: Entry
     score: float  # 0 to 1: how well the note answers the question; comparable between searches
     why: str
-    cosine: float | None = None  # of both vectors; None: the note has none, or many notes are nearer
+    cosine: float | None = (
+        None  # of the note with the question; None: the note has no vector, or many notes are nearer
+    )
 
     @property
     def weak(self) -> bool:
-        """Whether the hit hardly matches, and is given only for want of a better one."""
+        """Whether the note hardly matches, and was returned only because no note matches better."""
         return self.score < WEAK_BELOW
 
 
 COLUMNS = """id, path, node, type, title, description, priority, status, pinned, loop, event, created, updated,
     origin, superseded_by, tags, mtime, standing"""
 
-MANY = 500  # notes; above it one pass over all links is quicker than looking up each note's
+MANY = 500  # notes; for more, one pass over all links is quicker than a look-up for each note
 
 
 def entries_where(db: sqlite3.Connection, where: str, values: Iterable[object]) -> dict[int, Entry]:
-    """The notes for which *where* holds, by row, in the order of their paths."""
+    """
+    Return row → note, sorted by path, for the notes that the SQL clause *where* selects. *values* fill its
+    placeholders.
+    """
     rows = db.execute(f"select {COLUMNS} from note {where} order by path", tuple(values)).fetchall()
     select = (
         "select link.rowid, src, path, superseded_by from link join note on note.id = dst"
@@ -606,8 +636,11 @@ def entries_where(db: sqlite3.Connection, where: str, values: Iterable[object]) 
 
 def contradictions(db: sqlite3.Connection) -> dict[int, tuple[tuple[str, ...], bool]]:
     """
-    Note → the paths of the active notes that contradict it, whichever of the two says so; and whether it was said after
-    all of them. What the assistant or a tool said puts no person's note in doubt.
+    Return row of a note → the paths of the active notes that contradict it, and whether it was said after all
+    of them.
+
+    Either of two notes may name the contradiction. A note of the assistant or a tool puts no person's note in
+    doubt.
     """
     found: dict[int, dict[str, bool]] = {}
     select = f"""
@@ -619,19 +652,28 @@ def contradictions(db: sqlite3.Connection) -> dict[int, tuple[tuple[str, ...], b
         """
     for id, origin, path, by, status, later in db.execute(select):
         if status == "active" and (by not in ("tool", "assistant") or origin in ("tool", "assistant")):
-            found.setdefault(id, {})[path] = bool(later)  # None where one of them has no message
+            found.setdefault(id, {})[path] = bool(later)  # None if one of the two notes has no message
     return {id: (tuple(sorted(paths)), all(paths.values())) for id, paths in found.items()}
 
 
 def entry_of_row(
     row: tuple[Any, ...], links: Mapping[str, str | None], against: tuple[tuple[str, ...], bool], short: str
 ) -> Entry:
-    """*row*: COLUMNS, which are in the order of Entry's fields. *links*: path → the note that replaced it."""
+    """
+    Return the note of *row*, which has the values of COLUMNS.
+
+    *links*: path of a linked note → path of the note that replaced it, or None. *against*: a value of
+    `contradictions`.
+    """
     _, *texts, pinned, loop, event, created, updated, origin, successor, tags, mtime, standing = row
     days = (day and dt.date.fromisoformat(day) for day in (created, updated))
     marks = () if tags == "[]" else tuple(json.loads(tags))
     first = (*texts, bool(pinned), loop, event, *days, origin, successor)
-    known = {None, row[1], *links}  # successors that the note names, or is: such a link is not outdated
+    known = {
+        None,
+        row[1],
+        *links,
+    }  # successors that the note links to or is: a link to a note they replaced is not outdated
     outdated = tuple(path for path, successor in links.items() if successor not in known)
     values: tuple[Any, ...] = (*first, tuple(links), marks, mtime, bool(standing), *against, outdated, short)
     return Entry(*values)
