@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import time
 
-BEGAN = time.monotonic()  # before the other imports, which take time
+BEGAN = time.monotonic()  # before the other imports, because they take time
 DEADLINE_S = 0.15
 LONGEST_INPUT = 32_000_000
 
@@ -34,8 +34,8 @@ from typing import NamedTuple  # noqa: E402
 PLUGIN, VERSION = "omg", "0.1.0"  # of our plugin in every client
 ASKING = ("start", "prompt")
 MARKS = "hosts"  # folder in the spool
-FIELDS = ("session", "transcript", "cwd", "prompt", "source")  # of a payload that are read
-THEIRS = {"session": "session_id", "transcript": "transcript_path"}  # ours → the clients' name of it
+FIELDS = ("session", "transcript", "cwd", "prompt", "source")  # the fields of a payload that a hook reads
+THEIRS = {"session": "session_id", "transcript": "transcript_path"}  # our name of a field → the clients' name
 
 
 class Host(NamedTuple):
@@ -43,18 +43,20 @@ class Host(NamedTuple):
     title: str
     program: str  # the client's command
     config: str  # the client's folder, relative to the person's home
-    config_variable: str  # the environment variable that moves it
-    transcripts: str  # glob in `config`
+    config_variable: str  # the environment variable with another path of `config`
+    transcripts: str  # pattern of the transcripts' paths in `config`
     layout: str  # form of the plugin folder (install.py)
     settings: str  # file in `config` that the client's command writes to
-    added_mark: str  # text of that file once our plugin is added
-    ask_list: str  # arguments that list its plugins
-    events: dict[str, str] = {}  # noqa: RUF012  # none: its plugin runs inside the client
+    added_mark: str  # text that `settings` holds once our plugin is added
+    ask_list: str  # arguments of `program` that list the client's plugins
+    events: dict[str, str] = {}  # noqa: RUF012  # client's event → ours; empty if our plugin runs inside the client
     fresh: tuple[str, ...] = ()  # sources of a `start` after which the context holds none of our memory
-    limit_chars: int = 9_500  # of one hook's text; Claude Code puts more than 10,000 into a file
+    limit_chars: int = (
+        9_500  # most characters of one hook's text; Claude Code moves a text above 10,000 to a file
+    )
     markup: bool = True  # whether a tag in the text reaches the model unchanged
-    timeout: int = 5  # of a hook, in the client's unit
-    install: tuple[tuple[str, ...], ...] = ()  # arguments of the client's command, one call each
+    timeout: int = 5  # of one hook; each client has its own unit
+    install: tuple[tuple[str, ...], ...] = ()  # calls of the client's command, as lists of arguments
     uninstall: tuple[tuple[str, ...], ...] = ()
     leftovers: tuple[str, ...] = ()  # empty sections that the client's command leaves in the settings
     caches: tuple[str, ...] = ()  # the client's copies of our plugin, in `config`
@@ -96,7 +98,7 @@ CODEX = CLAUDE_CODE._replace(
     name="codex",
     title="Codex",
     program="codex",
-    timeout=3,  # the longest timeout that Codex allows for SessionEnd; a change of it would end the trust
+    timeout=3,  # the longest that Codex allows for SessionEnd; after a change, the person has to trust the hook again
     config=".codex",
     config_variable="CODEX_HOME",
     transcripts="sessions/*/*/*/rollout-*.jsonl",
@@ -160,12 +162,12 @@ def main() -> None:
     try:
         sys.stdout.write(run_hook(sys.argv[2:]))
         sys.stdout.flush()
-    except BaseException:  # the client must notice nothing, whatever went wrong
+    except BaseException:  # the client must not notice an error
         os._exit(0)
 
 
 def run_hook(args: list[str]) -> str:
-    """The text to print: one JSON object, or nothing."""
+    """Run one hook. Returns the text to print: one JSON object, or ""."""
     host, event = HOSTS[args[0]], args[1]
     ours = host.events[event]
     payload = read_payload()
@@ -192,12 +194,15 @@ def home_of(args: list[str]) -> Path:
 
 
 def left_s() -> float:
-    """Seconds until the deadline; above 0, which would mean no timeout."""
+    """Seconds until the deadline. Always above 0, because 0 would mean no timeout."""
     return max(0.001, DEADLINE_S - (time.monotonic() - BEGAN))
 
 
 def read_payload() -> dict[str, object]:
-    """The JSON object on stdin. Some clients never close stdin, so reading stops once the text is a JSON value."""
+    """
+    The JSON object on stdin. Reading stops once the text is a whole JSON value, because some clients never close
+    stdin.
+    """
     data, fd = b"", sys.stdin.fileno()
     while len(data) < LONGEST_INPUT and select.select([fd], [], [], left_s())[0]:
         more = os.read(fd, 1 << 20)
@@ -213,7 +218,10 @@ def read_payload() -> dict[str, object]:
 
 
 def transcript_size(given: dict[str, str]) -> int | None:
-    """The transcript's size now, before the client writes more: the daemon reads it later."""
+    """
+    The present size of the transcript in bytes; None if there is no transcript. The daemon reads the transcript
+    later, when the client may have written more.
+    """
     try:
         return Path(given["transcript"]).stat().st_size
     except (OSError, KeyError):
@@ -221,7 +229,10 @@ def transcript_size(given: dict[str, str]) -> int | None:
 
 
 def ask(home: Path, body: dict[str, object]) -> str:
-    """The daemon's text for this session; "" if it refuses. Raises OSError if it does not answer in time."""
+    """
+    The daemon's text for this session; "" if the daemon refuses. Raises OSError if the daemon does not answer in
+    time.
+    """
     data = json.dumps(body).encode()
     head = f"POST /host HTTP/1.1\r\nconnection: close\r\ncontent-length: {len(data)}\r\n\r\n"
     said = b""
@@ -238,7 +249,7 @@ def ask(home: Path, body: dict[str, object]) -> str:
 
 
 def leave_mark(home: Path, body: dict[str, object]) -> None:
-    """Write one file, renamed into place. Names sort by time."""
+    """Write a mark for the daemon into the spool, as one file that is renamed into place. File names sort by time."""
     folder = home / "spool" / MARKS
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     at_ms = time.time_ns() // 1_000_000

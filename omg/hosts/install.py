@@ -2,8 +2,8 @@
 `omg install HOST` and `omg uninstall HOST`: our plugin for each client, added and removed by the client's own command.
 
 We do not rewrite the client's other settings. If its command leaves empty sections in a settings file, uninstalling
-restores the copy that was made before. Where a client wants something to be trusted, the person does that: we say so and
-check it.
+restores the copy that was made before. If a client wants a hook or folder to be trusted, only the person does so: we say
+what to do, and check whether it was done.
 
 `hooks/<host>/` in the source tree is the same plugin with the plain command `omg`. `omg install` writes it with the full
 paths of the interpreter and the home, because a client may run with another PATH.
@@ -38,14 +38,14 @@ from .sessions import INSTALLED, installed_hosts
 TIMEOUT_S = 180  # a command of OpenClaw starts in 4 to 13 s, and much later on a loaded machine
 DESCRIPTION = "One memory in every tool: what was said becomes notes that you own."
 
-Files = dict[str, str]  # place in a folder → text
+Files = dict[str, str]  # path in a folder → text
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """
-    One step of installing. *note* is a remark for the person; *changed* is False if there is nothing to do. *do* carries
-    the step out, *check* proves afterwards that it worked: each raises an error if it fails.
+    One step of installing. *note*: a remark for the person. *changed*: False if there is nothing to do. *do* carries
+    out the step, and *check* then proves that the step worked. Both raise an error if they fail.
     """
 
     what: str
@@ -56,7 +56,7 @@ class Step:
 
 
 def carried_out(steps: Iterable[Step], *, dry_run: bool = False) -> Iterator[Step]:
-    """Carry out each step, then yield it. *dry_run*: only yield it."""
+    """Carry out each step, then yield the step. *dry_run*: only yield the steps."""
     for step in steps:
         if step.do and step.changed and not dry_run:
             step.do()
@@ -66,7 +66,7 @@ def carried_out(steps: Iterable[Step], *, dry_run: bool = False) -> Iterator[Ste
 
 
 def our_command() -> list[str]:
-    """The command by which a client starts us: this interpreter, whatever the client's PATH, PYTHONPATH or folder."""
+    """The command that starts OMG: this interpreter, whatever the client's PATH, PYTHONPATH or folder."""
     return [sys.executable, "-EP", "-m", "omg.cli"]
 
 
@@ -83,7 +83,7 @@ def config_folder(host: Host) -> Path:
 
 def install_host(host: Host, home: Path, *, identity: str, only: str = "") -> Iterator[Step]:
     """The steps of installing OMG in a client. Raises OmgError if the client is missing."""
-    socket_of(home)  # raises if the home's path is too long, before anything is changed
+    socket_of(home)  # raises an error before any change if the home's path is too long
     if identity_of_session(identity) is None:
         raise BadInput(f"{identity!r} belongs to nobody; `omg identity list` shows whose memory there is")
     program_of(host.program, host.title)
@@ -125,7 +125,7 @@ def check_added(host: Host) -> None:
 
 
 def uninstall_host(host: Host, home: Path) -> Iterator[Step]:
-    """The steps of taking OMG out of a client, without the home and its vaults."""
+    """The steps of removing OMG from a client. The home and its vaults stay."""
     folder, known = home / "plugins" / host.name, installed_hosts(home)
 
     def clear() -> None:
@@ -150,15 +150,15 @@ def write_hosts(home: Path, hosts: dict[str, Any]) -> None:
 
 
 def unreviewed_hooks(host: Host, home: Path) -> list[str]:
-    """The events whose present hook the person still has to trust; none if the client asks for no review."""
+    """The events whose present hook the person has not trusted yet; none if the client asks for no review."""
     settings = settings_text(host)
     return [e for e in host.events if host.reviews and trusted_hash(host, e, home) not in settings]
 
 
 def trusted_hash(host: Host, event: str, home: Path) -> str:
     """
-    The hash that the client's settings hold for a trusted hook. It covers the command and the timeout, so a change ends
-    the trust.
+    The hash that the client's settings contain if the person trusts the present hook of *event*. The hash covers the
+    command and the timeout, so a changed hook has to be trusted again.
     """
     hook = {"async": False, **hook_of(host, event, our_command(), home)}
     value = {"event_name": snake_case(event), "hooks": [hook]}
@@ -174,7 +174,10 @@ def snake_case(name: str) -> str:
 
 
 def plugin_folder(host: Host, command: list[str], home: Path | None = None) -> Files:
-    """The plugin that runs *command*: its hooks, its MCP server and, where the client has one, the marketplace offering it."""
+    """
+    The files of the plugin that runs *command*: hooks, MCP server and, if the client has marketplaces, a marketplace
+    with the plugin.
+    """
     about = {"name": PLUGIN, "description": DESCRIPTION}
     env = {"env": {"OMG_HOME": str(home)}} if home else {}
     server = {"command": command[0], "args": [*command[1:], "mcp", "--host", host.name], **env}
@@ -215,14 +218,14 @@ def as_text(value: object) -> str:
 
 
 def program_of(program: str, title: str, error: type[OmgError] = OmgError) -> str:
-    """The file of *program*. Raises *error* if the command is not found."""
+    """The path of the command *program*. Raises *error* if the command is not found."""
     if found := shutil.which(program):
         return found
     raise error(f"the command `{program}` is not on PATH; install {title}, or add its folder to PATH")
 
 
 def client_step(host: Host, args: Sequence[str], folder: Path, changed: bool = True) -> Step:
-    """The step that runs the client's command for our *folder*."""
+    """The step that runs the client's command with *args* for our *folder*."""
     line = [host.program, *(arg.format(folder=folder) for arg in args)]
 
     def run() -> None:
@@ -235,7 +238,10 @@ def client_step(host: Host, args: Sequence[str], folder: Path, changed: bool = T
 def run_program(
     argv: Sequence[str], name: str, environment: Mapping[str, str], error: type[OmgError] = OmgError
 ) -> str:
-    """Standard output of a program. Raises *error*, naming it as *name*, with its error output."""
+    """
+    Run *argv* and return its standard output. If the command fails, raises *error*, with *name* and the command's
+    error output.
+    """
     try:
         done = subprocess.run(
             argv, capture_output=True, text=True, timeout=TIMEOUT_S,
@@ -280,13 +286,15 @@ def kept_settings(host: Host, home: Path) -> Path:
 
 
 def keep_settings(host: Host, home: Path) -> None:
-    """Copy the client's settings before we change them; an empty file if there are none."""
+    """Copy the client's settings file before we change it. If there is none, the copy is an empty file."""
     if not (kept := kept_settings(host, home)).exists() and not is_added(host):
         write_private(kept, settings_text(host))
 
 
 def restore_settings(host: Host, home: Path) -> None:
-    """Remove the empty sections that the client's command left, and the client's copies of our plugin."""
+    """
+    Remove the empty sections that the client's command left in the settings, and the client's copies of our plugin.
+    """
     config, kept = config_folder(host), kept_settings(host, home)
     for name in host.caches:
         shutil.rmtree(config / name, ignore_errors=True)

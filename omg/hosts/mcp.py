@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
-from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
+from typing_extensions import TypedDict  # before Python 3.12, pydantic needs this class
 
 from ..client import ask_daemon
 from ..errors import OmgError, pip_install
@@ -37,7 +37,7 @@ What is said in the conversation is remembered by itself."""
 TOKEN = "mcp-token"
 TOKEN_BYTES = 32
 LIST_TTL_MS = 3_600_000
-CALL_S = 50.0  # some clients end a call after 60
+CALL_S = 50.0  # seconds; some clients end a call after 60
 
 
 class Note(TypedDict):
@@ -76,7 +76,10 @@ Limit = Annotated[int, Field(ge=1, le=20, description="results at the most")]
 
 
 def served_identities(home: Path, host: str, folder: Path | None) -> tuple[str | None, str | None]:
-    """Person and project of a server for *host* in *folder*; without a host, the owner is the person."""
+    """
+    The person's and the project's identity for a server of *host* in *folder*. Without a host, the person is the
+    owner.
+    """
     setting = installed_hosts(home).get(host) if host else {"identity": "agent:main:main"}
     if setting is None:
         raise OmgError(f"{host} is not installed; run `omg install {host}`")
@@ -88,7 +91,7 @@ def served_identities(home: Path, host: str, folder: Path | None) -> tuple[str |
 def daemon_asker(
     home: Path, person: str | None, project: str | None, start: Callable[[Path], object]
 ) -> AskTool:
-    """A function that asks the daemon, and starts one if none is up."""
+    """A function that asks the daemon, and first starts a daemon if none runs."""
 
     def ask(tool: str, **arguments: Any) -> Any:
         body = {"person": person, "project": project, "tool": tool, "arguments": arguments}
@@ -104,7 +107,7 @@ def daemon_asker(
 
 
 def make_server(ask: AskTool) -> Any:
-    """An MCP server whose tools call *ask*."""
+    """An MCP server whose tools pass each call to *ask*."""
     try:
         from mcp.server import MCPServer
         from mcp.server.caching import CacheHint
@@ -183,7 +186,7 @@ def make_server(ask: AskTool) -> Any:
 
 
 def run_http(ask: AskTool, home: Path, port: int) -> None:
-    """Serve on 127.0.0.1. Each request needs the token, a file in the home that only its owner can read."""
+    """Serve on 127.0.0.1. Each request needs the token from a file in the home that only its owner can read."""
     server = make_server(ask)
     import uvicorn
 
@@ -200,7 +203,7 @@ def token_of(home: Path) -> str:
 
 
 def guarded(app: Any, token: str) -> Any:
-    """*app* for requests with the token in `Authorization: Bearer`. Others get 401."""
+    """*app*, which then answers only requests with the token in `Authorization: Bearer`. Other requests get 401."""
     wanted = f"Bearer {token}".encode()
 
     async def guard(scope: Any, receive: Any, send: Any) -> None:

@@ -55,22 +55,22 @@ from .sessions import Heartbeat, HostSession, HostSessions, heartbeats, installe
 
 log = logging.getLogger(__name__)
 
-# Reasons to give `system` again in a context that has an older one: the older one is wrong, or far behind.
+# Reasons to give `system` again to a context with an older `system`, which is then wrong or far behind.
 GIVEN_AGAIN = ("edit", "threshold")
 TOOL_NAMES = (("omg_search", "the tool `search` of omg"), ("omg_open", "the tool `fetch` of omg"))
-HEAD_CHARS = 400  # of the headings and the tag around the text
+HEAD_CHARS = 400  # most characters of the headings and the tag around the text
 TRIES = 4
 PERSON, PROJECT = "What is remembered of the person", "What is remembered of this project ({})"
 BEATS_EVERY_S = 60
 
 READ_AFTER_S = 1.0  # in 32 turns of Claude Code the last line came at most 0.7 s after the hook
-IDLE_S = 600  # a transcript that was not written for so long belongs to a session that is over
+IDLE_S = 600  # after this time without a new line in the transcript, a session counts as over
 DROP_ENTRIES = 50
 REASONS = {"turn": "turn", "compact": "compaction", "end": "end", "start": "catchup"}
 
 
 class HostAnswers:
-    """The daemon's state for the clients of one home."""
+    """Answers the hooks of one home's clients, and reads the transcripts that the hooks mark."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory, self.sessions = memory, HostSessions(memory.folder)
@@ -82,7 +82,10 @@ class HostAnswers:
     # --- questions of a hook
 
     def answer(self, body: dict[str, Any]) -> dict[str, Any]:
-        """`{host, event, session, cwd, prompt, source, transcript, size}` → `{text}`; `size` is the transcript's."""
+        """
+        Answer a hook: `{host, event, session, cwd, prompt, source, transcript, size}` → `{text}`. `size` is the
+        transcript's size.
+        """
         host, event = HOSTS.get(str(body.get("host"))), str(body.get("event"))
         session, cwd, prompt, transcript = (
             str(body.get(key) or "") for key in ("session", "cwd", "prompt", "transcript")
@@ -105,13 +108,16 @@ class HostAnswers:
         return {"text": text, "host": host.name, "session": session, "given": [*given]}
 
     def lost(self, value: Mapping[str, Any]) -> None:
-        """Record that a hook ended before its answer came, so that the answer's text is in no context."""
+        """
+        Record that a hook ended before its answer came. The answer's text is then in no context, and may be given
+        again.
+        """
         found = self.sessions.find(str(value.get("host")), str(value.get("session")), "")
         if found is not None and (keys := value["given"]):
             self.sessions.update(found, given={k: v for k, v in found.given.items() if k not in keys})
 
     def _text(self, host: Host, found: HostSession, event: str, prompt: str) -> tuple[str, dict[str, str]]:
-        """The text to give, and session key → hash of that memory's part of the text."""
+        """The text to give to the client. Second: for each memory's session key, the hash of its part of the text."""
         memories = ((found.person, PERSON), (found.project, PROJECT.format(found.name)))
         keys = [(key, head) for key, head in memories if key]
         if event == "prompt" and found.writes:
@@ -126,7 +132,7 @@ class HostAnswers:
                 if made.system and (key not in found.given or again):
                     texts.append(made.system)
                     given[key] = mark
-                # The client keeps what an earlier prompt was given: the same text again would only cost tokens.
+                # The client keeps the text of an earlier prompt. To give the same text again would only cost tokens.
                 if made.prompt and found.given.get(f"{key} prompt") != (mark := hash_of(made.prompt)):
                     texts.append(made.prompt)
                     given[f"{key} prompt"] = mark
@@ -157,7 +163,8 @@ class HostAnswers:
 
     def keep_up(self) -> float | None:
         """
-        Read the marked transcripts and what hooks missed. Returns after how many seconds to call again; None: no hurry.
+        Read the marked transcripts, and turns that hooks missed. Returns after how many seconds to call again; None
+        if no mark waits.
         """
         if not self._caught_up:
             self._caught_up = True
@@ -195,7 +202,7 @@ class Capture:
         return sorted((self.spool / MARKS).glob("[!.]*.json"))
 
     def take_in(self) -> float | None:
-        """Read the marked transcripts. Returns in how many seconds the next mark is due; None if there is none."""
+        """Read the marked transcripts. Returns in how many seconds the next mark is due; None if no mark waits."""
         wait = None
         for file in self.marks():
             mark = read_object(file)
@@ -221,7 +228,7 @@ class Capture:
             self.read(session, REASONS[event], size if isinstance(size, int) else None)
 
     def catch_up(self) -> None:
-        """Read the turns that hooks missed in sessions that are over."""
+        """Read the turns that hooks missed in sessions that are over (unused for IDLE_S)."""
         for host in installed_hosts(self.home):
             for each in self.sessions.of_host(host):
                 with suppress(OSError, sqlite3.Error):
@@ -230,13 +237,16 @@ class Capture:
                         self.read(each, "catchup", None)
 
     def read_missed(self, session: HostSession, size: int) -> None:
-        """Read the turns that hooks missed in a session that continues, up to *size* bytes of its transcript."""
+        """Read the turns that hooks missed in a session that continues, up to the offset *size* of the transcript."""
         known = self.sessions.find(session.host, session.session, session.cwd)
         if known is not None and size > known.offset:
             self.read(known, "catchup", size)
 
     def read(self, session: HostSession, reason: str, until: int | None) -> None:
-        """Make drops of the new whole turns of *session* that began before *until*; None: of all new turns."""
+        """
+        Make drops of the new whole turns of *session* that began before the offset *until* of the transcript; None:
+        all new turns.
+        """
         path = Path(session.transcript)
         rows: list[transcripts.TranscriptRow] = []
         if session.transcript and path.is_file():
@@ -266,7 +276,7 @@ class Capture:
 def whole_turns(
     rows: Iterator[transcripts.TranscriptRow], until: int | None
 ) -> list[transcripts.TranscriptRow]:
-    """*rows* before the first turn that begins at *until* or later."""
+    """The *rows* before the first turn that begins at the offset *until* or later; None: all *rows*."""
     taken = []
     for row in rows:
         if until is not None and row.begins and row.start >= until:
@@ -276,7 +286,7 @@ def whole_turns(
 
 
 def is_since(entry: JsonObject, since_ms: int) -> bool:
-    """Whether *entry* was said since the client was connected; `omg import` is for what is older."""
+    """Whether *entry* was said after the client was connected. `omg import` reads older entries."""
     at = to_epoch_ms(entry.get("createdAt"))
     return at is None or at >= since_ms
 
@@ -295,10 +305,10 @@ READERS: dict[str, transcripts.RowReader] = {
 # them. An id is `person:` or `project:` with the path of a note. A note of any other graph does not exist for the client.
 #
 # `remember` and `correct` write proposals of the assistant (plan/corrections.py), because no message of the person stands
-# behind a call: they are found and shown with a mark, and stay out of `system` until the person runs `omg confirm`.
+# behind a call. Such proposals are found and shown with a mark; `system` leaves them out until `omg confirm`.
 
 
-MEMORIES = ("project", "person")  # the project's first, because it is nearer
+MEMORIES = ("project", "person")  # the project's memory first, because it is nearer to the question
 TOOLS = ("search", "fetch", "recent", "remember", "correct", "forget", "status", "page")
 RECENT_DAYS = 7
 PAGES = ("index", "now")

@@ -2,12 +2,12 @@
 A client's sessions: whose memory each has, how far it was read and served, and whether the client's capture works.
 
 A session reads the person's memory and, in a git repository, the project's. It writes to the project's memory if there is a project.
-A project is known by its git common directory. We find that by reading files: git itself could start programs that a
-repository's configuration names. Remotes do not count, because any download can name one. A claim about another
-repository counts only if that repository lists the claiming folder as well.
+A project is known by its git common directory. We find this directory by reading files, because git itself could start
+programs that a repository's configuration names. Remotes do not count, because any download can name one. A claim about
+another repository counts only if that repository lists the claiming folder as well.
 
-`hosts/<host>/<session>.json` in the home holds a session. Its memory is decided when the session is first seen; a later
-change of folder does not change it.
+`hosts/<host>/<session>.json` in the home holds a session. The session's memory is chosen when the session is first seen,
+and a later change of folder does not change the memory.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from .hook import HOSTS
 INSTALLED = "hosts.json"  # file in the home: which clients OMG serves, with whose memory, since when
 JOINED = "projects.json"  # in the home: common directory of a checkout → the project that it joined
 SESSION_CHARS = 80
-KEPT_DAYS = 60  # since a session was last used
+KEPT_DAYS = 60  # a session's file is removed after so many days without use
 SILENT_S = 3_600  # how much newer a transcript may be than the last captured turn
 
 
 def installed_hosts(home: Path) -> dict[str, dict[str, Any]]:
-    """Host → `{identity, only, config, at}`, as `omg install HOST` wrote it."""
+    """Host → `{identity, only, config, at}`, from the file that `omg install HOST` writes."""
     return {k: v for k, v in read_object(home / INSTALLED).items() if isinstance(v, dict)}
 
 
@@ -54,7 +54,7 @@ def project_of(home: Path, person: str, folder: Path) -> str | None:
 
 
 def project_key(person: str, common: Path) -> str:
-    """A readable key, unique to the directory: `agent:main:main:project:1a2b3c4d-harbour`."""
+    """A key for people to read, different for each directory *common*: `agent:main:main:project:1a2b3c4d-harbour`."""
     folder = common.parent if common.name == ".git" else common
     name = re.sub(r"[^a-z0-9]+", "-", folder.name.lower()).strip("-")[:40] or "project"
     return f"{person}:project:{hashlib.sha256(str(common).encode('utf-8', 'surrogateescape')).hexdigest()[:8]}-{name}"
@@ -62,11 +62,11 @@ def project_key(person: str, common: Path) -> str:
 
 def common_directory(folder: Path) -> Path | None:
     """
-    The git common directory of the checkout that contains *folder*; None outside of one.
+    The git common directory of the checkout that contains *folder*; None if *folder* is in no checkout.
 
-    That is the folder `.git`. If `.git` is a file, it is the repository whose worktree this is, provided that the
-    repository lists this file. Otherwise (a link, a submodule, a file that claims a foreign repository) `.git` itself
-    stands for a project of its own.
+    For most checkouts this is the folder `.git`. For a worktree, where `.git` is a file, this is the worktree's
+    repository, but only if that repository lists the file. A link, a submodule, or a file that claims a foreign
+    repository is a project of its own: the result is `.git` itself.
     """
     try:
         folder = folder.resolve(strict=True)
@@ -82,7 +82,7 @@ def common_directory(folder: Path) -> Path | None:
 
 
 def common_of_worktree(git: Path) -> Path | None:
-    """The repository that lists the worktree of the file *git*; None if none does."""
+    """The repository that lists *git*, the `.git` file of a worktree; None if no repository lists the file."""
     try:
         claimed = git.read_text(encoding="utf-8").strip()
         if not claimed.startswith("gitdir:"):
@@ -97,7 +97,7 @@ def common_of_worktree(git: Path) -> Path | None:
 
 
 def join_project(home: Path, person: str, here: Path, other: Path) -> str:
-    """Let the checkout in *here* share the memory of the one in *other*. Returns the project's key."""
+    """Let the checkout in *here* share the memory of the checkout in *other*. Returns the project's key."""
     mine, theirs = common_directory(here), common_directory(other)
     for folder, common in ((here, mine), (other, theirs)):
         if common is None:
@@ -117,19 +117,20 @@ class HostSession:
     session: str
     cwd: str = ""
     transcript: str = ""
-    person: str | None = (
-        None  # session keys of the memories that it reads; None: it does not read that memory
-    )
+    # Session keys of the memories of the person and the project; None if the session does not read this memory
+    person: str | None = None
     project: str | None = None
-    name: str = ""  # of the project
-    offset: int = 0  # how far the transcript has been read
-    given: dict[str, str] = field(default_factory=dict)  # session key → hash of the text in its context
+    name: str = ""  # the name of the project
+    offset: int = 0  # how far the transcript has been read, in the client's unit
+    given: dict[str, str] = field(
+        default_factory=dict
+    )  # session key → hash of the text in the client's context
     served_ms: int = 0  # when a prompt was last served
     kept_ms: int = 0  # when a turn was last captured
 
     @property
     def writes(self) -> str | None:
-        """The session key of the memory that keeps the session's messages; None: they are not kept."""
+        """The session key of the memory that keeps the session's messages; None if no memory keeps the messages."""
         return self.project or self.person
 
 
@@ -156,18 +157,21 @@ def file_name(session: str) -> str:
 
 
 class HostSessions:
-    """The sessions of one home, each in its file."""
+    """The sessions of one home. Each session is a file."""
 
     def __init__(self, home: Path) -> None:
         self.home, self.folder = home, home / "hosts"
         self._guard = threading.Lock()
 
     def find(self, host: str, session: str, cwd: str) -> HostSession | None:
-        """The stored session, or a new one; None if the host is not installed."""
+        """The stored session, or a new session; None if the host is not installed."""
         return session_in(self._file(host, session)) or new_session(self.home, host, session, cwd)
 
     def update(self, session: HostSession, **changes: Any) -> None:
-        """Write *changes*. Other fields keep what is in the file, which may be newer than *session*."""
+        """
+        Write *changes* into the session's file. Other fields stay as they are in the file, which may be newer than
+        *session*.
+        """
         file = self._file(session.host, session.session)
         with self._guard:
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -213,11 +217,11 @@ class Heartbeat:
     served_ms: int
     kept_ms: int
     written_ms: int
-    silent: bool  # its transcripts grow, but no turn is captured
+    silent: bool  # the client's transcripts grow, but no turn is captured
 
 
 def heartbeats(home: Path) -> list[Heartbeat]:
-    """One heartbeat for each installed client."""
+    """One Heartbeat for each installed client."""
     found = []
     sessions = HostSessions(home)
     for name, setting in installed_hosts(home).items():
@@ -237,7 +241,7 @@ def heartbeats(home: Path) -> list[Heartbeat]:
 
 
 def heartbeat_line(beat: Heartbeat, zone: tzinfo) -> str:
-    """The heartbeat as a line for a person, with times of their *zone*."""
+    """*beat* as a line for a person, with times in *zone*."""
     served, kept = (time_text(iso_time(ms), zone) or "never" for ms in (beat.served_ms, beat.kept_ms))
     trouble = "; it is used, but NOTHING WAS KEPT lately: see `omg doctor`" if beat.silent else ""
     return f"{beat.host:<11} last prompt served {served}; last turn kept {kept}{trouble}"

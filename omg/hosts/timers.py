@@ -1,8 +1,8 @@
 """
 Runs nights and starts the daemon at login by the operating system's own timer, where no gateway does so.
 
-One of three is used: systemd's user timers, launchd's agents, or the person's crontab. Each home has its own entries,
-named after its folder, so that two homes never change each other's. Everything written is found again by these names.
+OMG uses systemd's user timers, launchd's agents, or the person's crontab, the first that the machine has. Each home has
+its own entries, named after the home's folder. By these names OMG finds its entries again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ class Timer:
 
 
 def jobs(home: Path) -> dict[str, list[str]]:
-    """The two jobs of *home*: what runs each night, and the daemon, which ends at once if one is up already."""
+    """
+    The two jobs of *home*, as commands: the nightly run, and the daemon, which ends at once if another daemon runs.
+    """
     omg = ["/usr/bin/env", f"OMG_HOME={home}", *our_command()]
     return {"night": [*omg, "reflect", "--all-vaults"], "daemon": [*omg, "serve"]}
 
@@ -101,7 +103,7 @@ def launchd_timer(home: Path) -> Timer:
 
 
 def crontab_lines(home: Path) -> list[str]:
-    """The lines of *home*; each ends with its name, by which it is found again."""
+    """The lines of *home* for a crontab. Each line ends with the home's name, by which OMG finds the line again."""
     night, daemon = (shlex.join(argv).replace("%", "\\%") for argv in jobs(home).values())
     hour, minute = NIGHT
     return [f"{minute} {hour} * * * {night} # {name_of(home)}", f"@reboot {daemon} # {name_of(home)}"]
@@ -113,8 +115,8 @@ def config_home() -> Path:
 
 def timer_of(home: Path) -> Timer | None:
     """
-    The timer of this machine for *home*; None if there is only a crontab. Raises OmgError if there is not even a
-    crontab.
+    The timer of this machine for *home*; None if the machine has only a crontab. Raises OmgError if the machine has
+    none of the three.
     """
     if sys.platform == "darwin":
         return launchd_timer(home)
@@ -129,7 +131,7 @@ def timer_of(home: Path) -> Timer | None:
 
 
 def ran(argv: Sequence[str], given: str | None = None) -> str | None:
-    """What *argv* printed; None if it failed."""
+    """Run *argv*. Returns the output; None if the command failed. *given*: the text for standard input."""
     done = subprocess.run(argv, input=given, capture_output=True, text=True, timeout=30)
     return done.stdout if done.returncode == 0 else None
 
@@ -142,7 +144,7 @@ def must_run(argv: Sequence[str], given: str | None = None) -> None:
 
 
 def installed(home: Path) -> list[str]:
-    """What is installed for *home*: files, or lines of the crontab."""
+    """The timer's entries for *home*: paths of files, or lines of the crontab."""
     timer = timer_of(home)
     if timer:
         return [str(file) for file in timer.files if file.exists()]
@@ -150,12 +152,12 @@ def installed(home: Path) -> list[str]:
 
 
 def crontab() -> list[str]:
-    """The lines of the person's crontab; none if they have no crontab."""
+    """The lines of the person's crontab; none if there is no crontab."""
     return (ran(["crontab", "-l"]) or "").splitlines()
 
 
 def install_timers(home: Path) -> Iterator[Step]:
-    """The step of installing the timer. Entries that are already right stay."""
+    """Yield the step of installing the timer. Entries that are already right stay."""
     timer = timer_of(home)
     if timer is None:
         lines, new = crontab(), crontab_lines(home)
@@ -180,7 +182,7 @@ def put_on(timer: Timer) -> None:
 
 
 def remove_timers(home: Path) -> Iterator[Step]:
-    """The step of removing what `install_timers` added, and nothing else."""
+    """Yield the step of removing what `install_timers` added, and nothing else."""
     timer, there = timer_of(home), installed(home)
     others = [] if timer else [line for line in crontab() if line not in there]
     if timer:
@@ -193,7 +195,7 @@ def remove_timers(home: Path) -> Iterator[Step]:
 
 
 def take_away(timer: Timer) -> None:
-    """Switch *timer* off and remove its files. A part that is already off is not a failure."""
+    """Switch *timer* off and remove its files. If a part is already off, this is no failure."""
     for argv in timer.off if any(file.exists() for file in timer.files) else ():
         ran(argv)
     for file in timer.files:
