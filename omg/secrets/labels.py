@@ -26,7 +26,7 @@ from .tokens import (
     is_typed,
 )
 
-# Labels by what stands behind them, in lower case.
+# Kind of secret → its labels, in lower case.
 LABELS = {
     "password": "password,passwort,passwd,passphrase,passkey,secret,pass,pwd,pw,psk,kennwort,wachtwoord,mot de passe,contraseña,senha"
     ",hasło,şifre,lösenord,пароль,パスワード,密码,密碼,비밀번호",
@@ -38,7 +38,7 @@ LABELS = {
 }
 KINDS = {word: kind for kind, words in LABELS.items() for word in words.split(",")}
 SHORT = 5  # labels this short also occur inside other words: "pin" in "shopping"
-# Words near a code that make it a secret; without them it may be an error's code.
+# Words near "code" that show a secret code; without such a word, the code may be an error code.
 CODE_OF = re.compile(
     r"\b(?:access|alarm|box|building|card|confirm|door|entr(?:y|ance)|garage|gate|gym|intercom|keypad|lobby|lock|login"
     r"|phone|safe|secur|sign|sim|sms|unlock|verif|2fa)",
@@ -52,9 +52,11 @@ NO_LABEL = re.compile(
 OPEN_KEY = re.compile(
     r"(?:public|pub|primary|foreign|sort|partition|idempotency|ssh-\w+)[ _.-]?\Z|cache[^\n:=]{0,20}\Z", re.I
 )
-OPTION_NAME = re.compile(r"(?<!\S)--?[\w-]{0,30}\Z")  # up to the label: -storepass
+OPTION_NAME = re.compile(
+    r"(?<!\S)--?[\w-]{0,30}\Z"
+)  # the text up to a label that is an option: "-store" of "-storepass"
 
-# A value that is assigned: behind =, :, ->, >, a comma or a blank before a quote; or in the field "value" after the name's.
+# An assigned value: after =, :, ->, >, or a comma or blank and a quote; or in a field "value" that follows the label's field.
 ASSIGNED = re.compile(
     r"""s?\d?(?:[_-][A-Za-z0-9]{1,12})?\\?["'\])}*_`]{0,3}(?:[ ]?\([^()\n]{1,30}\)|(?P<whose>[ ][^\W\d_]{2,4}[ ]['"]?[\w.@-]{1,40}['"]?)(?=:))?"""
     r"""(?P<sep>[ \t]{0,3}(?::=|=>|->|={1,2}|:|→|>)[*_` \t]{0,8}|,?[ ]{1,3}(?=\\?["'`])|["'\s,]{1,20}value\\?["']?\s?[:=]\s?)"""
@@ -62,21 +64,21 @@ ASSIGNED = re.compile(
     r"""(?P<quoted>(?:\\[^\n]|[^\n\\"'`”“»]){3,400}+)(?=\\{0,3}(?:(?P=q)(?!\s?:)|[”“»]))|(?P<bare>[^\s"'`<>]{1,400}))"""
 )
 LONGEST = 400  # characters of a value that are looked at
-REST = re.compile(r"[^\s\"'`<>]{1,20000}")  # of a longer one
+REST = re.compile(r"[^\s\"'`<>]{1,20000}")  # the rest of a longer value
 OPTION = re.compile(
     r"""[= ]{1,3}(?P<q>["'])?(?P<value>(?(q)[^\n"']{3,200}|[^\s"'|;&<>$(){}-][^\s"'|;&<>$(){}]{2,200}))"""
 )
-PROGRAM = re.compile(r"[(\[{]|=[^=]|,[\w.]+[:=,]|^[_=!,]")  # in a value without quotes
+PROGRAM = re.compile(r"[(\[{]|=[^=]|,[\w.]+[:=,]|^[_=!,]")  # signs of source code, in a value without quotes
 PLAIN_WORDS = re.compile(r"[a-z]{4,}(?: [a-z]{4,}){2,7}(?=[ \t]*(?:[\n(.;]|\Z))")
 ENDS = ".,;:!?)]}…"
 
-# A value that is told: within some words behind the label, on the line below, or before the label.
+# A value in a sentence: a few words after the label, on the line below, or before the label.
 SENTENCE_CHARS = 80
 PART_OF_NAME = re.compile(r"[-_.]\w|\d")
-# Letters beside which a password stands without a blank
+# Characters of scripts without blanks: a password may stand right beside these
 NOT_TYPED = "。、\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af"
 WORD = re.compile(rf"[^\s\"'`“”„<>「」『』（）(),;{NOT_TYPED}]{{5,200}}")
-BELOW = re.compile(  # on a line of its own, below one that ends with a colon or below a blank line
+BELOW = re.compile(  # a value on its own line, below a line that ends with a colon, or below a blank line
     r"(?:[^\n.()]{0,60}:[ \t]*\r?\n(?:```\w*\n)?|[^\n.]{0,60}\n\s*\n)[ \t]{0,20}(?P<value>[^\s\"'`<>]{6,64})[ \t]*(?:\r?\n|\Z)"
 )
 BEFORE = re.compile(
@@ -96,7 +98,7 @@ NUMBER = re.compile(
 NUMBER_BEFORE = re.compile(  # not the last part of a phone number
     r"(?<![\w.,-])(?<!\d[ /])(?<!\d\) )(?P<value>#?\d{4,8}#?) (?:[^\W\d_]{1,5} ){1,3}(?:\w{1,14} )?\Z"
 )
-GIVEN = re.compile(r"(?i: is| ist| lautet|:) \[redacted: code\]")  # its number was taken out already
+GIVEN = re.compile(r"(?i: is| ist| lautet|:) \[redacted: code\]")  # the number is redacted already
 POSTAL = re.compile(r" code\W{1,3}\d{6}\b")  # India's "pin code"
 PHRASE = re.compile(  # 12 to 24 words, with or without numbers
     r"[^\n]{0,60}?[\s`\"'](?P<value>(?:\d{1,2}[.):]?\s{0,3})?[a-z]{3,8}(?:[\s,]{1,3}(?:\d{1,2}[.):]?\s{0,3})?[a-z]{3,8}){11,23})(?![\w'])"
@@ -110,8 +112,10 @@ COOKIE = re.compile(r"(?<![^\s;\"'])[\w.$-]{1,60}=(?P<value>[\w%.+/=-]{16,3000})
 
 
 def find_labels(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the labels in *text*: the kind, the start and the end of each."""
-    lowered = text.replace("İ", "I").lower()  # the one letter whose lower case is longer: places must agree
+    """Yield kind, start and end of each label in *text*."""
+    lowered = text.replace(
+        "İ", "I"
+    ).lower()  # the only letter whose lower case is longer: places must stay the same
     for word, kind in KINDS.items():
         at = lowered.find(word)
         while at >= 0:
@@ -125,7 +129,10 @@ def find_labels(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _is_label(text: str, start: int, end: int) -> bool:
-    """Whether these letters are a whole word, or a part of a name such as "rootPass", and not part of another word."""
+    """
+    Return whether *text* from *start* to *end* is a whole word or a part of a name ("rootPass"), and not just
+    letters inside another word.
+    """
     short = end - start <= SHORT
     after, before = text[end : end + 2], text[start - 1 : start]
     if after[:1].isalpha() and after[0].isascii() and not (after[0] in "sS" and not after[1:].isalpha()):
@@ -137,11 +144,11 @@ def _is_label(text: str, start: int, end: int) -> bool:
 
 
 def labelled_secrets(text: str) -> Iterator[Span]:
-    """Yield the values after a label, before it, or in its column."""
+    """Yield the secrets that a label marks: after the label, before it, or below it in a table."""
     headed, done = False, 0
     for start, end, kind in sorted((start, end, kind) for kind, start, end in find_labels(text)):
         headed = headed or kind in ("password", "key")
-        if start >= done:  # not in a value already
+        if start >= done:  # a label inside a value does not count
             for span in _of_label(text, start, end, kind):
                 done = max(done, span[1])
                 yield span
@@ -172,7 +179,10 @@ def _of_label(text: str, start: int, end: int, kind: str) -> Iterator[Span]:
 
 
 def _value(text: str, start: int, end: int, kind: str) -> Sequence[Span]:
-    """The value of the label from *start* to *end*: as it is assigned, else as an option, else as a sentence tells it."""
+    """
+    Return the secret of the label from *start* to *end*: an assigned value, else an option's value, else a
+    value in a sentence.
+    """
     found = _assigned_value(text, start, end, kind)
     if found is None:
         found = _option_value(text, start, end, kind)
@@ -180,7 +190,10 @@ def _value(text: str, start: int, end: int, kind: str) -> Sequence[Span]:
 
 
 def _assigned_value(text: str, start: int, end: int, kind: str) -> Sequence[Span] | None:
-    """The value that is assigned to the label; empty if it is no secret, None if nothing is assigned or a sentence may tell it."""
+    """
+    Return the secret assigned to the label; empty if the assigned value is no secret, None if nothing is
+    assigned or a sentence may hold the value.
+    """
     m = ASSIGNED.match(text, end)
     if not m or (not m["sep"].strip() and text[start:end].lower() == "pass"):  # not "pass `--all`"
         return None
@@ -197,11 +210,14 @@ def _assigned_value(text: str, start: int, end: int, kind: str) -> Sequence[Span
 
 
 def _is_no_secret(m: re.Match[str], value: str, kind: str, equals: bool) -> bool:
-    """Whether what *m* assigns is a program or a stand-in; for a key behind an equals sign, also what has no digit."""
+    """
+    Return whether the assigned *value* is source code or a placeholder. A key after an equals sign also needs a
+    digit to be a secret.
+    """
     if kind == "password":
         return bool(m["bare"] and PROGRAM.search(value)) or _stands_in(value)
     if equals and not m["scheme"] and not DIGIT.search(value, 0, JUDGED_CHARS):
-        return True  # is_key would say so, too, but later: "api_key=" over and over
+        return True  # is_key would refuse it, too, but slowly if "api_key=" is repeated often
     return _stands_in(value) and not is_random(value)
 
 
@@ -211,7 +227,10 @@ def _stands_in(value: str) -> bool:
 
 
 def _option_value(text: str, start: int, end: int, kind: str) -> Sequence[Span] | None:
-    """The value of the label as an option of a command: `-storepass x`; None if it is no option."""
+    """
+    Return the secret after a command's option, as in `-storepass x`; empty if the value is no secret, None if
+    the label is no option.
+    """
     if not (OPTION_NAME.search(text, max(0, start - 32), start) and (m := OPTION.match(text, end))):
         return None
     fits = not is_stand_in(m["value"]) and (kind == "password" or is_key(m["value"], shortest=12))
@@ -219,7 +238,10 @@ def _option_value(text: str, start: int, end: int, kind: str) -> Sequence[Span] 
 
 
 def _secret_chars(text: str, start: int, end: int, kind: str, m: re.Match[str], value: str) -> int:
-    """How many characters of *value*, which *m* assigns to the label, are a secret."""
+    """
+    Return how many characters at the beginning of *value* are a secret. *m* is the match that assigns *value*
+    to the label.
+    """
     if not m["quoted"]:
         words = PLAIN_WORDS.match(text, m.start("bare")) if kind == "password" else None
         if words and not any(find_labels(words[0])):
@@ -241,7 +263,10 @@ def _secret_chars(text: str, start: int, end: int, kind: str, m: re.Match[str], 
 
 
 def _value_in_sentence(text: str, start: int, end: int, kind: str) -> Sequence[Span]:
-    """The first word after the label that looks like its value; for a password, else the last such word before the label."""
+    """
+    Return the first word after the label that looks like a secret. If there is none, return the last such word
+    before a password's label.
+    """
     if PART_OF_NAME.match(text, end):
         return ()
     if (m := BELOW.match(text, end)) and (
@@ -274,7 +299,7 @@ def _is_key_in_sentence(text: str, value: str, end: int, at: int) -> bool:
 
 
 def _codes(text: str, end: int) -> Iterator[Span]:
-    """Yield three or more codes in a row without words between them, or one long code."""
+    """Yield three or more recovery codes in a row without words between them, or one long code."""
     found: list[tuple[int, int]] = []
     for m in ONE_CODE.finditer(text, end, end + CODES_CHARS):
         if found and re.search(r"[A-Za-z]", text[found[-1][1] : m.start()]):
@@ -309,7 +334,7 @@ def columns(text: str) -> Iterator[Span]:
             continue
         left = 0
         for separator in [s for s in SEPARATORS if s in line] if len(line) <= 2_000 else ():
-            # below a heading with bars stands a line; between headings with commas no blank
+            # below headings with bars there is a line of dashes; commas between headings have no blank after them
             headed = not set(below) - set("-+|: \r") if separator == "|" else separator + " " not in line
             if headed and (secret := _headings(line, separator)):
                 left, wide = ROWS, len(_cells(line, separator))
@@ -317,7 +342,10 @@ def columns(text: str) -> Iterator[Span]:
 
 
 def _headings(line: str, separator: str) -> list[int]:
-    """The numbers of the cells in *line* that end with a label; none if a cell is empty or has more than a few words."""
+    """
+    Return the indexes of the cells in *line* that end with a label; empty if *line* is no row of headings,
+    because a cell is empty or long.
+    """
     heads = [line[start:end] for start, end in _cells(line, separator)]
     inner = heads[1:-1] if separator == "|" and not heads[0] else heads
     if len(inner) < 2 or not all(map(HEADING.fullmatch, inner)):
@@ -333,7 +361,7 @@ def _headings(line: str, separator: str) -> list[int]:
 
 
 def _cells(line: str, separator: str) -> list[tuple[int, int]]:
-    """Where the cells of *line* stand, without the blanks and quotes around them."""
+    """Return start and end of each cell in *line*, without the blanks and quotes around the cell's text."""
     found, at = [], 0
     for cell in line[:4_000].split(separator):
         inner = cell.strip(" \"'`*_\r")
@@ -346,7 +374,7 @@ def _cells(line: str, separator: str) -> list[tuple[int, int]]:
 # --- Credentials in URLs, commands and calls, known by their position rather than by a label.
 
 
-# For each: a text that must occur, whether the value must look like a password, and the expression.
+# For each place: a text that must occur, whether the value must look like a password, and the expression.
 PLACES = tuple(
     (needle, strict, re.compile(pattern))
     for needle, strict, pattern in (
@@ -375,7 +403,7 @@ PLACES = tuple(
 LOGIN = re.compile(r"(?:log_?in|auth\w{0,12}|sign_?in|credentials?)[\"']?\s?[=:]?\s?\Z", re.I)
 URL = re.compile(r"://[^\s\"'`<>\u0080-\U0010ffff]{1,2000}")
 USER = re.compile(r"://([\w-]{20,200})[:@][^/]*")
-# A part of a URL behind which a token stands: a host or a path.
+# The part of a URL before a token: a host or a path.
 OPENS = re.compile(
     r"://[\w.-]{0,60}hook[\w.-]{0,60}/|/[\w-]{0,20}?(?:hook|reset|verify|confirm|invite|magic|token|key|secret|activate|join"
     r"|login|auth|sign_?in|private|feed|ical)\w{0,6}[/-]",
@@ -385,7 +413,7 @@ PART = re.compile(r"[\w~.-]{16,}")
 
 
 def placed_secrets(text: str) -> Iterator[Span]:
-    """Yield what stands where URLs, commands and calls have a password or a token."""
+    """Yield passwords and tokens that URLs, commands and calls show by their position."""
     lowered = text.lower()
     for needle, strict, pattern in PLACES:
         for m in pattern.finditer(text) if needle in lowered else ():

@@ -24,8 +24,8 @@ from ..text.characters import UNSEEN
 from .labels import find_labels, labelled_secrets, placed_secrets
 from .tokens import Span, account_numbers, formatted_secrets, is_stand_in, is_typed, random_tokens
 
-ROUNDS = 12  # taking one secret out can uncover another; a text that needs more is made to keep us busy
-AT_ONCE_CHARS = 40_000  # a regular expression holds the interpreter while it reads
+ROUNDS = 12  # redacting one secret can uncover another; only a text made as an attack needs more rounds
+AT_ONCE_CHARS = 40_000  # characters searched at once: a regular expression blocks all threads while it runs
 MARK = re.compile(r"\[redacted: [A-Za-z0-9 ]+\]")
 
 # Letters that a reader does not see, or sees as others: blanks of all widths, full-width and mathematical letters, quotes.
@@ -38,8 +38,10 @@ PLAIN_QUOTES = dict.fromkeys("‘’‚‛", "'") | dict.fromkeys("“”„‟�
 @cache
 def rules_number() -> int:
     """
-    A number that changes with the rules: with the code of this room, the invisible characters, and the packages that know
-    formats. What other rules have searched has to be searched again.
+    Return a number that changes with the rules for secrets.
+
+    The rules are the code of this package, the list of invisible characters, and the versions of the packages
+    that know formats. A text that was searched under another number has to be searched again.
     """
     code = [*sorted(Path(__file__).parent.glob("*.py")), Path(characters.__file__)]
     packages = ("kingfisher-secret-scanner", "mnemonic", "python-stdnum")
@@ -47,13 +49,13 @@ def rules_number() -> int:
 
 
 def redact(text: str) -> tuple[str, int]:
-    """Return *text* with every secret replaced by "[redacted: <kind>]", and how many there were."""
+    """Return *text* with every secret replaced by "[redacted: <kind>]", and the number of secrets."""
     pieces = [_redact(piece) for piece in _pieces(text)]
     return "".join(piece for piece, _ in pieces), sum(found for _, found in pieces)
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Cut *text* behind lines, else behind words."""
+    """Cut *text* into pieces of at most AT_ONCE_CHARS: after a line if possible, else after a word."""
     at = 0
     while len(text) - at > AT_ONCE_CHARS:
         end = max(text.rfind("\n", at, at + AT_ONCE_CHARS), at)
@@ -75,7 +77,10 @@ def _redact(text: str) -> tuple[str, int]:
 
 
 def unmasked(text: str) -> tuple[str, Sequence[int]]:
-    """Return *text* in plain letters, and where each plain character, and the end of them all, stands in *text*."""
+    """
+    Return *text* in plain letters, and for each plain character its place in *text*. The last number is the
+    length of *text*.
+    """
     if text.isascii() or not MASKED.search(text):
         return text, range(len(text) + 1)
     plain: list[str] = []
@@ -92,7 +97,7 @@ def unmasked(text: str) -> tuple[str, Sequence[int]]:
 
 
 def _round(text: str) -> tuple[str, int]:
-    """Redact once what is visible now."""
+    """Redact once the secrets that are visible now. Return the text and the number of secrets."""
     seen, places = unmasked(text)
     spans = [
         span
@@ -103,14 +108,14 @@ def _round(text: str) -> tuple[str, int]:
     if not spans:
         return text, 0
     marks = [m.span() for m in MARK.finditer(seen)]
-    parts, at, kept, count = [], 0, 0, 0  # `at` in what is seen, `kept` in *text*
+    parts, at, kept, count = [], 0, 0, 0  # `at` is a place in `seen`, `kept` a place in *text*
     for start, end, kind in sorted(spans, key=lambda span: (span[0], -span[1])):
         if any(start < closed and opened < end for opened, closed in marks):
             continue
         if start >= at:
             parts += [text[kept : places[start]], f"[redacted: {kind}]"]
             count += 1
-        if end > at:  # one that overlaps the one before goes with it
+        if end > at:  # a span that overlaps the span before is removed, too
             at, kept = end, places[end - 1] + 1
     return "".join(parts) + text[kept:], count
 
@@ -121,34 +126,37 @@ WRAPPED = re.compile(
 
 
 def wrapped(text: str, span: Span) -> Span | None:
-    """The lines below a key that ends with its line, as long as they look like more of it."""
+    """
+    Return the rest of a key that continues on the next lines: the lines below *span* that look like parts of a
+    key. None if there are none.
+    """
     start, end, kind = span
     at, wide = end, 0
     while end - start >= 20 and (m := WRAPPED.match(text, at)) and wide != 1:
         rest = m["rest"]
         if rest.isalpha() and (rest.islower() or rest.isupper() or rest.istitle()):
             break
-        at, wide = m.end("rest"), 1 if len(rest) < 12 else 2  # a short one is the last
+        at, wide = m.end("rest"), 1 if len(rest) < 12 else 2  # a short line is the last
     return (end, at, kind) if at > end else None
 
 
-# --- Takes the secrets out of a call's arguments and its result, and out of an answer that is nothing but the password asked for.
+# --- Redacts the arguments and the result of a call, and an answer that is only the requested password.
 
 
-DEEP = 12  # levels of a call's arguments; what lies below is redacted as the text it is
+DEEP = 12  # levels of nested arguments; deeper values are redacted as text
 FIELD_NAMES = "label name key field placeholder selector ref id element target type title".split()
 VALUE_NAMES = ("text", "value", "content", "input", "data")
 ONE_WORD = re.compile(r"\s{0,20}(?P<value>[^\s\"'`]{6,400})\s{0,20}")
 SOURCE_FILE = re.compile(r".*\.\w{1,4}[\"'})]*")
-ASKED_CHARS = 160  # at the end of a message, in which it asks
+ASKED_CHARS = 160  # characters at the end of a message that may ask for a secret
 
 
 def redact_arguments(arguments: str) -> tuple[str, int]:
     """
-    Return the JSON *arguments* of a call without the secrets in their values, and how many there were.
+    Return the JSON *arguments* of a call without the secrets in their values, and the number of secrets.
 
-    A value is read with its name: its key, or what a form calls the field beside it. Arguments without a secret come back
-    byte for byte.
+    A value's name helps to recognise a secret. The name is the value's key, or the text of a field beside it,
+    as in forms. Arguments without a secret come back byte for byte.
     """
     try:
         value = json.loads(arguments)
@@ -161,7 +169,10 @@ def redact_arguments(arguments: str) -> tuple[str, int]:
 
 
 def _without(value: Any, name: str, levels: int) -> tuple[Any, int]:
-    """*value* of the name *name* without secrets, and how many it had."""
+    """
+    Return *value* without secrets, and the number of secrets. *name* is the value's name; below *levels*
+    levels, values are redacted as text.
+    """
     if isinstance(value, dict | list) and levels == 0:
         return redact(json.dumps(value, ensure_ascii=False))
     if isinstance(value, list):
@@ -189,7 +200,7 @@ def _without(value: Any, name: str, levels: int) -> tuple[Any, int]:
 
 
 def _name_of(key: str, fields: dict[str, Any]) -> str:
-    """What the field *key* is called: by itself, or by the field beside it that names it."""
+    """Return the name of the field *key*: the text of a field beside it such as "label", or *key* itself."""
     if key in VALUE_NAMES:
         names = [fields[k] for k in FIELD_NAMES if isinstance(fields.get(k), str) and len(fields[k]) < 60]
         return next((name for name in names if any(find_labels(name))), names[0] if names else key)
@@ -199,7 +210,10 @@ def _name_of(key: str, fields: dict[str, Any]) -> str:
 
 
 def redact_result(text: str, arguments: str) -> tuple[str, int]:
-    """Return *text*, the result of a call with *arguments*, without secrets. The one word that `pass show x` prints is a secret."""
+    """
+    Return *text*, the result of a call with *arguments*, without secrets, and the number of secrets. A single
+    word is a secret if *arguments* name a password, as in `pass show x`.
+    """
     clean, count = redact(text)
     m = ONE_WORD.fullmatch(clean)
     words = [word for word in arguments.split() if not SOURCE_FILE.fullmatch(word)]
@@ -210,7 +224,10 @@ def redact_result(text: str, arguments: str) -> tuple[str, int]:
 
 
 def answers_with(question: str, answer: str) -> str | None:
-    """What *answer*, a whole message of one word, gives away if it follows the message *question*: "password", "code" or None."""
+    """
+    Return the kind of secret that *answer* is after the message *question*: "password", "code", or None.
+    *answer* is a whole message.
+    """
     asked = {kind for kind, _, _ in find_labels(question[-ASKED_CHARS:])}
     if "number" in asked and re.fullmatch(r"[#*]?\d{4,8}[#*]?", answer):
         return "code"

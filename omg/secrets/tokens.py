@@ -16,17 +16,17 @@ from typing import Any
 
 from ..text.words import WORD
 
-# --- What a value looks like: random, typed as a password, or standing in for a secret.
+# --- What a value looks like: a random key, a chosen password, or a placeholder for a secret.
 #
 # These functions judge a value by its characters. They do not look at the text around it.
 
 
 UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.I)
 TWO_DIGITS = re.compile(r"\d\D*\d")
-JUDGED_CHARS = 80  # of a longer value, the first
+JUDGED_CHARS = 80  # characters of a value that are judged
 DIGIT, LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]")
 
-# What stands where a secret would: a variable, a mask, a type, or a word about the secret.
+# A placeholder for a secret: a variable, a mask, a type, or a word about the secret.
 STAND_IN = re.compile(
     r"[$<{%\[?]|&\w|.?\*{3,}|[•…]|[-_.x*]{4,}$|!\w+$|(?-i:[A-Z][A-Z_]*$)"
     r"|(?:\w+[-_. ])?(?:your|my|some|the)[-_ ]|.*(?:[-_](?:here|goes)\b|placeholder|example|change[-_]?me|x{6,}|\.{3}$|…$)"
@@ -50,18 +50,24 @@ HEX = re.compile(r"(?:0x)?[0-9a-fA-F]{16,}$")
 
 
 def is_stand_in(value: str) -> bool:
-    """Whether *value* is a placeholder, source code or a file name rather than a secret."""
+    """Return whether *value* is a placeholder, source code or a file name rather than a secret."""
     value = value[:JUDGED_CHARS]
     return STAND_IN.match(value) is not None or CODE.match(value) is not None
 
 
 def entropy(text: str) -> float:
-    """Shannon entropy in bits per character: English words have 2 to 3, hexadecimal under 4, base64 over 4."""
+    """
+    Return the Shannon entropy in bits per character: English words have 2 to 3, hexadecimal under 4, base64
+    over 4.
+    """
     return -sum(n / len(text) * math.log2(n / len(text)) for n in Counter(text).values())
 
 
 def is_key(value: str, *, shortest: int) -> bool:
-    """Whether *value* looks like a generated key of at least *shortest* characters; checksums do as well."""
+    """
+    Return whether *value* looks like a generated key of at least *shortest* characters. Checksums look the
+    same.
+    """
     value = value[: max(shortest, JUDGED_CHARS)]
     if len(value) < shortest or (is_stand_in(value) and not is_random(value)):
         return False
@@ -69,13 +75,16 @@ def is_key(value: str, *, shortest: int) -> bool:
 
 
 def is_typed(value: str) -> bool:
-    """Whether *value* looks like a password that somebody chose: letters with digits, and no product, file or date."""
+    """
+    Return whether *value* looks like a password that somebody chose: letters with digits, but no product, file
+    or date.
+    """
     if not 6 <= len(value) <= 64 or not (DIGIT.search(value) and LETTER.search(value)):
         return False
     return not (is_stand_in(value) or NUMBERED.match(value) or UUID.fullmatch(value) or HEX.match(value))
 
 
-# Classes of characters; a sign is 3.
+# The class of a character: 0 small letter, 1 capital, 2 digit; every other character is 3.
 CLASS = {c: n for n, chars in enumerate((ascii_lowercase, ascii_uppercase, digits)) for c in chars}
 HEX_INSIDE = re.compile(r"[0-9a-f]{16}")
 WORDS = re.compile(r"[A-Z][a-z]{3,}")  # the words of "Wav2Vec2BaseModelOutput"
@@ -83,9 +92,10 @@ WORDS = re.compile(r"[A-Z][a-z]{3,}")  # the words of "Wav2Vec2BaseModelOutput"
 
 def is_random(token: str) -> bool:
     """
-    Whether the characters of *token* look drawn one by one from small letters, capitals and digits.
+    Return whether *token* looks like random small letters, capitals and digits.
 
-    Of characters drawn from 62, three in five are of another class than the one before; in identifiers, one in four.
+    In random tokens, three in five characters are of another class than the character before; in identifiers,
+    one in four.
     """
     token = token[:JUDGED_CHARS].rstrip("=")
     classes = [CLASS.get(c, 3) for c in token]
@@ -110,10 +120,10 @@ SIGN_INSIDE = re.compile(r"[A-Za-z0-9]{2}(?:[!~*^]+[A-Za-z0-9]|[#&][A-Za-z])[A-Z
 
 def is_mangled(value: str) -> bool:
     """
-    Whether *value* is written as only passwords are: "Rover-s2aGQ46", "Tulpe!Nq68".
+    Return whether *value* is written as only passwords are: "Rover-s2aGQ46", "Tulpe!Nq68".
 
-    It has capitals, small letters and digits, and a part in which they alternate without a word, or a sign inside.
-    Of 3.9 MB of chats none is; of 12 MB of Python sources, about ten names.
+    Such a value has capitals, small letters and digits. These alternate without forming words, or a sign stands
+    among them. This is true for no word in 3.9 MB of chats, and for about ten names in 12 MB of Python sources.
     """
     if not (DIGIT.search(value) and any(map(str.isupper, value)) and any(map(str.islower, value))):
         return False
@@ -136,13 +146,13 @@ def _is_drawn(segment: str) -> bool:
 
 LONG = re.compile(r"[A-Za-z0-9_+/-]{20,}={0,2}")
 SHORT = re.compile(r"[A-Za-z0-9!#$%^&*?+~@._-]{7,}")
-# What stands around a short one, so that it is not a part of an address, a path or a program.
+# Signs beside a short token which show that it is part of an address, a path or a program.
 BEFORE_SHORT, AFTER_SHORT = re.compile(r"[/@\\(<>{}\[]\Z"), re.compile(r"[/=({}\\]")
 # Ids of services, such as run_… and chatcmpl-…; keys are longer.
 PREFIXED = re.compile(r"[a-z]{2,10}[_-](?=.{10,29}$)")
 # A certificate, a public key, a picture, a file of IPFS.
 BLOCK = re.compile(r"AAAA|MII|LS0t|iVBOR|R0lGOD|/9j/|JVBER|Qm\w{44}$")
-# Words on a line that call what follows public: hashes, ids, addresses.
+# Words which show that the token after them is public: a hash, an id, an address.
 PUBLIC = re.compile(
     r"sha-?\d|\bmd5|\bgpg|\brsa\b|\bcache|finger ?print|digest|checksum|hash|e-?tag\b|integrity|public|pub_?key|signature|nonce|commit|revision"
     r"|address|contract|video|track|channel|docum|sheet|folder|file|image|base64|trace|span|request"
@@ -156,14 +166,17 @@ GROUPS = re.compile(
     r"(?=.*\d)(?=.*[A-Z])(?:[A-Z0-9]{4}(?:-[A-Z0-9]{4}){3,7}|[A-Z0-9]{5}(?:-[A-Z0-9]{5}){3,7}|[A-Z0-9]{6}(?:-[A-Z0-9]{6}){3,7})"
     r"|\d{6}(?:-\d{6}){7}|[a-z]{4}(?:-[a-z]{4}){3}"
 )
-# As many services begin their keys.
+# Prefixes of many services' keys.
 SECRET_HEX = re.compile(r"(?:[sr]k\d?|[a-z]*(?:sec|key|tok)[a-z]{0,3})[_-][0-9a-f]{32,}", re.I)
-# Assigned to something: a checksum says that it is one.
+# Hexadecimal digits that are assigned to a name. The name of a checksum shows that it is public.
 ASSIGNED_HEX = re.compile(r"(?:=|: |[:=] ?[\[(]?[\"'])(?P<value>(?:[0-9a-f]{16}){2,4}(?:-us\d+)?)(?![\w/.-])")
 
 
 def random_tokens(text: str) -> Iterator[Span]:
-    """Yield tokens of 20 and more characters that look random, and short ones that look like passwords, unless their line calls them public."""
+    """
+    Yield tokens of 20 or more characters that look random, and shorter tokens that look like passwords. Leaves
+    out a token if its line calls it public, such as an id or a checksum.
+    """
     for m in LONG.finditer(text):
         if (is_random(m[0]) or SECRET_HEX.match(m[0])) and not (
             BLOCK.match(m[0]) or PREFIXED.match(m[0]) or NO_AFTER.match(text, m.end())
@@ -178,7 +191,7 @@ def random_tokens(text: str) -> Iterator[Span]:
             yield *m.span("value"), "key"
     for m in SHORT.finditer(text):
         word = m[0].rstrip(".!?")
-        if word.isalpha():  # as nearly all are
+        if word.isalpha():  # as nearly all words are
             continue
         if GROUPS.fullmatch(word):
             yield m.start(), m.start() + len(word), "key"
@@ -191,16 +204,18 @@ def random_tokens(text: str) -> Iterator[Span]:
 
 
 def is_public(before: str) -> bool:
-    """Whether the line that ends with *before* calls public what comes next."""
+    """
+    Return whether the last line of *before* says that the next word is public, such as an id or a checksum.
+    """
     return PUBLIC.search(before.rpartition("\n")[2]) is not None
 
 
 def in_url(before: str) -> bool:
-    """Whether *before* ends within a URL."""
+    """Return whether *before* ends within a URL."""
     return "://" in before.rpartition("\n")[2].rpartition(" ")[2]
 
 
-# --- Numbers that their check digits tell: payment cards, IBANs, and personal numbers of states (python-stdnum).
+# --- Numbers that are recognised by their check digits: payment cards, IBANs, and personal numbers of states (python-stdnum).
 
 
 # 4-4-4-4 and up to 19 digits, 4-6-5, 4-6-4, or without groups
@@ -215,7 +230,7 @@ IBAN = re.compile(
     r"\d(?<=(?<![A-Za-z0-9])[A-Z][A-Z].)\d(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"
     r"|\d(?<=(?<![A-Za-z0-9-])[a-z][a-z].)\d(?: ?[a-z0-9]{4}){2,7}(?: ?[a-z0-9]{1,3})?(?![A-Za-z0-9-])"
 )
-# Personal numbers that are known by how they are written and by their check digits together.
+# Personal numbers, recognised by their format and their check digits together.
 PERSONAL = {
     name: re.compile(rf"{pattern}(?![\w-]|\.\d)", re.ASCII)
     for name, pattern in (
@@ -236,13 +251,13 @@ PERSONAL = {
         ("mx.curp", r"[A-Z]{4}\d{6}[HM][A-Z]{5}[0-9A-Z]\d"),
     )
 }
-# Where one may begin. (An expression that begins with a class of characters is the fastest.)
+# Where a personal number may begin. (An expression that begins with a class of characters is the fastest.)
 BEGINS = re.compile(r"[0-9A-Z](?<![\w.+-].)(?=[A-Z]{0,5}[0-9 .-])(?=[0-9A-Z. -]{8})", re.ASCII)
 
 
 @cache
 def valid(name: str) -> Callable[[str], bool]:
-    """stdnum's test of a number of the kind *name*."""
+    """Return stdnum's test for numbers of the kind *name*."""
     return import_module(f"stdnum.{name}").is_valid  # type: ignore[no-any-return]
 
 
@@ -263,7 +278,10 @@ def account_numbers(text: str) -> Iterator[Span]:
 
 
 def iban_length(text: str) -> int:
-    """How many characters of *text* are an IBAN; 0 if it begins with none. A word may stand behind it."""
+    """
+    Return the length of the IBAN at the beginning of *text*; 0 if there is none. Other words may follow the
+    IBAN.
+    """
     ends = (m.start() for m in re.finditer(r"(?=[ -]|$)", text))
     valid_ends = (
         end for end in sorted(ends, reverse=True) if end > 14 and valid("iban")(text[:end].replace("-", ""))
@@ -276,8 +294,8 @@ def iban_length(text: str) -> int:
 
 Span = tuple[int, int, str]  # start, end, kind
 
-# Punctuation behind a key in prose. It is blanked for the scan, because most rules ask for a blank, a quote or the end of
-# the text behind a key.
+# Punctuation after a key in prose. The scan sees blanks instead, because most rules require a blank, a quote or the end
+# of the text after a key.
 ENDS = re.compile(r"[,()\[\]<>!]|[.:?](?=\s|$)")
 codecs.register_error("omg.blank", lambda e: (" " * (e.end - e.start), e.end))  # type: ignore[attr-defined]
 
@@ -305,7 +323,7 @@ MANIFEST = re.compile(
 SECRET_DATA = re.compile(
     r"(?m)(?:^(?P<in>[ \t>]*)|[{,]\s*)[\"']?(?:data|stringData)[\"']?:\s*?(?:\{(?P<fields>[^{}]*)\}|\n(?P<lines>(?:(?P=in)[ \t]+\S[^\n]*(?:\n|\Z))+))"
 )
-FIELD = re.compile(  # a line of a longer value has no name
+FIELD = re.compile(  # the name is missing on further lines of a long value
     r"(?m)(?:^|,)[ \t>]*+(?:[\"']?[\w.-]{1,80}[\"']?:[ \t]*(?:[|>][-+]?)?)?+[ \t]*[\"']?(?P<value>[^\s\"',}<][^\n\"',}]*)"
 )
 
@@ -314,9 +332,9 @@ SEED = re.compile(r"\b(?:(?:\d{1,2}[.):]?\s{1,3})?+(?![Tt]he\b)\w{3,8}+(?:,?\s{1
 SEED_COUNT = 12
 SEED_CHARS = 4 * SEED_COUNT - 1  # of words of three letters, the shortest
 
-# Telegram's: Kingfisher's rule wants the word "telegram" near it.
+# The token of a Telegram bot. Kingfisher's rule requires the word "telegram" near the token.
 BOT = re.compile(r"(?<![A-Za-z0-9_])\d{8,12}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])")
-# Keys of which Kingfisher has no rule, or one that wants more than the key itself.
+# Keys for which Kingfisher has no rule, or a rule that requires more text than the key.
 SERVICE_KEY = re.compile(
     r"(?<![A-Za-z0-9_])(?:tvly-(?:[a-z]{3,4}-)?[A-Za-z0-9]{32}|whsec_[A-Za-z0-9]{32}|ntn_[A-Za-z0-9]{40,60}"
     r"|sk-(?:proj|svcacct|admin)-(?=[a-z_-]{0,40}[A-Z0-9])[A-Za-z0-9_-]{40,200})(?![A-Za-z0-9_-])"
@@ -325,12 +343,12 @@ SERVICE_KEY = re.compile(
 SERVICE = re.compile("tvly-|whsec_|ntn_|sk-")
 
 
-LOADING = Lock()  # `cache` lets each thread that comes meanwhile load them for itself
+LOADING = Lock()  # `cache` alone would let several threads load the rules at once
 
 
 @cache
 def seed_words() -> Mapping[str, Set[str]]:
-    """For each word of a BIP-39 list, the languages that have it."""
+    """Return word → the languages whose BIP-39 list has the word."""
     from mnemonic import Mnemonic
 
     found: dict[str, set[str]] = {}
@@ -341,7 +359,7 @@ def seed_words() -> Mapping[str, Set[str]]:
 
 
 def seed_phrases(text: str) -> Iterator[Span]:
-    """Yield the runs of words that are all in one BIP-39 list."""
+    """Yield the words of wallets: runs of at least SEED_COUNT words from one BIP-39 list."""
     for stretch in SEED.finditer(text):
         if stretch.end() - stretch.start() < SEED_CHARS:
             continue
@@ -361,13 +379,16 @@ def seed_phrases(text: str) -> Iterator[Span]:
 
 
 def phrase_of(run: Sequence[re.Match[str]]) -> Iterator[Span]:
-    """Yield the span of *run* if it has enough words. Repeated words do not count: no wallet repeats so many."""
+    """
+    Yield the span of *run* if it has enough words. Repeated words do not count, because no wallet repeats many
+    words.
+    """
     if len({m[0].lower() for m in run}) >= SEED_COUNT - 1 and len(run) >= SEED_COUNT:
         yield run[0].start(), run[-1].end(), "recovery phrase"
 
 
 def manifest_values(text: str) -> Iterator[Span]:
-    """Yield the values of Kubernetes' Secrets."""
+    """Yield the values in manifests of Kubernetes' Secrets."""
     at = 0
     for document in re.split(r"(?m)(?<=\n)(?=---)", text):
         if MANIFEST.search(document):
@@ -385,14 +406,17 @@ def manifest_values(text: str) -> Iterator[Span]:
 
 @cache
 def scanner() -> Any:
-    """Kingfisher with its own rules. The first call on a machine compiles them (4 s of CPU); later ones read a cache (0.4 s)."""
+    """
+    Return Kingfisher's scanner with its own rules. The first call on a machine compiles the rules (4 s of CPU);
+    later calls read a cache (0.4 s).
+    """
     from kingfisher_sdk import Rules, Scanner
 
     return Scanner(Rules(confidence="low"), base64=False)
 
 
 def formatted_secrets(text: str) -> Iterator[Span]:
-    """Yield what has the format of a known kind of secret."""
+    """Yield secrets with a known format: keys of services, private keys, wallet words, password hashes."""
     plain = ENDS.sub(" ", text).encode("ascii", "omg.blank")  # one byte for each character: places agree
     with LOADING:
         kingfisher = scanner()

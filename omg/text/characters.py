@@ -1,11 +1,11 @@
 """
-Characters: invisible ones, scripts without spaces between words, and Unicode normal forms.
+Removes or replaces characters: invisible ones, accents, and letters with several forms in Unicode.
 
-    visible      for text that is kept
-    fold_text    for the full-text index, whose tokenizer removes accents and splits words at spaces
-    plain_form   for words that are compared: letters that differ by an accent become equal
+    visible      removes invisible characters from text that is kept
+    fold_text    prepares text for the full-text index, whose tokenizer removes accents and splits words at spaces
+    plain_form   prepares words for comparison: letters that differ by an accent become equal
 
-Classes of characters are properties that Unicode gives them; `regex` knows them, `re` does not.
+Patterns name Unicode properties of characters, which `regex` supports and `re` does not.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import regex
 # Default_Ignorable_Code_Point: soft hyphens, zero-width characters, direction marks, variation selectors, fillers, tags.
 UNSEEN = r"\p{Default_Ignorable_Code_Point}"
 UNSEEN_RUN = regex.compile(f"{UNSEEN}+")
-# Marks that belong to the character before: the variant of a picture or a Han character, then a (non-)joiner,
-# as in Persian words and pictures of families. Longer runs hide a text.
+# Invisible characters that words and emoji need: a variation selector, then a joiner or non-joiner, as in
+# Persian words and emoji of families. Longer runs could hide a text.
 JOINED = regex.compile(r"\p{Variation_Selector}?[\u200c\u200d]?")
 
-# Han, kana, Hangul (whose particles stick to the noun), Thai, Lao, Burmese, Khmer. "ー" is of no script.
+# Han, kana, Hangul (whose particles stick to the noun), Thai, Lao, Burmese, Khmer. "ー" belongs to no script.
 UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー\p{Hangul}\p{Thai}\p{Lao}\p{Myanmar}\p{Khmer}"
 UNSPACED_RUN = regex.compile(f"[{UNSPACED}]+")
 SPACED_OUT = regex.compile(f"(?<=[{UNSPACED}]) (?=[{UNSPACED}])")
@@ -41,21 +41,23 @@ ACCENTS = regex.compile(r"\p{Block=Combining_Diacritical_Marks}")
 
 
 def visible(text: str) -> str:
-    """*text* without invisible characters, except those that words and emoji need."""
+    """Return *text* without invisible characters, except those that words and emoji need."""
     text = UNSEEN_RUN.sub(lambda run: JOINED.match(run[0])[0], text)
     return text
 
 
 def without_unseen(text: str) -> str:
-    """*text* without any invisible character."""
+    """Return *text* without any invisible character."""
     text = UNSEEN_RUN.sub("", text)
     return text
 
 
 def fold_text(text: str) -> str:
     """
-    *text* as the index stores it: compatible characters are made equal, Latin letters become those of a keyboard,
-    Arabic loses its vowel points and article, and scripts without spaces get a space around each character.
+    Return *text* as the index stores it.
+
+    Compatible characters become equal, and letters such as "ł" and "ß" become "l" and "ss". Arabic loses its
+    vowel points and article. In scripts without spaces, each character gets a space on both sides.
     """
     if text.isascii():
         return text
@@ -68,13 +70,13 @@ def fold_text(text: str) -> str:
 
 
 def unfolded(folded: str) -> str:
-    """*folded* as a person reads it: undoes the splitting of `fold_text`."""
+    """Return *folded* without the spaces that `fold_text` put between characters."""
     folded = SPACED_OUT.sub("", folded)
     return folded
 
 
 def plain_form(text: str) -> str:
-    """*text* without accents and invisible characters."""
+    """Return *text* without accents and invisible characters."""
     if text.isascii():
         return text
     text = unicodedata.normalize("NFKC", without_unseen(text)).replace("’", "'")
@@ -85,21 +87,21 @@ def plain_form(text: str) -> str:
 
 
 WIKILINK = re.compile(r"\[\[([^\[\]\n]*)\]\]")
-# the links behind a claim of a reflection
+# links in brackets after a claim, as reflections have them
 CITED = re.compile(rf"\s{{0,9}}\((?:{WIKILINK.pattern}(?:, )?)+\)")
 
 
 def link_label(link: str) -> str:
-    """The part of `path/name|label` that a reader sees: the label, or the name."""
+    """Return the part of `path/name|label` that a reader sees: the label, or without a label the name."""
     _, bar, label = link.rpartition("|")
     return label if bar else link.rpartition("/")[2]
 
 
 def with_labels(text: str) -> str:
-    """*text* with each link replaced by its label."""
+    """Return *text* with each link replaced by its label."""
     return WIKILINK.sub(lambda link: link_label(link[1]), text) if "[[" in text else text
 
 
 def without_citations(text: str) -> str:
-    """*text* without the links in brackets after a claim, and with each other link replaced by its label."""
+    """Return *text* without links in brackets after a claim, and with each other link replaced by its label."""
     return with_labels(CITED.sub("", text))

@@ -1,9 +1,9 @@
 """
 Counts the tokens of a text, without network and without a model.
 
-Counts o200k tokens, whatever model is in use, with the table in the litellm wheel (the extra `models`), or
-else by an estimate that errs on the high side. A long text is counted in windows, which never lowers the
-count. Nothing is downloaded.
+Counts tokens of the encoding o200k, whatever model is in use. Uses the table in the litellm wheel (the extra
+`models`), or without that table an estimate that is rather too high. A long text is counted in windows, which
+never lowers the count. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _loading = threading.Lock()
 
 
 def count_tokens(text: str) -> int:
-    """Tokens of *text*."""
+    """Return the number of tokens of *text*."""
     return _short(text) if len(text) <= COUNTS_REMEMBERED else _long(text)
 
 
 def clip_text(text: str, tokens: int) -> str:
-    """*text* if it costs at most *tokens*, else its beginning and an ellipsis, in at most *tokens*."""
+    """Return *text* if it costs at most *tokens*, else its beginning and an ellipsis, in at most *tokens*."""
     if count_tokens(text) <= tokens:
         return text
     for room in range(tokens - 1, 0, -1):  # at most two rounds: the ellipsis rarely joins a longer token
@@ -44,7 +44,9 @@ def clip_text(text: str, tokens: int) -> str:
 
 
 def split_text(text: str, tokens: int) -> list[str]:
-    """*text* in pieces of at most *tokens*, split between words if possible. The joined pieces are *text*."""
+    """
+    Return *text* in pieces of at most *tokens*, split between words if possible. The joined pieces are *text*.
+    """
     pieces, start = [], 0
     while start < len(text):
         end = _end(text, start, tokens)
@@ -55,7 +57,8 @@ def split_text(text: str, tokens: int) -> list[str]:
 
 def _end(text: str, start: int, tokens: int) -> int:
     """
-    The end of the piece that begins at *start* and costs at most *tokens*: at least one character later.
+    Return the end of the piece that begins at *start* and costs at most *tokens*. A piece has at least one
+    character.
     """
     low, high = start + 1, start + 1
     while high < len(text) and count_tokens(text[start:high]) <= tokens:  # grow, then halve
@@ -87,7 +90,9 @@ def _long(text: str) -> int:
 
 @cache
 def _encoded() -> Callable[[str], int]:
-    """The function that counts: tiktoken's (0.3 s and 80 MB on first use), or the estimate without a table."""
+    """
+    Return the function that counts: tiktoken's (0.3 s and 80 MB on first use), or the estimate without a table.
+    """
     with _loading:
         folder = _folder()
         if folder is None:
@@ -98,7 +103,7 @@ def _encoded() -> Callable[[str], int]:
             import tiktoken
 
             encoding = tiktoken.get_encoding("o200k_base")
-            encoding._mergeable_ranks = {}  # 25 MB that nobody reads: the encoder has its own copy
+            encoding._mergeable_ranks = {}  # frees 25 MB: the encoder has its own copy
             encode = encoding.encode_ordinary
         finally:
             if was is None:
@@ -109,7 +114,7 @@ def _encoded() -> Callable[[str], int]:
 
 
 def _folder() -> Path | None:
-    """The folder of the litellm wheel that has the table; None if the table is missing or damaged."""
+    """Return the folder of the litellm wheel that has the table; None if the table is missing or damaged."""
     litellm = find_spec("litellm")
     for package in (litellm and litellm.submodule_search_locations) or ():
         folder = Path(package) / "litellm_core_utils" / "tokenizers"
@@ -124,7 +129,7 @@ PIECE = regex.compile(
     r"[\p{Latin}\p{M}]+|\d{1,3}|[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Hangul}]|[\p{L}\p{M}]{1,3}"
     r"|[\x21-\x7e]{1,3}|[^\s\p{L}\p{M}\d\x21-\x7e]|\n+"
 )
-# A token of prose has 6 letters; a run of more than 14 is a key, or costs as much.
+# A token of prose has 6 letters. A run of more than 14 letters is a key, or costs as many tokens as a key.
 WORD_CHARS, NO_WORD_CHARS = 6, 14
 
 

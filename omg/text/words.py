@@ -1,16 +1,16 @@
 """
-The words of a text: all of them, those that carry meaning, their stems, and negation; its sentences.
+Splits a text into words and sentences; finds stems and negations.
 
-    words_in       all words, as they are written
-    written_words  the words in lower case, without stop words; tells whether the reader already knows a text
-    stems_of       stems of the words that carry meaning; tells whether two texts say the same
-    told_words     these stems without days and dates, which each writer words differently
+    words_in       all words, as written
+    written_words  the words in lower case, without stop words; shows whether the reader already knows a text
+    stems_of       stems of the words that carry meaning; shows whether two texts say the same
+    told_words     the same stems without days and dates, which each writer words differently
     is_english     whether a text is in English, by its stop words
     prefix_of      the beginning that the forms of a word share, for a plain text search
-    split_sentences, sentence_spans, text_pieces    its sentences, or where they are
+    split_sentences, sentence_spans, text_pieces    sentences, or the spans of sentences
 
-`stem_of` knows verbs, and its results are compared. Results of `prefix_of` are searched: a text contains them
-literally.
+To compare words, use `stem_of`, which knows English verbs. To search a text, use `prefix_of`, because the text
+contains its results literally.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import regex
 
 from .characters import UNSPACED, UNSPACED_RUN, fold_text, plain_form
 
-# --- Whether a text says that something is not so, or ends. Words of some twenty languages, without grammar.
+# --- Negation: whether a text says that something is not true, or ends. By words of some twenty languages, without grammar.
 
 
 NOT = re.compile(
@@ -41,14 +41,14 @@ NOT = re.compile(
 
 
 def denies(text: str) -> bool:
-    """Whether *text* says that something is not so, or ends: "no", "never", "without", "stopped"."""
+    """Return whether *text* says that something is not true, or ends: "no", "never", "without", "stopped"."""
     return bool(NOT.search(text))
 
 
 # Letters as the index's tokenizer counts them, with marks: Indic words are full of marks.
 LETTER = r"[\p{L}\p{M}\p{N}]"
 WORD = regex.compile(f"{LETTER}+")
-WORD_OR_RUN = regex.compile(f"[{UNSPACED}]+|(?:(?![{UNSPACED}]){LETTER})+")  # the index splits them, too
+WORD_OR_RUN = regex.compile(f"[{UNSPACED}]+|(?:(?![{UNSPACED}]){LETTER})+")  # as the index splits a text
 # "don't", "3.5", "16:00"
 WORD_OR_NUMBER = regex.compile(rf"\d+(?:[.,:]\d+)*+(?!\p{{L}})|{LETTER}+(?:'{LETTER}+)*+")
 # Also the marks that change a value: "$50", "5%", "-5", "C#"
@@ -66,13 +66,16 @@ def _lists() -> dict[str, str]:
 
 @cache
 def english_words(name: str) -> frozenset[str]:
-    """The words of the list *name*: "stop", "regular", "not_past"."""
+    """Return the words of the list *name* in words.toml: "stop", "regular", "not_past"."""
     return frozenset(_lists()[name].split())
 
 
 @cache
 def phrases(name: str) -> frozenset[str]:
-    """The phrases of the list *name* ("yes"), which `|` and line ends separate."""
+    """
+    Return the phrases of the list *name* (such as "yes") in words.toml, where `|` and line ends separate
+    phrases.
+    """
     return frozenset(_lists()[name].strip().replace("\n", "|").split("|"))
 
 
@@ -88,19 +91,19 @@ NUMBERS = {
 
 
 def words_in(text: str) -> list[str]:
-    """The words of *text*: runs of letters and digits."""
+    """Return the words of *text*: runs of letters and digits."""
     found: list[str] = WORD.findall(text)
     return found
 
 
 def written_words(text: str) -> frozenset[str]:
-    """The words of *text* in lower case, without stop words."""
+    """Return the words of *text* in lower case, without stop words."""
     return frozenset(words_in(text.lower())) - STOP
 
 
 @cache
 def idle_words() -> frozenset[str]:
-    """Words that carry no meaning by themselves."""
+    """Return words that carry no meaning by themselves, such as stop words."""
     words = STOP | english_words("stop") | {*_lists()["narrating"].split()}
     words |= {f"{verb}s" for verb in words & bases()}
     return with_plain_forms(words)
@@ -108,7 +111,10 @@ def idle_words() -> frozenset[str]:
 
 @cache
 def untold_words() -> frozenset[str]:
-    """`idle_words` and the names of days, without the number words: "one" may also be written "1"."""
+    """
+    Return `idle_words` and the names of days and months, but no number words, because "one" may also be written
+    "1".
+    """
     return (idle_words() | with_plain_forms(_lists()["days"].split())) - NUMBERS.keys()
 
 
@@ -118,18 +124,21 @@ def with_plain_forms(words: Iterable[str]) -> frozenset[str]:
 
 @lru_cache(maxsize=2048)
 def told_words(text: str) -> frozenset[str]:
-    """The stems of the words in *text* that carry meaning, without dates."""
+    """Return the stems of the words in *text* that carry meaning, without dates."""
     return frozenset(telling_words(ISO_DAY.sub(" ", plain_form(text)), untold_words()))
 
 
 @lru_cache(maxsize=2048)
 def stems_of(text: str) -> Mapping[str, str]:
-    """Stem → word in lower case, for each word in *text* that carries meaning, dates included."""
+    """Return stem → word in lower case, for each word in *text* that carries meaning, dates included."""
     return telling_words(plain_form(text), idle_words())
 
 
 def telling_words(text: str, idle: Collection[str]) -> dict[str, str]:
-    """Stem → word. The stem of a number is its digits; scripts without spaces give pairs of characters."""
+    """
+    Return stem → word, for the words of *text* that are not in *idle*. The stem of a number is its digits. In
+    scripts without spaces, each pair of characters counts as a word.
+    """
     found: dict[str, str] = {}
     if not text.isascii():
         for run in UNSPACED_RUN.findall(text):
@@ -154,13 +163,15 @@ def number_of(word: str) -> str:
 
 
 def prefix_of(word: str) -> str:
-    """The letters with which a word and, as a rule, its inflected forms begin."""
+    """Return the letters with which a word and, as a rule, its inflected forms begin."""
     return word if len(word) < 5 or not word.isalpha() else word[: max(4, len(word) - 2)]
 
 
 def has_prefix(text: str, prefix: str) -> bool:
-    """Whether a word of *text* begins with *prefix* (both in lower case). In scripts without spaces, whether *text*
-    contains it."""
+    """
+    Return whether a word of *text* begins with *prefix* (both in lower case). In scripts without spaces,
+    *prefix* may stand anywhere in *text*.
+    """
     at = text.find(prefix)
     while at > 0 and prefix.isascii() and text[at - 1].isalnum():
         at = text.find(prefix, at + 1)
@@ -168,15 +179,15 @@ def has_prefix(text: str, prefix: str) -> bool:
 
 
 def is_english(text: str) -> bool:
-    """Whether *text* is in English: a quarter of its words are English stop words. 99 % of 3,000 English
-    lines have
-    so many, and 3 % of German and Spanish lines."""
+    """
+    Return whether *text* is in English: whether at least a quarter of its words are English stop words. This is
+    true for 99 % of 3,000 English lines, and for 3 % of German and Spanish lines.
+    """
     words = words_in(text.lower())
     return 4 * sum(word in STOP for word in words) >= max(1, len(words))
 
 
-# --- English verbs and stems, from a small list (words.toml). Words of other languages stay unchanged, or
-# nearly so.
+# --- English verbs and stems, from a small list (words.toml). Words of other languages hardly change.
 
 
 ENDINGS = (("ies", "y"), ("ied", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""))
@@ -184,14 +195,14 @@ ENDINGS = (("ies", "y"), ("ied", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s"
 
 @cache
 def irregular() -> dict[str, str]:
-    """Past forms and participles, each with its base."""
+    """Return past form or participle → base form of the verb, for irregular English verbs."""
     groups = _lists()["irregular"].strip().replace("\n", "|").split("|")
     return {form: group.split()[0] for group in groups for form in group.split()[1:]}
 
 
 @cache
 def bases() -> frozenset[str]:
-    """Common verbs."""
+    """Return the base forms of common English verbs."""
     return frozenset((*irregular().values(), *english_words("regular")))
 
 
@@ -203,7 +214,9 @@ def is_past(word: str) -> bool:
 
 
 def singular_form(word: str) -> str:
-    """The singular of a plural or possessive, for words that are shown or linked: "garden's" → "garden"."""
+    """
+    Return the singular of a plural or possessive, for words that are shown or linked: "garden's" → "garden".
+    """
     word = re.sub(r"['’]\w+$", "", word)
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
@@ -214,7 +227,7 @@ def singular_form(word: str) -> str:
 
 @lru_cache(maxsize=8192)
 def stem_of(word: str) -> str:
-    """The stem of a word, for words that are compared: "ran", "running", "runs" → "run"."""
+    """Return the stem of a word, for words that are compared: "ran", "running", "runs" → "run"."""
     word = word.lower().removesuffix("'s").strip("'")
     word = irregular().get(word, word)
     for end, put in ENDINGS:
@@ -230,12 +243,12 @@ def stem_of(word: str) -> str:
 
 @cache
 def common_stems() -> frozenset[str]:
-    """The stems of common verbs."""
+    """Return the stems of common English verbs."""
     return frozenset(map(stem_of, bases()))
 
 
 def cut_text(text: str, chars: int) -> str:
-    """*text*; if it is longer than *chars*, its beginning in whole words, and an ellipsis."""
+    """Return *text*; if it is longer than *chars*, return its beginning in whole words, with an ellipsis."""
     if len(text) <= chars:
         return text
     begun = text[: chars - 1]
@@ -254,7 +267,7 @@ SENTENCE_END = regex.compile(
     r"(?<![\p{STerm}…])[\p{STerm}…]++[\p{Pe}\p{Pf}\p{Pi}\"'*_]*+(?P<space>\s++)"
     r"|[。！？｡]++(?![\p{Pe}\p{Pf}])(?P<space>\s*+)|\n(?P<space>\s*+)"
 )
-# No end, matched at the space: "Dr. Ito", an initial, "No. 3", "etc. and", "well… yes". "No. I moved" is two
+# Marks that end no sentence, matched at the space after the mark: "Dr. Ito", an initial, "No. 3", "etc. and", "well… yes". "No. I moved" is two
 # sentences. "three steps: 1. measure, 2. cut" is one; so are "I see that 3! equals 6", "I use Yahoo! mail",
 # '"Why?" or "How?"', "am 3. Mai" and "der 2. Versuch".
 NO_END = regex.compile(
@@ -271,24 +284,24 @@ ANY_LETTER = regex.compile(r"\p{L}")
 
 
 def without_list_mark(line: str) -> str:
-    """*line* without a list mark at its beginning."""
+    """Return *line* without a list mark at its beginning."""
     mark = LIST_MARK.match(line)
     return line[mark.end() :] if mark else line
 
 
 def sentence_parts(text: str) -> list[str]:
-    """*text* split before each sentence. The joined parts are *text*."""
+    """Return *text* split before each sentence. The joined parts are *text*."""
     starts = [0, *sentence_starts(text), len(text)]
     return [text[a:b] for a, b in pairwise(starts) if a < b]
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of *text*, without the spaces around them."""
+    """Return the sentences of *text*, without the spaces around them."""
     return [part for part in map(str.strip, sentence_parts(text)) if part]
 
 
 def sentence_spans(text: str) -> list[slice]:
-    """The spans of the sentences of *text*, without spaces around and list marks before the sentences."""
+    """Return the spans of the sentences in *text*, without list marks and surrounding spaces."""
     spans, at = [], 0
     for part in sentence_parts(text):
         mark = LIST_MARK.match(part)
@@ -301,14 +314,18 @@ def sentence_spans(text: str) -> list[slice]:
 
 def text_pieces(text: str, most: int) -> list[slice]:
     """
-    The spans of the sentences of *text*, without gaps; a sentence longer than *most* characters is split.
+    Return the spans of the sentences in *text*, without gaps. A sentence longer than *most* characters is
+    split.
     """
     sentences = pairwise([0, *sentence_starts(text), len(text)])
     return [part for start, end in sentences for part in split_span(text, start, end, most)]
 
 
 def split_span(text: str, start: int, end: int, most: int) -> Iterator[slice]:
-    """The spans of pieces of at most *most* characters, from *start* to *end* of *text*; words stay whole."""
+    """
+    Yield the spans of pieces of at most *most* characters, from *start* to *end* of *text*. Words stay whole if
+    they fit.
+    """
     while end - start > most:
         cut = max(text.rfind(mark, start, start + most) for mark in (" ", "\n")) + 1 or start + most
         yield slice(start, cut)
