@@ -16,7 +16,7 @@ import sys
 
 
 def main() -> None:
-    """`omg hook` goes to its own runtime, on the standard library alone; all else to the commands."""
+    """Run `omg hook` with the standard library alone, and every other command through the app."""
     if sys.argv[1:2] == ["hook"]:
         from ..hosts.hook import main as run
     else:

@@ -51,7 +51,7 @@ def every_command(
 # --- What `omg` alone prints: what is installed and where, what was learnt today, what waits, and three commands for now.
 
 
-LEARNT = 3  # notes of today that are named
+LEARNT = 3  # at most so many of today's notes are named
 BEGIN = """No memory yet in {home}. Begin with:
 omg demo               see it on a sample
 omg init [FOLDER]      make a vault
@@ -69,7 +69,7 @@ def print_overview() -> None:
 
 
 def overview_lines(memory: Memory) -> Iterator[str]:
-    """At most ten lines about *memory*."""
+    """Return an overview of *memory*, at most ten lines."""
     from ..hosts.sessions import installed_hosts
 
     home = memory.folder
@@ -102,7 +102,7 @@ def daemon_state(home: Path) -> str:
 
 
 def main() -> None:
-    """The entry point: an OmgError becomes one line and exit code 1."""
+    """Run the command line. Print an expected error in one line on stderr, and exit with code 1."""
     # Files hold keys and a person's words: only the person may read them, whatever the shell's umask is.
     os.umask(0o077)
     logging.basicConfig(level=logging.WARNING, format="omg: %(message)s")
@@ -112,9 +112,9 @@ def main() -> None:
         return
     except OmgError as e:
         warn(str(e))
-    except OSError as e:  # a full disk, a file in the place of a folder: nothing was lost
-        mend = f"; see that it may be used by you, or set OMG_HOME (now {default_home()})"
+    except OSError as e:  # a full disk, or a file where a folder belongs: nothing was lost
+        mend = f"; make sure that you may use it, or set OMG_HOME (now {default_home()})"
         warn(f"{e.filename}: {e.strerror}{mend}" if e.filename else str(e))
     except sqlite3.Error as e:
-        warn(f"{error_text(e)}; see that {default_home()} has room and is yours")
+        warn(f"{error_text(e)}; make sure that {default_home()} is yours and the disk is not full")
     sys.exit(1)

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from ..worker.worker import WorkDone
 
 
-PASSAGE_CHARS = 400  # of a message found by --raw; --json has all of it
-PROBLEMS = 20  # of a file named one by one; all of them are counted
+PASSAGE_CHARS = 400  # printed of a message that --raw finds; --json prints the whole message
+PROBLEMS = 20  # problems of a file that are printed; the others are only counted
 
 
 @app.command("import")
@@ -54,7 +54,7 @@ def import_command(
         ),
     ] = None,
     found: Annotated[
-        bool, Option("--found", help="List the histories that lie on this machine; read none.")
+        bool, Option("--found", help="List the histories on this machine without reading them.")
     ] = False,
     openclaw: Annotated[
         bool,
@@ -64,15 +64,15 @@ def import_command(
     ] = False,
     agent: Annotated[str | None, Option(help="With --openclaw: only this agent.")] = None,
     since: Annotated[str | None, Option(help="Only what was said on or after this day.")] = None,
-    yes: Annotated[bool, Option("--yes", "-y", help="Go on after the look without asking.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Import without asking.")] = False,
     dry_run: Annotated[
         bool, Option("--dry-run", help="Only show what was found, and how much is new; write nothing.")
     ] = False,
-    observe: Annotated[bool, Option(help="Observe what came in at once.")] = True,
+    observe: Annotated[bool, Option(help="Turn the imported messages into notes at once.")] = True,
     as_json: JsonFlag = False,
 ) -> None:
     """
-    Take in old conversations, after a look at what they are and what observing them costs. Doing it twice adds nothing.
+    Import old conversations, after showing what they hold and what observing them costs. A second import adds nothing.
     """
     from ..export import is_own_export
     from ..importers import import_drops, openclaw_drops, read_drops
@@ -86,7 +86,7 @@ def import_command(
             f"{'two things' if openclaw else 'nothing'} to import: give files, or --openclaw; --found lists the histories on this machine"
         )
     if agent is not None and not openclaw:
-        raise BadInput("--agent names an agent of OpenClaw: give it with --openclaw, without files")
+        raise BadInput("--agent works only with --openclaw, and without files")
     if files and any(map(is_own_export, files)):
         return take_own_exports(files, as_json)
     with opened_memory() as memory, stopped_halfway():
@@ -98,7 +98,7 @@ def import_command(
         start = time_argument(since, "--since", memory.registry.zone)
 
         def drops(newest: dict[str, int]) -> Drops:
-            """Begin one reading. *newest*: chat → when it was last changed."""
+            """Return the drops to import. *newest*: chat → time of its newest copy."""
             made = openclaw_drops(memory.config, agent, start) if openclaw else read_drops(files or [], start)
             made.reading.newest.update(newest)
             made.reading.place = place_of(memory)
@@ -115,7 +115,7 @@ def import_command(
         observed, left = 0, False
         if observe and not dry_run:
             left = bool(observe_all(memory)["waiting"])
-            # also counts what a daemon observed meanwhile
+            # messages that a daemon observed meanwhile count, too
             observed = max(0, waiting + result["new"] - messages_waiting(memory))
         told = {**result, "import": record.id, "observed": observed, "notes": more_notes(memory, before)}
         print_imported(memory, told, record, as_json, dry_run=dry_run)
@@ -126,7 +126,7 @@ def import_command(
 def print_imported(
     memory: Memory, told: dict[str, Any], record: ImportRecord, as_json: bool, *, dry_run: bool
 ) -> None:
-    """Print what an import brought and what it became. Lines that could not be read go to stderr."""
+    """Print what an import took in and which notes it made. Print unreadable lines on stderr."""
     from ..importers.taking import became, became_text
 
     for problem in told["skipped"][:PROBLEMS]:
@@ -138,12 +138,12 @@ def print_imported(
 
 
 def take_own_exports(files: list[Path], as_json: bool) -> None:
-    """Take in what `omg export` wrote; the notes come as one cycle, which `omg undo` takes back."""
+    """Import what `omg export` wrote. All notes come in one cycle, which `omg undo` takes back."""
     from ..export import is_own_export, take_export
     from ..memory import MAIN
 
     if other := [f for f in files if not is_own_export(f)]:
-        raise BadInput(f"{other[0]} is no export of OMG, as the others are; import it by itself")
+        raise BadInput(f"{other[0]} is not an export of OMG, unlike the other files; import it by itself")
     with opened_memory(vectors=False) as memory:
         owner = memory.registry.identity_of(MAIN)
         if owner is None:
@@ -152,9 +152,9 @@ def take_own_exports(files: list[Path], as_json: bool) -> None:
             taken = take_export(memory.registry, memory.graph(owner), file)
             text = f"{how_many(taken.notes, 'note')} and {how_many(taken.messages, 'message')} came in"
             if taken.forgotten:
-                text += f"\n{taken.forgotten} left out: forgotten here"
+                text += f"\n{taken.forgotten} left out: removed earlier by `omg forget`"
             if taken.skipped:
-                text += f"\n{taken.skipped} skipped in {file}: no note or message; if the file was cut short, export again"
+                text += f"\n{taken.skipped} unreadable entries of {file} skipped; if the file was cut short, export again"
             print_value(asdict(taken), as_json, text)
 
 
@@ -169,7 +169,7 @@ def list_found(as_json: bool) -> None:
         for title, path, size in found
     ]
     values = [{"title": title, "path": str(path), "bytes": size} for title, path, size in found]
-    print_value(values, as_json, "\n".join(lines) or "no histories of assistants lie here")
+    print_value(values, as_json, "\n".join(lines) or "no histories of assistants on this machine")
 
 
 def place_of(memory: Memory) -> Callable[[str, str, str], str | None]:
@@ -190,8 +190,9 @@ def place_of(memory: Memory) -> Callable[[str, str, str], str | None]:
 
 def look_first(memory: Memory, drops: Drops, *, yes: bool, observe: bool, quiet: bool) -> dict[str, int]:
     """
-    Print what *drops* hold and what observing them costs, and ask whether to go on unless *yes*. Without a terminal to ask
-    at, only what costs nothing goes on. *quiet*: on stderr. Returns which copy of each chat is the newest. Raises Exit.
+    Print what *drops* hold and what observing them costs, then ask whether to import, unless *yes*. Without a terminal,
+    refuse an import that would ask a model. *quiet*: print on stderr. Return chat → time of its newest copy. Raises
+    Exit if nothing is to be imported.
     """
     from ..importers.look import look_at, look_text, prices
 
@@ -209,7 +210,7 @@ def look_first(memory: Memory, drops: Drops, *, yes: bool, observe: bool, quiet:
             raise typer.Exit(1)
     elif observe and models != ["offline"]:
         warn(
-            "nothing was imported, because a model would be asked; give --yes, or --no-observe to only take it in"
+            "nothing was imported, because a model would be asked; add --yes, or --no-observe to make no notes yet"
         )
         raise typer.Exit(1)
     return drops.reading.newest
@@ -217,11 +218,11 @@ def look_first(memory: Memory, drops: Drops, *, yes: bool, observe: bool, quiet:
 
 @contextmanager
 def stopped_halfway() -> Iterator[None]:
-    """At ^C, say that nothing is lost."""
+    """At Ctrl-C, print that nothing is lost."""
     try:
         yield
     except KeyboardInterrupt:
-        warn("stopped; what came in is kept, and the same command goes on from there")
+        warn("stopped; what came in is kept; run the same command to import the rest")
         raise
 
 
@@ -243,7 +244,7 @@ def import_summary(found: dict[str, Any], verb: str) -> str:
     text = f"{how_many(found['messages'], 'message')}, of them {found['new']} new, {verb}; {found['observed']} observed"
     text += "".join(f"\n{how_many(n, 'new note')} in {vault}" for vault, n in found["notes"].items())
     if found["observed"] and not found["notes"]:
-        text += "\nno new notes; `omg history` has what changed"
+        text += "\nno new notes; `omg history` lists the changes"
     if found["left_out"]:
         reasons = sorted(found["why_left_out"].items(), key=lambda pair: -pair[1])
         rest = found["left_out"] - sum(found["why_left_out"].values())
@@ -276,10 +277,12 @@ def observe_all(memory: Memory, *, force: bool = True) -> WorkDone:
 
 @app.command("observe")
 def observe_command(
-    now: Annotated[bool, Option("--now/--due", help="All that is pending, or only what is due.")] = True,
+    now: Annotated[
+        bool, Option("--now/--due", help="Observe all pending messages, or only those that are due.")
+    ] = True,
     as_json: JsonFlag = False,
 ) -> None:
-    """Turn what is pending into notes."""
+    """Turn pending messages into notes."""
     with opened_memory() as memory:
         done = observe_all(memory, force=now)
     text = f"{how_many(done['messages'], 'message')} observed, {how_many(done['files'], 'file')} written"
@@ -300,7 +303,7 @@ def search_command(
     identity: IdentityOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Find notes and messages. --raw shows whole messages. With --json, messages have an `at`."""
+    """Find notes and messages. --raw shows whole messages. With --json, `at` is the time of a message."""
     from ..client import ask_daemon
     from ..tools.tools import search_answer
 
@@ -339,7 +342,7 @@ def search_command(
 
 
 def elsewhere(graph: Graph) -> str:
-    """Say where else to look: in turns that wait, and in the messages themselves."""
+    """Return a hint where else to look: in turns that wait, and in the messages themselves."""
     turns = len(graph.pending())
     waits = f"{how_many(turns, 'turn')} not observed yet (`omg observe` does it now); " if turns else ""
     return f"{waits}`omg search --raw` looks through what was said"
@@ -349,12 +352,10 @@ def hits_text(hits: list[dict[str, Any]], weak: bool) -> str:
     """Return *hits* as text for a person. Without *weak*, weak hits are only counted."""
     shown = [h for h in hits if weak or not h["weak"]]
     lines = [
-        f"{h['path']}\n    {h['description']}\n    {h['why'] or 'a little alike in meaning'}" for h in shown
+        f"{h['path']}\n    {h['description']}\n    {h['why'] or 'slightly similar in meaning'}" for h in shown
     ]
     if left := len(hits) - len(shown):
-        lines.append(
-            f"{'' if shown else 'nothing found; '}only weak hits are left: {left}, shown with --weak"
-        )
+        lines.append(f"{'' if shown else 'nothing found; '}weak hits not shown: {left}; --weak shows them")
     return "\n".join(lines)
 
 
@@ -367,8 +368,8 @@ def message_value(message: Message, zone: tzinfo) -> dict[str, Any]:
 
 def message_line(message: Message, zone: tzinfo, found: bool, query: str) -> str:
     """
-    The part of a message about *query*, as printed. A message that was *found* is marked and has its id; a mere
-    neighbour of a hit is shown shorter.
+    Return the part of *message* about *query*, as a line to print. A *found* message gets a mark and its id; a
+    neighbour of a hit is cut shorter.
     """
     from ..dates.days import day_of_ms
     from ..index.store import terms_of
@@ -385,11 +386,11 @@ def inject_command(
     prompt: Annotated[str, Option("--prompt", "-p", help="What the user would say.")],
     session: Annotated[
         str,
-        Option("--identity", "-i", "--session", help="Whose graph, or the key of one of their sessions."),
+        Option("--identity", "-i", "--session", help="Whose memory: an identity, or the key of a session."),
     ] = "agent:main:main",
     as_json: JsonFlag = False,
 ) -> None:
-    """Show what a prompt would be given."""
+    """Show which memory a prompt would be given."""
     with opened_memory() as memory:
         piece, note = memory.explain(prompt, session=session)
         parts = (piece.system, piece.prompt, f"({piece.tokens} tokens)", note)
@@ -448,13 +449,13 @@ def events_command(
 @app.command("demo")
 def demo_command(
     folder: Annotated[
-        Path | None, Option(help="Where to make it. Default: a fresh temporary folder.")
+        Path | None, Option(help="Where to make the demo's memory. Default: a new temporary folder.")
     ] = None,
     offline: Annotated[
-        bool, Option("--offline", help="With rules alone, without the recorded replies of a model.")
+        bool, Option("--offline", help="Use only rules, without the recorded replies of a model.")
     ] = False,
 ) -> None:
-    """See on a sample what is remembered, tidied, undone, forgotten, and given to prompts; needs no key."""
+    """Show on a sample what OMG remembers, tidies, undoes, forgets, and gives to prompts. Needs no key."""
     from ..demo import run_demo
 
     run_demo(folder, offline=offline)

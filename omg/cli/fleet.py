@@ -22,13 +22,13 @@ fleet_app.add_typer(tenant_app, name="tenant")
 Name = Annotated[str, Argument(help="The tenant's name.")]
 Folder = Annotated[Path, Argument(help="The folder.")]
 CacheOption = Annotated[
-    Path, Option("--cache", help="Where graphs are checked out; it may be emptied at any time.")
+    Path, Option("--cache", help="Folder for working copies of graphs; may be emptied at any time.")
 ]
 CACHE = Path("/var/tmp")  # a disk, not the memory that /tmp may be
 
 
 def open_store() -> FleetStore:
-    """The fleet that $OMG_FLEET_DATABASE names."""
+    """Open the fleet in the database that $OMG_FLEET_DATABASE names."""
     try:
         import procrastinate  # noqa: F401
         import uvicorn  # noqa: F401
@@ -83,15 +83,15 @@ def list_command(as_json: JsonFlag = False) -> None:
 
 @tenant_app.command("rotate")
 def rotate_command(name: Name) -> None:
-    """Print a new token; the old one is refused from now on."""
+    """Print a new token for a tenant. The old token stops working."""
     print(open_store().rotate(name))
 
 
 @tenant_app.command("remove")
 def remove_command(name: Name, yes: Annotated[bool, Option("--yes", help="Do not ask.")] = False) -> None:
-    """Delete a tenant with all that is remembered of it."""
+    """Delete a tenant and its whole memory."""
     if not yes:
-        typer.confirm(f"delete all that is remembered of {name}?", abort=True)
+        typer.confirm(f"delete the whole memory of {name}?", abort=True)
     open_store().remove_tenant(name)
     print(f"{name} is removed; backups of the database still hold it")
 
@@ -99,12 +99,12 @@ def remove_command(name: Name, yes: Annotated[bool, Option("--yes", help="Do not
 @fleet_app.command("serve")
 def serve_command(
     host: Annotated[
-        str, Option(help="The address to listen on; put TLS in front of any but loopback.")
+        str, Option(help="The address to listen on. Any but loopback needs TLS in front.")
     ] = "127.0.0.1",
     port: Annotated[int, Option(help="The port to listen on.")] = 8790,
     cache: CacheOption = CACHE,
 ) -> None:
-    """Answer the plugins of gateways over HTTP."""
+    """Serve the plugins of gateways over HTTP."""
     url = checked_url()
     from ..fleet.serve import run_server
 
@@ -114,10 +114,10 @@ def serve_command(
 
 @fleet_app.command("work")
 def work_command(
-    parallel: Annotated[int, Option(help="Graphs at a time.", min=1)] = 4,
+    parallel: Annotated[int, Option(help="How many graphs at a time.", min=1)] = 4,
     cache: CacheOption = CACHE,
     lease: Annotated[
-        float, Option(help="Seconds without a sign of life after which others take over.", min=3)
+        float, Option(help="Seconds without a sign of life, after which another worker takes over.", min=3)
     ] = 30,
     metrics_port: Annotated[int, Option(help="Port of the Prometheus metrics; 0: none.")] = 0,
 ) -> None:
@@ -143,7 +143,7 @@ def status_command(as_json: JsonFlag = False) -> None:
 
 @fleet_app.command("doctor")
 def doctor_command() -> None:
-    """Say what is wrong, a line each with its remedy; exit code 1 if anything is."""
+    """Print each fault with its remedy, one a line. Exit code 1 if there is a fault."""
     found = open_store().findings()
     print("\n".join(found) or "nothing is wrong")
     raise typer.Exit(1 if found else 0)
@@ -163,7 +163,7 @@ def import_command(tenant: Name, folder: Folder) -> None:
 
 @fleet_app.command("export-home")
 def export_command(tenant: Name, folder: Folder) -> None:
-    """Write a tenant as a home into the empty FOLDER, byte for byte."""
+    """Write a tenant's memory into the empty FOLDER, as a home, byte for byte."""
     store = open_store()
     from ..fleet.homes import export_home
 

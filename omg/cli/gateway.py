@@ -66,8 +66,8 @@ def start_daemon(home: Path) -> int:
 @contextmanager
 def without_daemon(home: Path, *, again: bool = True) -> Iterator[bool]:
     """
-    Stop the daemon, and keep it stopped during the block; yields whether one was up. Afterwards the gateway starts its
-    own again; with *again*, any other is started again here.
+    Stop the daemon and keep it stopped during the block. Yields whether a daemon was up. Afterwards the gateway starts
+    its own daemon again; with *again*, this function restarts any other daemon.
     """
     from ..daemon import daemon_lock
 
@@ -81,12 +81,12 @@ def without_daemon(home: Path, *, again: bool = True) -> Iterator[bool]:
                     held.enter_context(daemon_lock(home))
                     break
                 except OmgError as e:
-                    # Locked: the daemon is about to end, or the gateway has started another. A cause: the daemon ended
-                    # during its answer.
+                    # Locked: the daemon has not ended yet, or the gateway has started another. An error with a cause:
+                    # the daemon ended during its answer.
                     if not isinstance(e, Locked) and e.__cause__ is None:
                         raise
                     if time.monotonic() > until:
-                        raise OmgError(f"the daemon is still busy stopping; see {home / 'omg.log'}") from e
+                        raise OmgError(f"the daemon has not stopped yet; see {home / 'omg.log'}") from e
                     time.sleep(LOOK_EVERY_S)
             yield found is not None
         finally:
@@ -100,7 +100,7 @@ def init_command(
     vault: Annotated[Path | None, Argument(help="Folder of the vault. Default: under the home.")] = None,
     identity: Annotated[str, Option(help="Whose vault it is.")] = "agent:main:main",
 ) -> None:
-    """Make a home and a vault from the template; what is there already stays as it is."""
+    """Make a home and a vault from the template. Existing files stay unchanged."""
     root = lay(vault, identity)
     print(
         f"home    {default_home()}\nvault   {root}\n"
@@ -131,7 +131,7 @@ def lay(vault: Path | None, identity: str) -> Path:
 
 
 def place_vault(config: Config, who: Identity, vault: Path) -> None:
-    """Make *vault* the vault of *who*: its notes move there, and files that are there already stay."""
+    """Make *vault* the vault of *who*, and move the notes of *who* there. Files already in *vault* stay."""
     from ..config import set_vault
 
     now = config.vaults.get(who.key, config.home / "graphs" / who.folder / "vault")
@@ -166,7 +166,7 @@ def serve_command(
     try:
         serve_home(config, with_parent=with_parent)
     except Locked as e:
-        warn(str(e))  # a daemon is up already, as was asked for
+        warn(str(e))  # a daemon is already up: no error
 
 
 @app.command("up")
@@ -178,7 +178,7 @@ def up_command() -> None:
 
 @app.command("down")
 def down_command() -> None:
-    """Stop the daemon; what is pending stays pending."""
+    """Stop the daemon. Pending messages wait for the next one."""
     with without_daemon(existing_home(), again=False) as was_up:
         print("stopped" if was_up else "not running")
 
@@ -186,7 +186,7 @@ def down_command() -> None:
 DryRunOption = Annotated[bool, Option("--dry-run", help="Say what would be done; change nothing.")]
 HostArgument = Annotated[
     str | None,
-    Argument(metavar="[HOST]", help="claude-code, codex, opencode or gemini; nothing for OpenClaw."),
+    Argument(metavar="[HOST]", help="claude-code, codex, opencode or gemini. Default: OpenClaw."),
 ]
 
 
@@ -197,14 +197,16 @@ def install_command(
     nightly: Annotated[bool, Option(help="Add the nightly job.")] = True,
     context_engine: Annotated[
         bool | None,
-        Option(help="Make OMG OpenClaw's context engine, which puts long contexts together; or undo that."),
+        Option(
+            help="Make OMG the context engine of OpenClaw, which shortens long conversations; or undo this."
+        ),
     ] = None,
     identity: Annotated[
         str, Option("--identity", "-i", help="With HOST: whose memory it serves.")
     ] = "agent:main:main",
     only: Annotated[
         str,
-        Option(help="With HOST: `project` serves a project's memory alone, nothing of the person's."),
+        Option(help="With HOST: `project` serves only the project's memory, and none of yours."),
     ] = "",
     yes: Annotated[bool, Option("--yes", "-y", help="With HOST: do not ask.")] = False,
 ) -> None:
@@ -278,7 +280,7 @@ app.add_typer(identity_app, name="identity")
 
 @identity_app.command("list")
 def list_command(as_json: JsonFlag = False) -> None:
-    """Every identity that has a graph."""
+    """List every identity that has a memory."""
     with opened_memory(vectors=False) as memory:
         rows: list[dict[str, Any]] = [
             {
@@ -298,9 +300,9 @@ def list_command(as_json: JsonFlag = False) -> None:
 @identity_app.command("join")
 def join_command(
     name: Annotated[str, Argument(help="A name for the person; `owner` means yourself.")],
-    accounts: Annotated[list[str], Argument(help="Who they are, as channel:sender.")],
+    accounts: Annotated[list[str], Argument(help="The accounts, each as channel:sender.")],
 ) -> None:
-    """Make several accounts one person, and their memories one."""
+    """Join several accounts of one person, and their memories."""
     from ..curate import join_accounts
 
     with without_daemon(default_home()), opened_memory(vectors=False) as memory:
@@ -313,7 +315,7 @@ def join_command(
 @identity_app.command("move")
 def move_command(
     old: Annotated[str, Argument(help="Whose memory, as `omg identity list` shows it.")],
-    new: Annotated[str, Argument(help="The session key it belongs to from now on.")],
+    new: Annotated[str, Argument(help="The session key that gets the memory.")],
 ) -> None:
     """Move a memory to another session key, for example after a change of session.dmScope."""
     from ..curate import move_identity
@@ -347,7 +349,7 @@ def show_schedule_command() -> None:
 
 @schedule_app.command("remove")
 def remove_schedule_command(dry_run: DryRunOption = False) -> None:
-    """Remove all of it again."""
+    """Remove the nightly job and the start at login."""
     from ..hosts.timers import remove_timers
 
     print_steps(remove_timers(existing_home()), dry_run)
@@ -361,7 +363,7 @@ def install_into(host: str, home: Path, *, identity: str, only: str, yes: bool, 
 
     client = host_named(host)
     if only not in ("", "project"):
-        raise BadInput(f"--only {only!r}: write `project`, or leave it out")
+        raise BadInput(f"--only {only!r}: write `project`, or leave out --only")
     private = "nothing of the person's notes" if only else f"the notes of {identity}"
     asked = (
         f"{client.title} will be given {private}, and in a project's folder the notes of that project. Go on?"
@@ -373,7 +375,7 @@ def install_into(host: str, home: Path, *, identity: str, only: str, yes: bool, 
         print(f"✓ the daemon is up, pid {daemon[0]}")
 
 
-project_app = typer.Typer(help="The memory that a project has of its own.", no_args_is_help=True)
+project_app = typer.Typer(help="The memory of a project.", no_args_is_help=True)
 app.add_typer(project_app, name="project")
 
 FolderOption = Annotated[Path, Option("--in", help="A folder of the project; default: this one.")]
@@ -395,7 +397,7 @@ def join_project_command(
     identity: PersonOption = "agent:main:main",
     yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Let this checkout share the memory of another one of the same project."""
+    """Let this checkout share the memory of another checkout of the same project."""
     from ..hosts.sessions import join_project
 
     asked = f"What is said in {folder.absolute()} will go into the memory of {other.absolute()}. Go on?"
@@ -411,7 +413,9 @@ def ensure_daemon(home: Path) -> None:
 
 @app.command("mcp")
 def mcp_command(
-    host: Annotated[str, Option(help="Whose memory: as installed for this client.")] = "",
+    host: Annotated[
+        str, Option(help="Serve the memory that was chosen when OMG was installed in this client.")
+    ] = "",
     http: Annotated[int | None, Option(help="Serve on this loopback port, with a token.")] = None,
 ) -> None:
     """Serve the memory to an MCP client: over stdio, or on a loopback port."""
@@ -436,7 +440,7 @@ def confirm_command(
     ] = None,
     identity: IdentityOption = None,
 ) -> None:
-    """Accept what an assistant proposed, as your own word."""
+    """Accept a note that an assistant proposed as your own word."""
     from ..curate import confirm_note
     from ..plan.corrections import proposed_notes
 

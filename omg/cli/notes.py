@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ..memory import Memory
     from ..worker.nights import NightDone
 
-    PairEdit = Callable[[Graph, str, str, datetime], CurationResult]  # what one note does to another
+    PairEdit = Callable[[Graph, str, str, datetime], CurationResult]  # an edit of one note with another
 
 OBSIDIAN_VAULTS = (  # where Obsidian keeps the list of its vaults: Linux, Flatpak, macOS
     ".config/obsidian/obsidian.json",
@@ -52,7 +52,7 @@ OBSIDIAN_VAULTS = (  # where Obsidian keeps the list of its vaults: Linux, Flatp
     "Library/Application Support/obsidian/obsidian.json",
 )
 
-SHOWN_CHARS = 300  # of a message
+SHOWN_CHARS = 300  # of each message below a note
 
 
 @app.command("list")
@@ -61,11 +61,11 @@ def list_command(
         str | None, Argument(help="identity, preference, project, decision, fact or episode.")
     ] = None,
     n: Annotated[int | None, Option("-n", min=1, help="How many. Default: all.")] = None,
-    retired: Annotated[bool, Option("--all", help="Dormant and superseded notes too.")] = False,
+    retired: Annotated[bool, Option("--all", help="Also list dormant and superseded notes.")] = False,
     identity: IdentityOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """List the notes, those of the last day first."""
+    """List the notes, newest first."""
     from ..node.note import TYPES
 
     if type is not None and type not in TYPES:
@@ -79,7 +79,7 @@ def list_command(
 
 
 def changed_day(entry: Entry) -> date:
-    """The day in its properties, else that of its file."""
+    """Return the day of a note, from its properties or else from its file."""
     return entry.updated or date.fromtimestamp(entry.mtime / 1e9)
 
 
@@ -115,7 +115,7 @@ def show_command(
         for m in note.messages:
             print(f"  {day_of_ms(m.timestamp, graph.zone)} {m.role}: {cut_text(m.text, SHOWN_CHARS)}")
         if any(len(m.text) > SHOWN_CHARS for m in note.messages):
-            print("  (… marks what is left out here; --json has it whole)")
+            print("  (… marks left-out text; --json prints the whole message)")
 
 
 def note_page(note: OpenNote, said: str, file: Path) -> str:
@@ -139,7 +139,7 @@ def open_command(
     ] = False,
     identity: IdentityOption = None,
 ) -> None:
-    """Open a note or the vault: in Obsidian if it knows the vault, else in $VISUAL or $EDITOR."""
+    """Open a note or the vault: in Obsidian if Obsidian knows the vault, else in $VISUAL or $EDITOR."""
     from ..curate import find_note
 
     with opened_graph(identity) as graph:
@@ -149,14 +149,14 @@ def open_command(
 
 
 def opener(place: Path, *, editor: bool) -> list[str]:
-    """The command that opens *place*. Raises NotFound, naming *place*, where there is none."""
+    """Return the command that opens *place*. Raises NotFound if neither Obsidian nor an editor can open *place*."""
     launcher = shutil.which("open" if sys.platform == "darwin" else "xdg-open")
     if not editor and launcher and is_in_obsidian(place):
         return [launcher, f"obsidian://open?path={quote(str(place), safe='')}"]
     if command := os.environ.get("VISUAL") or os.environ.get("EDITOR"):
         return [*shlex.split(command), str(place)]
     raise NotFound(
-        f"{place}: no vault of Obsidian's holds it, and neither VISUAL nor EDITOR is set; set EDITOR, or open it by hand"
+        f"{place} is in no vault that Obsidian knows, and no editor is set; set EDITOR, or open it by hand"
     )
 
 
@@ -230,7 +230,7 @@ def edit_pair(edit: PairEdit, ids: tuple[str, str], identity: str | None, as_jso
 def link_command(
     id: NoteArgument, to: NoteArgument, identity: IdentityOption = None, as_json: JsonFlag = False
 ) -> None:
-    """Relate one note to another."""
+    """Link one note to another."""
     from ..curate import link_notes
 
     edit_pair(link_notes, (id, to), identity, as_json, "links to")
@@ -276,12 +276,14 @@ def supersede_command(
 def undo_command(
     cycle: Annotated[
         str | None,
-        Argument(help="As `omg history` shows it; its end is enough. Default: your own last change."),
+        Argument(
+            help="The cycle's name in `omg history`, or the end of the name. Default: your own last change."
+        ),
     ] = None,
     identity: IdentityOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Take back what one cycle changed, or a whole import; notes edited since are left as they are."""
+    """Undo one cycle of changes, or a whole import. Notes that were edited since stay unchanged."""
     from ..curate import take_back, undoable
 
     if cycle and cycle.startswith("import-"):
@@ -322,7 +324,7 @@ def history_command(
     identity: IdentityOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """List what was written in the last 30 days and the last 50 cycles: when, and in which cycle."""
+    """List the changes of the last 30 days, and at least the last 50 cycles."""
     from ..curate import closed_cycles, find_note
 
     with opened_graph(identity) as graph:
@@ -347,14 +349,14 @@ def export_command(
 
     with opened_graph(identity) as graph:
         if waiting := len(graph.pending()):
-            warn(f"{how_many(waiting, 'turn')} not observed yet and not in it: run `omg observe` first")
+            warn(f"{how_many(waiting, 'turn')} not observed yet, so not exported: run `omg observe` first")
         (write_lines if out.suffix == ".jsonl" else write_folder)(graph, out)
         print(f"wrote {out}")
 
 
 @app.command("ui")
 def ui_command(
-    note: Annotated[str | None, Argument(help="A note, to begin at what is around it.")] = None,
+    note: Annotated[str | None, Argument(help="A note, to begin with the graph around it.")] = None,
     port: Annotated[int, Option(min=0, max=65535, help="A port of 127.0.0.1. Default: any free port.")] = 0,
     show: Annotated[bool, Option("--open", help="Open it in this machine's browser.")] = False,
 ) -> None:
@@ -373,7 +375,7 @@ def ui_command(
 
         def ready(link: str) -> None:
             print(f"{link}\nThe link works once, within 15 minutes. Ctrl-C ends the page.", flush=True)
-            if show:  # the browser reads the link in a private file: other users see a command's arguments
+            if show:  # the browser reads the link from a private file, because other users see a command's arguments
                 write_private(file, f'<meta http-equiv="refresh" content="0; url={link}">')
                 webbrowser.open(file.as_uri())
 
@@ -428,21 +430,25 @@ def forget_command(
         str | None, Option(help="Everything said before this day; notes of your own stay.")
     ] = None,
     matching: Annotated[
-        str | None, Option(help="Every note and message that holds this text, however it is written.")
+        str | None, Option(help="Every note and message that holds this text, in any spelling.")
     ] = None,
     redact: Annotated[
-        bool, Option("--redact", help="With --matching: take out only the text itself; all else stays.")
+        bool,
+        Option(
+            "--redact", help="With --matching: remove only the text; the rest of each note and message stays."
+        ),
     ] = False,
     only: Annotated[
-        bool, Option("--only", help="With notes: only these; the messages they came from stay.")
+        bool, Option("--only", help="With notes: forget only the notes; the messages they came from stay.")
     ] = False,
     yes: Annotated[
-        bool, Option("--yes", help="Do it; without it the command only says what each choice takes.")
+        bool,
+        Option("--yes", help="Forget. Without --yes the command only lists what each choice would remove."),
     ] = False,
     identity: IdentityOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Forget notes and the messages they came from, for good, or only a text, or only a note. Says first what would go."""
+    """Forget notes and the messages they came from, or only a note or a text. Without --yes, only list what would go."""
     from ..curate import forget_selection
     from ..forget.places import looked_through
     from ..forget.selection import said_again
@@ -490,7 +496,7 @@ def refuse_mixed(ids: Sequence[str], spoken: dict[str, str | None], *, redact: b
 
 
 def graph_to_forget(memory: Memory, identity: str | None, session: str | None) -> Graph:
-    """The graph of *identity*; if that is None, the one that has messages of *session*, else the owner's."""
+    """Return the graph of *identity*; if None, the graph with messages of *session*, else the owner's graph."""
     from ..forget.places import every_message
 
     if identity is None and session is not None:
@@ -550,7 +556,7 @@ def choice_lines(graph: Graph, shown: dict[str, Selection], again: Sequence[str]
             if not what.redacts and (before := told_before(graph, path)):
                 lines.append(f"    before: {before}")
         lines += [f"  {path}" for path in what.trash]
-        lines += [f"  of a message that says more, this stays: {left!r}" for _, left in what.cut]
+        lines += [f"  of a longer message, this stays: {left!r}" for _, left in what.cut]
         if what.messages:
             lines.append(f"  {how_many(len(what.messages), 'message')}")
         if what.again:
@@ -558,8 +564,8 @@ def choice_lines(graph: Graph, shown: dict[str, Selection], again: Sequence[str]
                 f"{how_many(len(what.again), 'other message')} of these notes stay, and will be observed again"
             )
         if what.linking:
-            lines.append("these stay, without their links to what goes: " + ", ".join(what.linking))
-    lines += [f"this says the same, and stays; --matching forgets it: {text}" for text in again]
+            lines.append("these files stay, without their links to what goes: " + ", ".join(what.linking))
+    lines += [f"this message says the same, and stays; --matching would forget it: {text}" for text in again]
     if not done:
         how = ", ".join(choices[name][2] for name in shown)
         lines.append(f"Nothing was changed. It cannot be undone; {how}.")
@@ -572,7 +578,7 @@ def choice_lines(graph: Graph, shown: dict[str, Selection], again: Sequence[str]
 
 def unreached(what: Selection) -> list[str]:
     """List the places, with paths, from which OMG cannot forget."""
-    left = [f"you wrote it in {path}, too: take it out there yourself" for path in what.left]
+    left = [f"you also wrote it in {path}: remove it there yourself" for path in what.left]
     return [*left, *(f"not reached: {place}" for place in what.beyond)]
 
 
@@ -581,7 +587,9 @@ def unreached(what: Selection) -> list[str]:
 
 @app.command("reflect")
 def reflect_command(
-    all_vaults: Annotated[bool, Option("--all-vaults", help="Every graph, as without --identity.")] = False,
+    all_vaults: Annotated[
+        bool, Option("--all-vaults", help="Every graph, which is also the default.")
+    ] = False,
     since: Annotated[
         str | None,
         Option(help="Look again at everything noted on or after this day."),
@@ -596,7 +604,7 @@ def reflect_command(
 ) -> None:
     """Tidy the graphs: maps, repetitions, contradictions, weekly and monthly reflections. Made for the night."""
     if all_vaults and identity is not None:
-        raise BadInput("--all-vaults is every graph, --identity one of them: give one of the two")
+        raise BadInput("--all-vaults means every graph, --identity one graph: give only one of these options")
     with opened_memory() as memory:
         start = time_argument(since, "--since", memory.registry.zone)
         with progress_bar("reflecting", 0):

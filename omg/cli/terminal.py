@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..graph.graph import Graph
     from ..memory import Memory
 
-PRINT_EVERY_S = 10.0  # between lines on the progress, if no bar can be shown
+PRINT_EVERY_S = 10.0  # between two lines of progress, where no bar can be shown
 
 app = typer.Typer(
     name="omg",
@@ -47,7 +47,7 @@ IdentityOption = Annotated[
 
 
 def existing_home() -> Path:
-    """The home that the environment names. Raises NotFound if OMG_HOME is no folder: it may be mistyped."""
+    """Return the home that the environment names. Raises NotFound if OMG_HOME is no folder, because it may be mistyped."""
     home = default_home()
     if os.environ.get("OMG_HOME") and not home.is_dir():
         raise NotFound(

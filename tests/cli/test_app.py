@@ -188,7 +188,7 @@ def test_a_search_leaves_out_weak_answers_and_says_when_it_found_nothing_better(
     run("link", "the-boat-key", "note-2")
     found = run("search", "Please forget where the boat key is").stdout.splitlines()
     assert found[0] == "nodes/fact/the-boat-key"
-    assert found[3:] == ["only weak hits are left: 1, shown with --weak"]
+    assert found[3:] == ["weak hits not shown: 1; --weak shows them"]
     with_weak = run("search", "Please forget where the boat key is", "--weak").stdout
     assert "nodes/fact/note-2" in with_weak and "only weak" not in with_weak
     hits = json.loads(run("search", "Please forget where the boat key is", "--json").stdout)
@@ -199,7 +199,7 @@ def test_a_search_leaves_out_weak_answers_and_says_when_it_found_nothing_better(
 def test_a_file_that_cannot_be_used_is_named_with_the_remedy(home):
     (home / "omg.toml").mkdir()
     said = run("search", "x", code=1).stderr
-    assert f"{home / 'omg.toml'}: Is a directory; see that it may be used by you" in said
+    assert f"{home / 'omg.toml'}: Is a directory; make sure that you may use it" in said
     assert len(said.splitlines()) == 1
 
 
@@ -265,7 +265,7 @@ def test_notes_are_listed_newest_first_and_by_type(tmp_path: Path) -> None:
     assert "nodes/identity/sister-maya (superseded)" in run("list", "--all").stdout
     (only,) = json.loads(run("list", "preference", "--json").stdout)
     assert only["path"].startswith("nodes/preference/")
-    assert "there are: identity" in run("list", "people", code=1).stderr
+    assert "types: identity" in run("list", "people", code=1).stderr
 
 
 def test_a_superseded_note_is_shown_with_its_successor_and_as_no_open_loop(tmp_path: Path) -> None:

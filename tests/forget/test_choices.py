@@ -317,7 +317,8 @@ def test_the_command_names_repetitions_that_stay(home: Memory) -> None:
     (path,) = notes(home.find(MAIN))
     out = command(home, path)[1]
     assert (
-        "this says the same, and stays; --matching forgets it: As I said, my locker code is Q4471.\n" in out
+        "this message says the same, and stays; --matching would forget it: As I said, my locker code is Q4471.\n"
+        in out
     )
     assert "says the same" not in command(home, "--matching", "Q4471")[1]
 

@@ -302,7 +302,7 @@ def test_an_import_that_costs_money_needs_a_terminal_or_yes(omg, tmp_path, monke
 
 def test_old_chats_on_this_machine_are_listed_with_the_command_that_imports_them(omg, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert omg("import", "--found").stdout == "no histories of assistants lie here\n"
+    assert omg("import", "--found").stdout == "no histories of assistants on this machine\n"
     years(tmp_path / "Downloads" / "chatgpt.zip")
     assert f"omg import {tmp_path}/Downloads/chatgpt.zip" in omg("import", "--found").stdout
 
@@ -349,7 +349,7 @@ def test_what_was_forgotten_here_does_not_come_back_from_an_export(omg, tmp_path
     omg("import", years(tmp_path / "a.zip"), "--yes")
     omg("export", tmp_path / "out.jsonl")
     omg("forget", "--matching", "peanuts", "--yes")
-    assert "left out: forgotten here" in omg("import", tmp_path / "out.jsonl").stdout
+    assert "left out: removed earlier by `omg forget`" in omg("import", tmp_path / "out.jsonl").stdout
     assert "peanuts" not in omg("search", "peanuts", "--raw").stdout
 
 
