@@ -30,7 +30,7 @@ class Done:
     text: str
     path: str = ""
     cycle: str = ""
-    report: Report | None = None  # of a forgetting
+    report: Report | None = None  # only after a forgetting
 
 
 def done(settled: Settled) -> Done:

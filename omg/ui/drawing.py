@@ -1,8 +1,8 @@
 """
 Pictures as SVG, made on the server: a note with its surroundings, and bars by day.
 
-networkx places the notes. A picture consists of links and shapes, without script or style of its own, so it works by
-keyboard and under the page's policy.
+networkx places the notes. A picture consists of links and shapes, without scripts or styles: the keyboard reaches every
+note, and the page's Content-Security-Policy allows the picture.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ COLOURS = {
     "index": "#7d879c",
     "now": "#7d879c",
 }
-OTHER = "#9aa0ad"  # a person's own note, or a type of their own
+OTHER = "#9aa0ad"  # a note without a type, or of a type that a person made up
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
-NAMED = 40  # most notes with a name beside them
+NAMED = 40  # at most so many notes have a name beside them
 NAME_CHARS, CHAR_WIDTH = 26, 6.6
-STEPS = 60  # of the layout; further steps hardly move the notes
+STEPS = 60  # steps of the layout; more steps hardly move the notes
 
 
 def neighbourhood(
@@ -144,7 +144,7 @@ def placed(
     def scaled(offset: float, among: Sequence[float], room: int, edge: int) -> float:
         furthest = max(
             abs(other) for other in among if (other < 0) is (offset < 0)
-        )  # on its side of the centre
+        )  # on the same side of the centre
         return round(room / 2 + offset / (furthest or 1) * (room / 2 - edge), 1)
 
     return {p: (scaled(x, xs, width, 70), scaled(y, ys, height, 24)) for p, (x, y) in offsets.items()}

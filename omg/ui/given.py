@@ -15,9 +15,9 @@ from ..text.words import cut_text, told_words, words_in
 from .notes import entries_at, message_row, row_of
 from .request import Asked
 
-SHOWN = 20  # prompts on a page
+SHOWN = 20  # prompts shown on a page
 PROMPT_CHARS = 400
-BEFORE_MS, AFTER_MS = 120_000, 120_000  # around a prompt: its message was said within this time
+BEFORE_MS, AFTER_MS = 120_000, 120_000  # a prompt's message was said so long before or after the prompt
 REASONS = {
     "new_session": "a new conversation",
     "model_change": "another model answers",
@@ -31,7 +31,7 @@ REASONS = {
 
 
 def given_view(asked: Asked) -> dict[str, Any]:
-    """List the last prompts. `q` is a prompt to try now; `at` selects one of the last, shown whole."""
+    """List the last prompts. `q` is a prompt to try now; `at` selects one of the last prompts, to be shown whole."""
     graph, typed, at = asked.graph, asked.get("q"), asked.get("at")
     records = [r for r in given_lately(graph.folder) if not at or str(r["at"]) == at]
     known = known_notes(asked, records[:SHOWN])

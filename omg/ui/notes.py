@@ -31,13 +31,13 @@ from ..text.words import cut_text
 from .drawing import drawn_graph, neighbourhood
 from .request import Asked
 
-ROWS = 50  # on a page of the list
+ROWS = 50  # notes on a page of the list
 SAID_TOKENS, SAID_SHOWN = 1_500, 12  # messages shown beside the notes that a search finds
 LOOPS_SHOWN = 6
 LINE_CHARS, MESSAGE_CHARS = 320, 1_200
-TEXT_CHARS = 40_000  # of a note, or of a map with thousands of lines
+TEXT_CHARS = 40_000  # shown of a note, or of a map with thousands of lines
 SESSIONS_SHOWN = 30
-BESIDE = 24  # notes around one on its own page
+BESIDE = 24  # neighbours drawn on a note's page
 SAYERS = {"user": "you", "human": "you, by hand", "assistant": "the assistant", "tool": "a tool or a page"}
 
 SPEAKERS = {"user": "you", "assistant": "the assistant"}
@@ -83,7 +83,9 @@ def warnings_of(entry: Entry) -> tuple[str, ...]:
     """Say why the note may be wrong: its status, a contradiction, or who said it."""
     status = "" if entry.status == "active" else status_words(entry)
     origin = f"from {SAYERS[entry.origin]}" if entry.origin in ("assistant", "tool") else ""
-    outdated = "mentions what is no longer so" if entry.outdated and entry.type != "reflection" else ""
+    outdated = (
+        "mentions something that no longer holds" if entry.outdated and entry.type != "reflection" else ""
+    )
     return tuple(filter(None, (status, "contradicted" if entry.contradicts else "", outdated, origin)))
 
 
@@ -157,7 +159,7 @@ LISTED = (*TYPES, "note", "reflection")
 
 
 def conditions(filters: dict[str, str]) -> tuple[str, list[object]]:
-    """Return a `where` of SQL on the table `note`, and its values."""
+    """Return an SQL condition on the table `note`, and the condition's values."""
     marks = ", ".join("?" * len(LISTED))
     parts, values = [f"type in ({marks})"], list[object](LISTED)
     columns = {"type": "type", "map": "home", "by": "origin", "status": "status"}
@@ -326,7 +328,7 @@ def forget_view(asked: Asked) -> dict[str, Any]:
     choices, again = list[dict[str, Any]](), list[str]()
     if entry and (what := selection_for(graph, "forget", path, "")):
         again = said_again(graph, what, asked.memory.clock())
-        only = Selection((path,), ())  # the other places are known only once it is done
+        only = Selection((path,), ())  # the other places are known only after the forgetting
         choices += [{"name": "forget", **taken(asked, what)}, {"name": "alone", **taken(asked, only)}]
     held = holding(graph, words) if words else None
     for name in ("words", "redact"):
@@ -363,7 +365,7 @@ def selection_for(
     return None
 
 
-SHOWN = 12  # notes and messages of a choice that are quoted
+SHOWN = 12  # quoted notes and messages of a choice
 
 
 def taken(asked: Asked, what: Selection) -> dict[str, Any]:

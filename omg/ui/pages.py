@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 CHANGING = ("forget",)  # views that only lead to a change
 FOLDER = Path(__file__).parent
-# Address → its name in the menu ("" if it is not there) and its function, in the order of the menu.
+# Address → the view's name in the menu ("" if not in the menu) and its function, in the order of the menu.
 VIEWS: dict[str, tuple[str, Callable[[Asked], dict[str, Any]]]] = {
     "": ("Memory", memory_view),
     "given": ("Given", given_view),
@@ -51,7 +51,7 @@ def framed_page(memory: Memory, body: Mapping[str, Any]) -> dict[str, Any]:
     """
     Return the owner's page for a frame of the gateway's Control UI: `{view, params, base}` → `{status, html, policy}`.
 
-    The page shows the owner's memory alone, changes nothing and loads no other file. Its one script makes addresses of forms.
+    The page shows only the owner's memory, changes nothing and loads no other file. Its script turns forms into addresses.
     """
     given = body.get("params")
     params = {str(k): str(v) for k, v in given.items() if k != "who"} if isinstance(given, Mapping) else {}
@@ -69,7 +69,7 @@ def framed_page(memory: Memory, body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def policy_source(text: str) -> str:
-    """The source of a Content-Security-Policy that allows only this *text*."""
+    """Return the source for a Content-Security-Policy that allows only this *text*, a script or style."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 

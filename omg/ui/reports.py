@@ -33,7 +33,7 @@ from .request import Asked
 # --- Days
 
 
-CYCLES = 12  # on a page
+CYCLES = 12  # cycles on a page
 CHANGES = 25  # shown entries of a cycle
 KINDS = {
     "observation": "Learnt from what was said",
@@ -103,7 +103,7 @@ def done_at(asked: Asked, receipt: Receipt) -> datetime:
 
 
 def cycle_row(asked: Asked, receipt: Receipt, undone: bool) -> dict[str, Any]:
-    told_whole = receipt.kind == "rebuild"  # it may change thousands of notes
+    told_whole = receipt.kind == "rebuild"  # a rebuild may change thousands of notes
     deeds = [deed_of(asked, c) for c in receipt.changes if not (told_whole or is_page(c))]
     counts = Counter(deed.what for deed in deeds)
     said = datetime.fromisoformat(receipt.at).astimezone(asked.graph.zone)

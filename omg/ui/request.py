@@ -1,4 +1,4 @@
-"""A request to the page as a value, without HTTP: whose memory it shows, its parameters, and the addresses of links."""
+"""A request to the page as a value, without HTTP: whose memory to show, the parameters, and the addresses of links."""
 
 from __future__ import annotations
 
@@ -22,20 +22,22 @@ class Asked:
     params: Mapping[str, str]
     base: str = ""
     token: str = ""
-    framed: bool = False  # in another page's frame: one answer has all, and nothing may be changed
-    who: str = ""  # the folder of the graph, if another than the owner's was chosen
+    framed: bool = (
+        False  # shown in the gateway's page: script and style are inline, and nothing may be changed
+    )
+    who: str = ""  # folder of the chosen graph; "" for the owner's graph
 
     def get(self, name: str) -> str:
-        """The parameter *name* in one line; "" if it was not given."""
+        """Return the parameter *name* as one line; "" if missing."""
         return " ".join(self.params.get(name, "")[:LONGEST].split())
 
     def number(self, name: str) -> int:
-        """The parameter *name* as a number of 0 or more; 0 if it is none."""
+        """Return the parameter *name* as a whole number; 0 if missing or not a number."""
         text = self.get(name)
         return int(text[:6]) if text.isascii() and text.isdigit() else 0
 
     def link(self, view: str, **params: object) -> str:
-        """The address of *view* for the same person. Empty parameters are left out."""
+        """Return the address of *view* for the same person. Leave out empty parameters."""
         told = {key: str(value) for key, value in params.items() if value not in (None, "", 0)}
         query = urlencode(told | ({"who": self.who} if self.who else {}))
         return f"{self.base}/{view}{'?' if query else ''}{query}"

@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 LINK_LIVES_S = 900  # lifetime of a printed link that nobody opened
 BODY_BYTES = 20_000
-LOOK_S = 5.0  # without a daemon, the vault is read for changes at most this often
+LOOK_S = 5.0  # without a daemon, the page looks for changes in the vault at most this often
 ASSETS = {"page.css": "text/css", "htmx.min.js": "text/javascript", "icon.svg": "image/svg+xml"}
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
@@ -64,13 +64,13 @@ class Browser:
     hosts: frozenset[str]
     base: str = field(default_factory=lambda: f"/{secrets.token_urlsafe(16)}")
     cookie: str = field(default_factory=lambda: secrets.token_urlsafe(32))
-    token: str = field(default_factory=lambda: secrets.token_urlsafe(32))  # of every form
-    key: str = field(default_factory=lambda: secrets.token_urlsafe(32))  # of the link; "" once used
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(32))  # sent by every form
+    key: str = field(default_factory=lambda: secrets.token_urlsafe(32))  # part of the link; "" once used
     made: float = field(default_factory=time.monotonic)
-    done: dict[str, Done] = field(default_factory=dict)  # the last action, until the next page has shown it
+    done: dict[str, Done] = field(default_factory=dict)  # the last action, until a page has shown it
 
     def enters(self, key: str) -> bool:
-        """Whether *key* opens the page; a key works once, within LINK_LIVES_S."""
+        """Return whether *key* opens the page. A key works once, within LINK_LIVES_S seconds."""
         fits = bool(self.key) and same(key, self.key) and time.monotonic() - self.made < LINK_LIVES_S
         self.key = "" if fits else self.key
         return fits
@@ -123,7 +123,7 @@ def make_page(memory: Memory, browser: Browser, start: str = "") -> Starlette:
             origin = request.headers.get("origin")
             ours = origin is None or origin.removeprefix("http://") in browser.hosts
             if not ours or request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
-                return "A change is only taken from the page itself."
+                return "Only the page itself can change something."
         return ""
 
     def shown(request: Request) -> Response:
@@ -156,7 +156,7 @@ def make_page(memory: Memory, browser: Browser, start: str = "") -> Starlette:
             done = action(asked)
         except OmgError as e:
             return HTMLResponse(error_page(asked, str(e), flash=None, people=people_of(memory)), 422)
-        if "hx-request" in request.headers:  # htmx puts this in place of the decided entry
+        if "hx-request" in request.headers:  # htmx replaces the decided entry by this text
             return HTMLResponse(filled(asked, "done.html", "", flash=done))
         back = form.get("back", "")
         if done.report:
@@ -176,7 +176,7 @@ def make_page(memory: Memory, browser: Browser, start: str = "") -> Starlette:
         async for chunk in request.stream():
             data += chunk
             if len(data) > BODY_BYTES:
-                return PlainTextResponse("That is too long.", 413)
+                return PlainTextResponse("The text is too long.", 413)
         form = dict(parse_qsl(data.decode("utf-8", "replace"), keep_blank_values=True))
         return await run_in_threadpool(changed, request, form)
 

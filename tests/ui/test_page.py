@@ -359,7 +359,7 @@ def test_only_unsure_notes_are_asked_about_and_one_tap_settles_each(
 def test_a_question_unanswered_for_a_month_stands_at_the_end(page: Page, graph: Graph, omg: Memory) -> None:
     propose_note(graph, "The user likes tea.", "Tea", None, omg.clock() - timedelta(days=31))
     shown = page.get("decide")
-    assert shown.index("Not looked at for 30 days: 1") < shown.index("weighs less") < shown.index("likes tea")
+    assert shown.index("Not answered for 30 days: 1") < shown.index("weighs less") < shown.index("likes tea")
 
 
 def test_health_says_what_waits_and_what_it_cost(page: Page, omg: Memory) -> None:

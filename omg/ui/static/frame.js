@@ -1,4 +1,4 @@
-// In the frame of OpenClaw's Control UI no form may be sent: its fields become the address.
+// A frame in OpenClaw's Control UI may send no form, so the fields of a form become an address.
 const open = (form) => location.assign(`${form.action}?${new URLSearchParams(new FormData(form))}`);
 document.addEventListener("click", (event) => {
   const button = event.target.closest("form button");
@@ -11,7 +11,7 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   open(event.target.form);
 });
-// It may change nothing either: a button copies its command, and asks the Control UI for the chat in which a person sends it.
+// The frame may change nothing: a button copies a command and asks the Control UI for a chat, where the person sends the command.
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-command]");
   if (!button) return;
