@@ -154,7 +154,7 @@ def take_own_exports(files: list[Path], as_json: bool) -> None:
             if taken.forgotten:
                 text += f"\n{taken.forgotten} left out: removed earlier by `omg forget`"
             if taken.skipped:
-                text += f"\n{taken.skipped} unreadable entries of {file} skipped; if the file was cut short, export again"
+                text += f"\n{taken.skipped} skipped in {file}: unreadable; if the file was cut short, export again"
             print_value(asdict(taken), as_json, text)
 
 

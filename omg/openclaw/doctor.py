@@ -4,7 +4,7 @@
 Here are the checks of the gateway: the plugin, its permissions, who shares a memory, where vaults lie. A running gateway's
 own answers count more than its files. graph_checks.py has the checks of the home and of each graph.
 
-Each check is a function that yields findings. A finding that is safe to mend carries the function that does it. Nothing
+Each check is a function that yields findings. A finding that is safe to mend carries the function that mends it. Nothing
 is changed without `--fix`, and `--fix` never changes a word that a person wrote.
 """
 
@@ -32,7 +32,7 @@ from .install import ENGINE, OpenClaw, admission_patch, engine_files, engine_fol
 
 
 def examine_home(memory: Memory, claw: OpenClaw | None) -> Iterator[Finding]:
-    """Every finding, the gateway's first. *claw* None: OpenClaw is not on this machine."""
+    """Return all findings, the gateway's first. *claw* is None if OpenClaw is not on this machine."""
     yield from check_gateway(memory, claw)
     yield from check_home(memory)
     yield from check_hosts(memory)
@@ -43,12 +43,16 @@ def examine_home(memory: Memory, claw: OpenClaw | None) -> Iterator[Finding]:
             yield from check_graph(memory, graph)
             if since_ms:
                 yield from check_turns(graph, since_ms)
-        except (OmgError, OSError, sqlite3.Error) as e:  # one graph's trouble is not the others'
+        except (
+            OmgError,
+            OSError,
+            sqlite3.Error,
+        ) as e:  # trouble in one graph does not stop the checks of others
             yield Finding("fail", error_text(e), who.key, "correct this, then run `omg doctor` again")
 
 
 def mend_findings(findings: list[Finding]) -> list[str]:
-    """Mend what is safe to; returns what was mended, or why not."""
+    """Mend each finding that is safe to mend. Return a line for each: what was mended, or why not."""
     said = []
     for finding in findings:
         if finding.fix is None:
@@ -96,7 +100,7 @@ def check_plugin(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Iter
 
 
 def kept_out(config: dict[str, Any], plugin: str) -> Iterator[tuple[str, str]]:
-    """Each setting that keeps OpenClaw from loading *plugin*: its place, and what it says."""
+    """Yield each setting that keeps OpenClaw from loading *plugin*: the setting's key, and what it means."""
     says = {"enabled": "plugins are switched off", "deny": f"{plugin} is denied"}
     for name in admission_patch(config, plugin):
         yield f"plugins.{name}", says.get(name, f"{plugin} is not among the plugins allowed")
@@ -105,7 +109,7 @@ def kept_out(config: dict[str, Any], plugin: str) -> Iterator[tuple[str, str]]:
 
 
 def check_entry(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
-    """Whether the plugin is installed, and has its permissions and settings."""
+    """Check that the plugin is installed, and has its permissions and settings."""
     for place, why in kept_out(config, "omg"):
         yield Finding("fail", f"nothing is remembered or injected: {why}", place, INSTALL_AGAIN)
     entry, place = value_at(config, "plugins.entries.omg"), "plugins.entries.omg"
@@ -119,7 +123,7 @@ def check_entry(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Itera
         yield Finding("warn", what, str(claw.plugin), INSTALL_AGAIN)
     hooks = entry.get("hooks") or {}
     if hooks.get("allowConversationAccess") is not True:
-        what = "the plugin may not see conversations: OMG is silently without effect"
+        what = "the plugin may not see conversations: OMG has no effect"
         yield Finding("fail", what, f"{place}.hooks.allowConversationAccess", INSTALL_AGAIN)
     if hooks.get("allowPromptInjection") is False:
         what = "the plugin may not add to prompts: nothing is injected"
@@ -139,7 +143,7 @@ def check_entry(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Itera
 
 
 def check_running(memory: Memory, claw: OpenClaw) -> Iterator[Finding]:
-    """With the gateway up: whether plugin and daemon talk, and whether there is a nightly job."""
+    """Check with a running gateway: do plugin and daemon talk, and is there a nightly job?"""
     up = ask_daemon(memory.folder, "/health", {}, timeout_s=5)
     polled = up.get("polled_s") if up else None
     if up and (polled is None or polled > POLLED_S):
@@ -174,7 +178,7 @@ def check_sharing(config: dict[str, Any]) -> Iterator[Finding]:
         what = f"everyone who writes over {', '.join(others)} shares one session with the owner, and so one memory"
         mend = (
             'openclaw config set session.dmScope "per-channel-peer" gives each person their own memory, and'
-            " `omg identity join owner CHANNEL:YOU` lets your own account there use yours (keep the setting if all of them are you)"
+            " `omg identity join owner CHANNEL:YOU` lets your own account use your memory (keep the setting if all of them are you)"
         )
         yield Finding("warn", what, "session.dmScope = main", mend)
     else:
@@ -186,7 +190,7 @@ def check_apart(memory: Memory) -> Iterator[Finding]:
     for who in memory.registry.identities():
         if why := memory.registry.why_apart(who):
             mend = (
-                f"if it was you, `omg identity move {shlex.quote(who.key)} agent:{who.agent}:main`; and `omg identity join"
+                f"if that was you, `omg identity move {shlex.quote(who.key)} agent:{who.agent}:main`; and `omg identity join"
                 " owner webchat:cli` makes what `openclaw gateway call chat.send` says yours from now on"
             )
             yield Finding("warn", f"has a memory of its own: {why}", who.key, mend)
@@ -204,28 +208,28 @@ def check_places(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Iter
             if others:
                 apart = memory.folder / "graphs" / Identity(key, "dm", agent).folder / "vault"
                 seen = f"OpenClaw's memory_search shows this vault to all sessions of agent {agent}"
-                what = f"{seen}, and others reach it over {', '.join(others)}"
+                what = f"{seen}, and others reach the agent over {', '.join(others)}"
                 mend = f"`omg init {shlex.quote(str(apart))} --identity {key}` moves it to where only OMG reads it"
                 yield Finding("fail", what, str(vault), mend)
             else:
-                yield Finding("ok", f"memory_search of agent {agent} sees the vault too", str(vault))
+                yield Finding("ok", f"memory_search of agent {agent} also sees this vault", str(vault))
 
 
-# --- Checks of the context engine: who has the slot, whether the engine works, which turns went by without it.
+# --- Checks of the context engine: who has the slot, whether the engine works, which turns ran without the engine.
 #
-# They say nothing if `omg install --context-engine` was never run.
+# These checks find nothing if `omg install --context-engine` was never run.
 
 
 AGAIN = "run `omg install --context-engine`"
 GIVE_BACK = "`omg install --no-context-engine` gives the slot back"
 ENGINE_SLOT = "plugins.slots.contextEngine"
-# From so many turns on a session is reported to go by without the engine, which is not asked for the first turn of a
-# conversation, nor for what is said while a turn runs.
+# A session with this many turns without the engine is reported. Fewer are normal: the gateway does not ask the engine
+# for the first turn of a conversation, nor for messages that arrive during a turn.
 MISSED_TURNS = 3
 
 
 def check_engine(claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
-    """If `omg-context` was installed: whether it is what puts contexts together."""
+    """Check that the engine `omg-context`, if it was installed, is the one that OpenClaw uses."""
     slot, folder = value_at(config, ENGINE_SLOT, "legacy"), engine_folder(claw)
     if not folder.is_dir():
         if slot == ENGINE:
@@ -243,14 +247,14 @@ def check_engine(claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
 
 
 def shut_out(config: dict[str, Any], slot: str) -> str:
-    """Why the engine is not asked; "" if it is."""
+    """Return why OpenClaw does not ask the engine; "" if OpenClaw asks it."""
     if slot != ENGINE:
         return f"{slot} puts contexts together"
     return next((why for _, why in kept_out(config, ENGINE)), "")
 
 
 def check_loaded(claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
-    """With the gateway up: whether it has loaded the engine and not disabled it."""
+    """Check that the gateway, if up, has loaded the engine and not disabled it."""
     if not engine_folder(claw).is_dir() or shut_out(config, value_at(config, ENGINE_SLOT, "legacy")):
         return
     try:
@@ -261,7 +265,7 @@ def check_loaded(claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
     for bad in value_at(health, "contextEngines.quarantined", []):
         if bad.get("engineId") == ENGINE:
             what = f"the gateway has put {ENGINE} out of use: {str(bad.get('reason'))[:200]} ({bad.get('operation')})"
-            mend = f"start the gateway again; if it comes back, {GIVE_BACK}, and omg.log says more"
+            mend = f"restart the gateway; if this happens again, {GIVE_BACK}; omg.log says more"
             yield Finding("fail", what, "openclaw health --json: contextEngines", mend)
             return
     for bad in value_at(health, "plugins.errors", []):
@@ -276,16 +280,16 @@ def check_loaded(claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
 
 
 def check_turns(graph: Graph, since_ms: int) -> Iterator[Finding]:
-    """Find sessions whose contexts the gateway does not ask the engine for. *since_ms*: when the engine was installed."""
+    """Find sessions for which the gateway does not ask the engine. *since_ms*: when the engine was installed."""
     for session, own in graph.state().sessions.items():
         if (turns := unasked_turns(graph, session, own, since_ms)) >= MISSED_TURNS:
-            what = f"{turns} turns went by without {ENGINE}: the gateway did not ask the engine what leaves their context"
-            mend = "start the gateway again; but command-line backends (`claude-cli`) put contexts together themselves"
+            what = f"{turns} turns ran without {ENGINE}: the gateway did not ask the engine to shorten their context"
+            mend = "restart the gateway; command-line backends (`claude-cli`) never ask an engine"
             yield Finding("warn", what, session, mend)
 
 
 def unasked_turns(graph: Graph, session: str, own: SessionState, since_ms: int) -> int:
-    """A person's turns since the engine was installed or last asked, or the conversation began anew."""
+    """Count a person's turns since *since_ms*, the engine's last call, or the conversation's last reset: the latest."""
     since_ms = max(since_ms, own.asked_ms, own.cut_ms)
     if own.last_ms <= since_ms or not session.startswith("agent:") or ":cron:" in session:
         return 0  # each run of a cron job begins anew, with nothing to cut
@@ -313,7 +317,7 @@ def check_hosts(memory: Memory) -> Iterator[Finding]:
             what = f"{host.title} skips hooks of OMG's that you have not reviewed: {', '.join(waiting)}"
             yield Finding("fail", what, mend=f"start `{host.program}` and trust them when it asks")
         elif beat.silent:
-            what = f"{host.title} is used, and nothing of it has been kept lately"
+            what = f"{host.title} is used, but OMG has kept nothing of it lately"
             mend = f"is a daemon up? (`omg up`); does it run hooks? (`{host.program} {host.ask_list}`)"
             yield Finding("warn", what, str(home / "hosts" / host.name), mend)
         else:

@@ -64,8 +64,11 @@ UNDERSTOOD = {
     **dict.fromkeys(("pinned", "standing"), "true or false"),
 }
 
-LINES_READ, FEW_LINES = 200, 10  # notes whose language is looked at; of fewer nothing is said
-OTHER_SHARE = 0.3  # of notes that are not in English, from which an embedder for English is not enough
+LINES_READ, FEW_LINES = (
+    200,
+    10,
+)  # notes whose language is checked; with fewer than FEW_LINES nothing is reported
+OTHER_SHARE = 0.3  # share of notes not in English from which an English embedder is not enough
 MANY_LINKS = 200  # links to one note; with more, a graph view shows little else
 
 
@@ -74,7 +77,7 @@ def check_graph(memory: Memory, graph: Graph) -> Iterator[Finding]:
     yield from check_lifecycle(memory, graph)
     memory.refresh(graph)
     for path, why in sorted(graph.index.bad().items()):
-        mend = "mend it in an editor, or its permissions; until then the note is left alone"
+        mend = "correct the file or its permissions; until then OMG leaves the note alone"
         yield Finding("warn", f"cannot be read: {why}", path, mend)
     for file in other_files(graph):
         if why := why_no_note(file):
@@ -85,7 +88,7 @@ def check_graph(memory: Memory, graph: Graph) -> Iterator[Finding]:
     if offer := memory.registry.new_account(graph.identity):
         yield Finding("note", offer, key)
     for path in graph.vault.conflicts():
-        mend = "keep what you want of it in the note itself, then delete the copy"
+        mend = "copy what you want to keep into the note itself, then delete the copy"
         yield Finding("warn", "a copy made by a sync service; it is not indexed", path, mend)
     if remade := index_remade(graph, memory.clock()):
         yield Finding("note", f"the index was {remade}", key)
@@ -119,28 +122,28 @@ def check_heads(graph: Graph) -> Iterator[Finding]:
 
 
 def check_other_forms(node: Node) -> Iterator[Finding]:
-    """Links and sources of *node* that OMG could use better if they were written in OMG's own form."""
+    """Find links and sources of *node* that OMG could use better if written in OMG's own form."""
     if nameless := sum(not source.id for source in node.sources):
-        what = f"{nameless} of its sources name no message: they date the note, but show no words"
+        what = f"{nameless} of its sources name no message: these sources date the note, but show no words"
         yield Finding("warn", what, node.path, "add the message's `id` to each, where it is known")
     for target in dict.fromkeys((*node.links, *node.wikilinks)):
         if target.casefold().startswith("omg/moc-"):
             ours = "mocs/" + target[4:]
-            what = f"[[{target}]] is read as [[{ours}]], which Obsidian does not do"
+            what = f"OMG reads [[{target}]] as [[{ours}]], but Obsidian does not"
             yield Finding("warn", what, node.path, f"write [[{ours}]]")
 
 
 def check_names(graph: Graph) -> Iterator[Finding]:
-    """Files that are no notes, names that cannot be linked to, links that lead nowhere."""
+    """Find files that are no notes, names that cannot be linked to, and links that lead nowhere."""
     files: set[str] = set()
     for path, why in graph.vault.others():
         # Obsidian also finds a file by its name alone.
         files |= {path.casefold(), path.rpartition("/")[2].casefold()}
         if why:
-            mend = "replace a link with what it leads to; rename anything else"
-            yield Finding("warn", f"{why}; OMG leaves it alone", path, mend)
+            mend = "replace a symbolic link by its target; rename any other file"
+            yield Finding("warn", f"{why}; OMG leaves the file alone", path, mend)
     for path in (p for p in graph.vault.paths() if UNLINKABLE.search(p)):
-        what = "no [[link]] can lead there: its name has one of [ ] | # ^"
+        what = "no [[link]] can lead to this note: its name has one of [ ] | # ^"
         mend = f"omg rename {shlex.quote(path)} {slugify(path.rpartition('/')[2])}"
         yield Finding("warn", what, path, mend)
     for path in (p for p in graph.vault.paths() if graph.vault.read_only(p)):
@@ -184,11 +187,11 @@ def check_shape(graph: Graph) -> Iterator[Finding]:
     orphans = [e.path for e in entries if not e.links and not graph.index.backlinks(e.path)]
     for path in [path for path in orphans if not UNLINKABLE.search(path)][:20]:
         what = "no note links to it, and it links to none"
-        yield Finding("note", what, path, "omg reflect attaches it to its map")
+        yield Finding("note", what, path, "omg reflect puts the note on a map")
     pairs = {tuple(sorted((e.path, other))): None for e in entries for other in e.contradicts}
     for one, other in list(pairs)[:20]:
         what = f"contradicts {other}, and nobody said which of the two holds"
-        mend = "say in a conversation which holds, or `omg supersede OLD SUCCESSOR`"
+        mend = "say in a conversation which one holds, or run `omg supersede OLD SUCCESSOR`"
         yield Finding("note", what, one, mend)
     for entry in entries:
         back = len(graph.index.backlinks(entry.path)) if len(entries) < 20_000 else 0
@@ -225,13 +228,13 @@ DRIVE_BYTES = 2_000_000_000
 def check_home(memory: Memory) -> Iterator[Finding]:
     up = ask_daemon(memory.folder, "/health", {}, timeout_s=5)
     if up and up.get("code") != code_digest():
-        what = f"the daemon (pid {up['pid']}) was started by another version than this command's"
-        mend = "run `omg install`, which starts it anew; without OpenClaw `omg down`, then `omg up`"
+        what = f"the daemon (pid {up['pid']}) is of another version than this command"
+        mend = "run `omg install`, which restarts the daemon; without OpenClaw `omg down`, then `omg up`"
         yield Finding("warn", what, str(memory.folder), mend)
     elif up:
         yield Finding("ok", f"the daemon is up (pid {up['pid']})")
     else:
-        yield Finding("note", "no daemon is running", mend="it starts with the gateway; or `omg up`")
+        yield Finding("note", "no daemon is running", mend="start the gateway, or run `omg up`")
     for off in memory.config.all_switched_off():
         where = str(memory.folder / "omg.toml")
         yield Finding("note", f"OMG is switched off: {off}", where, "take the line out")
@@ -248,18 +251,18 @@ def check_home(memory: Memory) -> Iterator[Finding]:
 
 
 def check_spool(memory: Memory) -> Iterator[Finding]:
-    """Drops that have been in the spool for too long, or cannot be read."""
+    """Find drops that have been in the spool for too long, or cannot be read."""
     spool, since = memory.intake.spool, memory.clock().timestamp() - SPOOL_AGE_S
     if old := [d for d in memory.intake.drops() if d.stat().st_mtime < since]:
         what = f"{how_many(len(old), 'drop')} in the spool for too long; nobody has taken them in"
         yield Finding("warn", what, str(spool), "omg observe", memory.take_in)
     if bad := list((spool / "bad").glob("*.json")):
-        what = f"{how_many(len(bad), 'drop')} could not be read; the reason lies beside each"
+        what = f"{how_many(len(bad), 'drop')} could not be read; a file beside each says why"
         yield Finding("warn", what, str(spool / "bad"), "report them, then delete the folder")
 
 
 def check_able(memory: Memory) -> Iterator[Finding]:
-    """Whether the model is able to check what the user said. It is asked once, in four short questions."""
+    """Check that the model can tell the user's words from others'. Ask the model once, in four short questions."""
     observer = memory.worker.observer("")
     if observer.ask is None or memory.worker.away(memory.worker.models()):
         return
@@ -282,13 +285,13 @@ def check_able(memory: Memory) -> Iterator[Finding]:
         yield Finding("warn", what, mend=mend)
 
 
-# With fewer tokens the instructions (2,250, with those of the check) outweigh what is observed; a shorter rest comes many
-# times a day.
+# With fewer tokens, the instructions (2,250 tokens, with the check's) are longer than the observed text. A shorter pause
+# occurs many times a day.
 ASKED_TOKENS, SHORT_REST_S = 3_000, 1_800
 
 
 def check_costs(memory: Memory) -> Iterator[Finding]:
-    """Settings with which a model is asked about so little that the instructions cost more than the rest."""
+    """Find settings that ask a model about so little text that the instructions cost more than the text."""
     if memory.worker.observing() == ["offline"]:
         return
     options = memory.config.observation
@@ -306,7 +309,7 @@ def check_costs(memory: Memory) -> Iterator[Finding]:
 
 
 def check_refused(memory: Memory) -> Iterator[Finding]:
-    """Whether many of the Observer's edits were refused or changed."""
+    """Warn if many of the Observer's edits were refused or changed."""
     edits, refused = edits_lately(memory.folder)
     if refused > 0.05 * edits and edits >= 20:
         what = f"of the last {edits} edits {refused} were refused or changed"
@@ -315,7 +318,7 @@ def check_refused(memory: Memory) -> Iterator[Finding]:
 
 
 def check_embedder(name: str) -> Finding:
-    """Which embedder finds notes by meaning. It is not loaded, because that may take seconds."""
+    """Name the embedder that finds notes by meaning. Do not load the embedder, which may take seconds."""
     try:
         embedder = load_embedder(name)
     except ConfigError as e:
@@ -329,7 +332,7 @@ def check_embedder(name: str) -> Finding:
 
 
 def check_language(graph: Graph) -> Iterator[Finding]:
-    """Whether many notes are in a language that the embedder does not know."""
+    """Report if many notes are in a language that the embedder does not know."""
     embedder = graph.index.embedder
     if embedder is None or embedder.id.startswith(f"{MULTILINGUAL}/"):
         return
@@ -342,7 +345,7 @@ def check_language(graph: Graph) -> Iterator[Finding]:
 
 
 def check_model(memory: Memory, up: dict[str, Any] | None) -> Iterator[Finding]:
-    """Which model observes, according to the daemon if one is up, and whether it can be asked."""
+    """Name the model that observes, according to a running daemon if there is one, and check that it can be asked."""
     ours = memory.worker.models()
     models = list((up or {}).get("observer") or ours)
     wanted = memory.config.observation.effort
@@ -379,8 +382,8 @@ def check_model(memory: Memory, up: dict[str, Any] | None) -> Iterator[Finding]:
 
 # --- Secrets that an older version kept, and that today's rules redact when a message comes in.
 #
-# They are redacted in the archive, in pending turns, in accounts that were joined, and in the notes that OMG wrote. Their
-# text is never shown. A file that somebody changes meanwhile is left to the next run.
+# They are redacted in the archive, in pending turns, in accounts that were joined, and in the notes that OMG wrote. The
+# secrets are never shown. A file that somebody changes meanwhile waits for the next run.
 
 
 SECRETS = Removal(said=redacted_arguments, clean=lambda text: redact(text)[0])
@@ -392,9 +395,9 @@ def check_secrets(graph: Graph) -> Iterator[Finding]:
     if found:
         yield Finding(
             "warn",
-            f"{how_many(found, 'secret')} that an older version kept; today's rules take them out",
+            f"{how_many(found, 'secret')} kept by an older version, which today's rules find",
             graph.identity.key,
-            "omg doctor --fix replaces them, in the archive, in what is pending and in the notes that OMG wrote",
+            "omg doctor --fix removes them from the archive, from pending messages and from notes that OMG wrote",
             lambda: take_out(graph),
         )
     if theirs := [path for path, *_ in notes_with_secrets(graph, ours=False)]:
@@ -402,7 +405,7 @@ def check_secrets(graph: Graph) -> Iterator[Finding]:
             "note",
             f"{how_many(len(theirs), 'note')} in your own words may hold a secret: {', '.join(theirs[:5])}",
             graph.identity.key,
-            "if so, remove it; OMG leaves your words as they are, and gives them to the model when they match",
+            "if so, remove it; OMG never changes your words, and gives a note that fits a prompt to the model",
         )
 
 
@@ -430,7 +433,7 @@ def notes_with_secrets(graph: Graph, *, ours: bool) -> Iterator[tuple[str, bytes
             if data is None or graph.vault.ours(data) is not ours:
                 continue
             text = data.decode("utf-8")
-            # Not the parsed note's: one without a description is described by its text.
+            # Not the parsed note's description: the parser describes a note without a description by its text.
             head = load_properties(text[split_head(text)[0]])
             description, found = redact(str(head.get("description") or ""))
             text = amend_text(text, set={"description": description} if found else {})

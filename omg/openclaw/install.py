@@ -47,7 +47,7 @@ from ..graph.state import write_private
 from ..hosts.install import Files, Step, program_of, put_files, run_program, same_files
 from ..identity import Identity, identity_of_session
 
-PORT = 18789  # the gateway's, where the configuration names none
+PORT = 18789  # the gateway's default
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +121,10 @@ def find_openclaw() -> OpenClaw:
     return OpenClaw(state, file, (program_of("openclaw", "OpenClaw", GatewayError),))
 
 
-# --- `omg install --context-engine` and back: the plugin `omg-context`, which takes OpenClaw's slot for a context engine.
+# --- `omg install --context-engine` and its undoing: the plugin `omg-context`, in OpenClaw's slot for a context engine.
 #
-# It is installed only on request. When it is removed, also by `omg uninstall`, the slot goes back to whoever had it before.
+# It is installed only on request. When the plugin is removed, also by `omg uninstall`, its slot goes back to the former
+# engine.
 # hooks/context/index.js and context.py have the engine itself.
 
 
@@ -136,13 +137,13 @@ def engine_folder(claw: OpenClaw) -> Path:
 
 
 def engine_files() -> Files:
-    """The plugin's files by their place in it: its own, and daemon.js, by which the plugin `omg` asks the daemon."""
+    """Return relative path → text of the plugin's files: its own, and daemon.js, with which `omg` asks the daemon."""
     hooks = shipped_folder("hooks")
     return {**files_in(hooks / "context"), **files_in(hooks, "daemon.js")}
 
 
 def files_in(folder: Path, pattern: str = "*") -> Files:
-    """The files of *folder* whose place in it fits *pattern*, by that place."""
+    """Return relative path → text of the files in *folder* that match the glob *pattern*."""
     found = (path for path in folder.glob(pattern) if path.is_file())
     return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in found}
 
@@ -156,7 +157,7 @@ def install_engine(claw: OpenClaw, home: Path) -> Iterator[Step]:
     if not kept.exists():
         plugins = value_at(config, "plugins", {})
         before = json.dumps({key: plugins.get(key) for key in ("slots", "allow", "deny")})
-        yield Step("note which engine has the slot", str(kept), do=partial(write_private, kept, before))
+        yield Step("remember which engine had the slot", str(kept), do=partial(write_private, kept, before))
     fresh = yield from copied_in(claw, config, engine_folder(claw), engine_files())
     config, wanted = claw.config(), dict[str, Any]()
     entry = value_at(config, f"plugins.entries.{ENGINE}", {})
@@ -164,13 +165,13 @@ def install_engine(claw: OpenClaw, home: Path) -> Iterator[Step]:
         wanted["entries"] = {ENGINE: {"enabled": True, "config": {"home": str(home)}}}
     if value_at(config, "plugins.slots.contextEngine") != ENGINE:
         wanted["slots"] = {"contextEngine": ENGINE}
-    note = "what is observed leaves a long context, and its notes take its place: [context] in omg.toml"
+    note = "in long conversations notes replace observed messages; [context] in omg.toml sets when"
     take = partial(claw.patch, {"plugins": wanted}) if wanted else None
-    yield Step("have OMG put contexts together", note, fresh or bool(wanted), take)
+    yield Step("make OMG the context engine", note, fresh or bool(wanted), take)
 
 
 def remove_engine(claw: OpenClaw, home: Path) -> Iterator[Step]:
-    """The steps of giving the slot back to whoever had it; none if the engine is not installed."""
+    """Yield the steps that give the slot back to its former engine; none if OMG's engine is not installed."""
     folder, kept = engine_folder(claw), home / ENGINE_BEFORE
     if not folder.exists() and value_at(claw.config(), f"plugins.entries.{ENGINE}") is None:
         return
@@ -187,7 +188,7 @@ def remove_engine(claw: OpenClaw, home: Path) -> Iterator[Step]:
     slot = value_at(plugins, "slots.contextEngine")
     if slot in (ENGINE, "legacy", None):
         slot = value_at(before, "slots.contextEngine") or "legacy"
-    yield Step("give its slot back", f"contexts are put together by {slot}", do=give_back)
+    yield Step("give its slot back", f"the context engine is {slot} again", do=give_back)
 
 
 def given_back(plugins: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
@@ -228,7 +229,9 @@ STARTS_WITHIN_S = 60  # the gateway reloads a plugin in about 2 s, then Python s
 
 
 def gateway_command() -> list[str]:
-    """How the gateway starts us: the interpreter that runs now, whatever PATH the gateway has."""
+    """
+    Return the command by which the gateway starts OMG: by this interpreter's path, as the gateway's PATH may differ.
+    """
     return [sys.executable, "-P", "-m", "omg.cli"]
 
 
@@ -267,9 +270,9 @@ def prove_installation(claw: OpenClaw, home: Path) -> Iterator[Step]:
 def copied_in(
     claw: OpenClaw, config: dict[str, Any], place: Path, files: Files
 ) -> Generator[Step, None, bool]:
-    """Have OpenClaw load the plugin of *files*, and copy it to *place*. Returns whether the copy was another version."""
+    """Let OpenClaw load the plugin, and copy *files* to *place*. Return whether *place* had other files before."""
     if changes := admission_patch(config, place.name):
-        what, names = f"let the plugin `{place.name}` in", ", ".join(f"plugins.{name}" for name in changes)
+        what, names = f"allow the plugin `{place.name}`", ", ".join(f"plugins.{name}" for name in changes)
         yield Step(what, names, do=partial(claw.patch, {"plugins": changes}))
     fresh = not same_files(place, files)
     put = partial(put_plugin, claw, place, files)
@@ -292,7 +295,7 @@ def place_vaults(claw: OpenClaw, config: dict[str, Any], home: Path) -> Iterator
         if key in known or begun.is_dir():
             yield Step(f"the owner's vault of agent {agent} is {known.get(key, begun)}", changed=False)
         elif others:
-            why = f"others can reach it over {', '.join(others)}"
+            why = f"others can reach the agent over {', '.join(others)}"
             yield Step(f"the vaults of agent {agent} are in {home / 'graphs'}", why, changed=False)
         else:
             vault = workspace_of(config, agent, claw.state) / "memory" / "omg"
@@ -363,7 +366,7 @@ def entry_patch(config: dict[str, Any], home: Path) -> dict[str, Any]:
 
 
 def model_step(config: dict[str, Any], home: Path) -> Step:
-    """Set which model observes, unless it is set, and say what it may cost a day."""
+    """Set the model that observes, unless one is set, and say what the model may cost a day."""
     from ..llm.replies import GATEWAY_TOKENS_PER_DAY
 
     # without our OMG_* variables, which the gateway's daemon does not see
@@ -389,7 +392,7 @@ def model_step(config: dict[str, Any], home: Path) -> Step:
 
 
 def nightly_command(home: Path) -> list[str]:
-    """What the scheduler runs. It names the home, because the gateway's environment may name another or none."""
+    """Return the command for the scheduler. It names the home, because the gateway's environment may name another."""
     return ["/usr/bin/env", f"OMG_HOME={home}", *gateway_command(), "reflect", "--all-vaults"]
 
 
@@ -430,7 +433,7 @@ def self_test() -> Step:
 
 
 def daemon_step(home: Path, up: bool) -> Step:
-    """Wait for the daemon that the gateway starts; if the gateway is not up, it starts the daemon later."""
+    """Wait for the daemon that a running gateway starts. A gateway that is down will start the daemon later."""
     if not up:
         return Step("the daemon starts with the gateway", changed=False)
     found = daemon_of(home)
@@ -445,17 +448,17 @@ def daemon_step(home: Path, up: bool) -> Step:
                 "or start the gateway again"
             )
         time.sleep(0.2)
-    note = "started anew: it was of another version" if stopped else ""
+    note = "restarted, because its version was another" if stopped else ""
     return Step(f"the daemon is up (pid {found['pid']})", note, changed=bool(stopped))
 
 
 def daemon_of(home: Path) -> dict[str, Any] | None:
-    with suppress(OmgError):  # cut off in the middle of an answer: it is stopping
+    with suppress(OmgError):  # the daemon broke off its answer: it is stopping
         return ask_daemon(home, "/health", {}, timeout_s=5)
     return None
 
 
-# --- and out again
+# --- Uninstalling
 
 
 def uninstall_plugin(claw: OpenClaw, home: Path) -> Iterator[Step]:
@@ -486,7 +489,7 @@ def uninstall_plugin(claw: OpenClaw, home: Path) -> Iterator[Step]:
 
 
 def kept_object(file: Path) -> dict[str, Any]:
-    """What was kept of the configuration as it was before us; empty if *file* is gone."""
+    """Return the kept configuration from before OMG was installed; empty if *file* is missing."""
     try:
         return dict(json5.loads(file.read_text(encoding="utf-8")))
     except (FileNotFoundError, ValueError):
@@ -494,18 +497,18 @@ def kept_object(file: Path) -> dict[str, Any]:
 
 
 def leftovers(config: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    """The patch that takes what is ours out of *config*, and puts back what the user had *before*."""
+    """Return the patch that removes OMG's settings from *config* and restores what the user had *before*."""
     plugins, were = value_at(config, "plugins", {}), value_at(before, "plugins", {})
     changes = reverted("omg", plugins, were)
     if not changes:
         return {}
     if "plugins" not in before and set(plugins) == set(changes) and not any(changes.values()):
-        return {"plugins": None}  # there was no such section before us
+        return {"plugins": None}  # the section did not exist before OMG
     return {"plugins": changes}
 
 
 def reverting(now: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    """The merge patch that makes *now* what was *before*."""
+    """Return the merge patch that turns *now* back into *before*."""
     patch: dict[str, Any] = {key: None for key in now if key not in before}
     for key, value in before.items():
         if isinstance(value, dict) and isinstance(now.get(key), dict):

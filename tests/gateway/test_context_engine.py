@@ -88,7 +88,7 @@ def slot(gateway: Gateway) -> Any:
 def test_installing_takes_the_context_slot_only_if_asked(engine: list[str]) -> None:
     _, before, with_engine, after, again = engine
     assert before == "legacy"
-    assert "put contexts together" in with_engine
+    assert "make OMG the context engine" in with_engine
     assert after == "omg-context"
     assert "✓" not in again
 

@@ -492,7 +492,7 @@ def test_an_import_that_is_stopped_says_so_and_the_next_one_loses_and_doubles_no
         first.send_signal(signal.SIGINT)
         told = first.communicate(timeout=60)[1]
     assert first.returncode == 130
-    assert "what came in is kept, and the same command goes on from there" in told
+    assert "what came in is kept; run the same command to import the rest" in told
     assert 0 < len(archived()) < len(said)
     again = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert "200 messages, of them 0 new, came in" in again.stdout

@@ -135,7 +135,7 @@ def test_the_doctor_names_an_engine_that_the_gateway_has_put_out_of_use_or_not_l
     list(carried_out(install_engine(claw, home)))
     ((level, what, mend),) = snapshot(claw, **both)
     assert (level, what) == ("fail", f"the gateway has put {ENGINE} out of use: it threw (compact)")
-    assert "start the gateway again" in mend
+    assert "restart the gateway" in mend
     assert "--no-context-engine" in mend
     failed = {"loaded": ["omg"], "errors": [{"id": ENGINE, "error": "a syntax error"}]}
     ((level, what, _),) = snapshot(claw, plugins=failed)
@@ -185,7 +185,7 @@ def said(memory: Memory, turns: int) -> None:
 
 def test_the_doctor_names_a_conversation_that_bypasses_the_engine(claw: OpenClaw, home: Path) -> None:
     def unasked(memory: Memory) -> list[tuple[str, str]]:
-        return [(f.where, f.what) for f in examine_home(memory, claw) if "went by without" in f.what]
+        return [(f.where, f.what) for f in examine_home(memory, claw) if "ran without" in f.what]
 
     with Memory(offline(home), embed=None) as memory:
         said(memory, MISSED_TURNS + 1)
@@ -198,7 +198,7 @@ def test_the_doctor_names_a_conversation_that_bypasses_the_engine(claw: OpenClaw
         said(memory, 1)
         ((where, what),) = unasked(memory)
         assert where == MAIN
-        assert what.startswith(f"{MISSED_TURNS} turns went by without {ENGINE}")
+        assert what.startswith(f"{MISSED_TURNS} turns ran without {ENGINE}")
         assert all("command-line backends" in f.mend for f in check_turns(memory.find(None), 1))
         graph = memory.find(None)
         graph.update(partial(note_asked, session=MAIN, at_ms=memory.registry.now_ms() + 1))

@@ -84,7 +84,7 @@ def test_leftovers_of_a_killed_process_are_found_and_removed_by_fix(omg):
     assert not any(file.exists() for file in (drop, state))
     assert (graph.vault.root / "index.md").exists()
     assert [f.what for f in found(with_it) if f.level in ("warn", "fail")] == [
-        "1 drop could not be read; the reason lies beside each"
+        "1 drop could not be read; a file beside each says why"
     ]
     with_it.close()
 
