@@ -47,7 +47,7 @@ async function scene(t, answer, deadlineMs = 1000) {
   return { home, asked, warned, close, made, assemble, sessionKey };
 }
 
-test("what the daemon names leaves the context, and its text stands there", async (t) => {
+test("the messages that the daemon names are replaced by the daemon's text", async (t) => {
   const { assemble, asked, sessionKey } = await scene(t, () => ({ text: NOTES, cut: [0, 1, 2, 3] }));
   const messages = conversation();
   const { messages: made } = await assemble(messages);
@@ -59,13 +59,13 @@ test("what the daemon names leaves the context, and its text stands there", asyn
   assert.ok(!JSON.stringify(body).includes("AAAA")); // no image crosses the socket
 });
 
-test("with nothing to cut, the gateway gets its very messages back", async (t) => {
+test("if nothing is cut, the gateway gets the same messages back", async (t) => {
   const { assemble } = await scene(t, () => ({}));
   const messages = conversation();
   assert.equal((await assemble(messages)).messages, messages);
 });
 
-test("a question that the gateway makes up counts as nobody's, and goes with the answer that it stands before", async (t) => {
+test("a question that the gateway made up is not sent to the daemon, and is cut with its answer", async (t) => {
   let cut = [0, 1, 2];
   const { assemble, asked, close } = await scene(t, () => ({ text: NOTES, cut }));
   const handed = () => [{ role: "user", content: "(session bootstrap)", timestamp: Date.now() }, ...conversation().slice(1)];
@@ -80,7 +80,7 @@ test("a question that the gateway makes up counts as nobody's, and goes with the
   assert.deepEqual(made.map(({ content }) => content).slice(0, 3), ["(session bootstrap)", said[0].content, NOTES]);
 });
 
-test("no answer of any kind makes a turn fail or a context longer", async (t) => {
+test("a bad answer of the daemon leaves the context unchanged", async (t) => {
   const answers = [
     undefined, null, 5, [], { text: 5, cut: [0] }, { text: NOTES }, { text: NOTES, cut: "all" }, { text: NOTES, cut: [99] },
     { text: NOTES, cut: [-1] }, { text: NOTES, cut: [0.5] }, { text: "long ".repeat(9999), cut: [0] }, { text: "", cut: [0] },
@@ -94,7 +94,7 @@ test("no answer of any kind makes a turn fail or a context longer", async (t) =>
   }
 });
 
-test("a daemon that hangs costs one deadline, and then no turn for a while", async (t) => {
+test("a daemon that hangs delays one turn, and is not asked again at once", async (t) => {
   const { assemble, asked } = await scene(t, () => new Promise(() => {}), 100);
   const messages = conversation();
   const since = performance.now();
@@ -104,7 +104,7 @@ test("a daemon that hangs costs one deadline, and then no turn for a while", asy
   assert.equal(asked.length, 1);
 });
 
-test("with the daemon gone, what was cut stays cut, until something is forgotten", async (t) => {
+test("without the daemon, cut messages stay cut until something is forgotten", async (t) => {
   const { assemble, close, home } = await scene(t, () => ({ text: NOTES, cut: [0, 1, 2, 3] }));
   const messages = conversation();
   const { messages: before } = await assemble(messages);
@@ -119,7 +119,7 @@ test("with the daemon gone, what was cut stays cut, until something is forgotten
   assert.equal((await assemble(longer)).messages, longer);
 });
 
-test("with the daemon gone, what was cut stays cut though the clock was set back meanwhile", async (t) => {
+test("without the daemon, cut messages stay cut even if the clock was set back", async (t) => {
   const { assemble, close } = await scene(t, () => ({ text: NOTES, cut: [0, 1, 2, 3] }));
   const messages = conversation();
   for (const message of messages.slice(2)) message.timestamp -= 3_600_000;
@@ -128,7 +128,7 @@ test("with the daemon gone, what was cut stays cut though the clock was set back
   assert.deepEqual((await assemble(messages)).messages, before);
 });
 
-test("of two runs that began in one second, one may be cut, with the daemon gone, too", async (t) => {
+test("of two runs that began in the same second, one can be cut alone, also without the daemon", async (t) => {
   const { assemble, close, asked } = await scene(t, () => ({ text: NOTES, cut: [0, 1, 2, 3] }));
   const messages = conversation();
   messages.forEach((message, n) => message.role === "user" && (message.idempotencyKey = `run-${n}:user`));
@@ -140,7 +140,7 @@ test("of two runs that began in one second, one may be cut, with the daemon gone
   assert.deepEqual((await assemble(messages)).messages, before);
 });
 
-test("no daemon makes a turn wait for longer than for its notes, whatever it asks for", async (t) => {
+test("a turn waits at most 21 seconds for notes, whatever the daemon asks for", async (t) => {
   const waits = [];
   t.mock.method(AbortSignal, "timeout", (ms) => (waits.push(ms), new AbortController().signal));
   for (const wait_ms of [10 ** 9, "2000000", Infinity, -5, {}, "soon", NaN]) {
@@ -151,7 +151,7 @@ test("no daemon makes a turn wait for longer than for its notes, whatever it ask
   assert.ok(Math.max(...waits) <= 21_000, waits.join());
 });
 
-test("what one message was served stands before no other of the same millisecond", async (t) => {
+test("notes served with a message are not put before another message of the same millisecond", async (t) => {
   const { assemble } = await scene(t, () => ({ text: NOTES, cut: [0, 1, 2, 3], served: { 4: "FRESH", 6: 5, 99: "x" } }));
   const messages = conversation();
   messages[8].timestamp = messages[4].timestamp;
@@ -160,7 +160,7 @@ test("what one message was served stands before no other of the same millisecond
   assert.deepEqual(made.slice(2), messages.slice(5));
 });
 
-test("odd parts of a message keep no context from being cut, and images and thoughts count for nothing in an outline", async (t) => {
+test("a context with odd parts of messages can be cut, and an outline does not count images and thoughts", async (t) => {
   const { assemble, asked } = await scene(t, () => ({ text: NOTES, cut: [0, 1, 2, 3] }));
   const messages = conversation();
   messages[2].content = [null, "a part", 7, { type: "text", text: "so" }];
@@ -171,7 +171,7 @@ test("odd parts of a message keep no context from being cut, and images and thou
   assert.ok(asked[1][1].messages[1].chars < 200);
 });
 
-test("with the daemon gone, what is handed over from further back stays cut where the notes stand for it", async (t) => {
+test("without the daemon, older messages that the gateway hands over again are cut if the notes cover them", async (t) => {
   const whole = conversation();
   const messages = whole.slice(5); // the end of the third turn is handed over, and then all of it
   for (const [told, covered] of [[[-1, 2001], true], [[-1, 2000], false], [[0, 2001], false], [undefined, false]]) {
@@ -183,7 +183,7 @@ test("with the daemon gone, what is handed over from further back stays cut wher
   }
 });
 
-test("a committed turn has the transcript read, and is committed whatever comes of that", async (t) => {
+test("committing a turn captures the transcript, and succeeds even without the plugin that captures", async (t) => {
   const { made } = await scene(t, () => ({}));
   const captured = [];
   const turn = { advancementKey: "k", sessionKey: "s", sessionId: "i", sessionTarget: { agentId: "a" }, messages: [] };
@@ -195,7 +195,7 @@ test("a committed turn has the transcript read, and is committed whatever comes 
   assert.deepEqual(await made.ingest({}), { ingested: false });
 });
 
-test("what a message was served stands before it again, with the daemon gone, too", async (t) => {
+test("notes served with a message are put before the message again, also without the daemon", async (t) => {
   const { assemble, close, asked, sessionKey } = await scene(t, () => ({ text: NOTES, cut: [0, 1, 2, 3], served: { 4: "FRESH\n", 6: "MORE\n" } }));
   globalThis[omg] = { turns: new Map([[sessionKey, { runId: "r", missed: true }]]) };
   const messages = conversation();
@@ -209,7 +209,7 @@ test("what a message was served stands before it again, with the daemon gone, to
   assert.deepEqual((await assemble(messages)).messages, made);
 });
 
-test("of what was cut before, only what tells turns apart crosses the socket again", async (t) => {
+test("the daemon is sent only an outline of messages that were cut before", async (t) => {
   const { assemble, asked } = await scene(t, () => ({ text: NOTES, cut: [0, 1, 2, 3] }));
   const messages = conversation();
   messages[1].content = [{ type: "text", text: "so" }, { type: "toolCall", id: "a", name: "exec", arguments: { command: "ls" } }];
@@ -223,7 +223,7 @@ test("of what was cut before, only what tells turns apart crosses the socket aga
   assert.ok(!JSON.stringify(again).includes("question 0"));
 });
 
-test("a turn waits for observation where the daemon asks for it, and no longer than it says", async (t) => {
+test("a turn waits for observation if the daemon asks for this, and no longer than the daemon says", async (t) => {
   let waits = 0;
   const { assemble, asked } = await scene(t, async (body) => {
     if (!body.waits) return { wait_ms: 50 };
@@ -237,7 +237,7 @@ test("a turn waits for observation where the daemon asks for it, and no longer t
   assert.equal(asked.length, 4);
 });
 
-test("a transcript that is merely large is not compacted where notes stand for what is older", async (t) => {
+test("a large transcript is not compacted if notes replace its older part", async (t) => {
   const { assemble, made, sessionKey } = await scene(t, () => ({ text: NOTES, cut: [0, 1] }));
   await assemble(conversation());
   const asked = { sessionKey, runtimeContext: { preflightCompactionTrigger: "transcript_bytes" } };

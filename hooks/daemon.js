@@ -1,6 +1,6 @@
 // The daemon as seen from the gateway: `ask` asks one question over its socket, and `keeper` keeps a daemon running.
-// A healthy daemon is used, whoever started it. Otherwise one is started on a pipe that closes with this process, so
-// that it ends even if the gateway is killed. The daemon's own lock allows only one.
+// A healthy daemon is used, whoever started it. Otherwise `keeper` starts a daemon on a pipe that closes with this
+// process, so that the daemon ends even if the gateway is killed. The daemon's own lock keeps a second daemon away.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, readdir, readFile, rename, rm } from "node:fs/promises";
@@ -15,8 +15,8 @@ const HEALTH_MS = 5_000; // after four such waits our daemon is replaced; loadin
 const START_MS = 30_000; // a cold Python on a busy machine
 const POLL_MS = 12_000; // the daemon answers a long poll within 8 s
 const MODEL_MS = 180_000;
-const DROP_MS = 30_000, SPOOL_MS = 500; // for a drop sent to a fleet; between two looks at the spool
-const STOP_MS = 3_000; // the gateway gives a service five
+const DROP_MS = 30_000, SPOOL_MS = 500; // deadline of a drop sent to a fleet; time between two looks at the spool
+const STOP_MS = 3_000; // the gateway gives a service 5 s
 const PAUSE_MS = { first: 250, longest: 60_000, settled: 60_000 }; // a daemon that lived for `settled` resets to `first`
 
 export function homeOf(configured, api) {
@@ -25,14 +25,15 @@ export function homeOf(configured, api) {
 }
 
 /**
- * Changes whenever something is forgotten (omg/forget/removal.py): what was served before may quote it. The text is
- * compared, not its time, because clocks can be set back. NaN, which equals nothing, if it cannot be read.
+ * The text of forgotten.json, which changes whenever something is forgotten (omg/forget/removal.py), because memory
+ * from before may quote it. The file's time is not used, because clocks can be set back. NaN, which equals nothing, if
+ * the file cannot be read.
  */
 export async function forgottenMark(home) {
   return readFile(join(home, "forgotten.json"), "utf8").catch((err) => (err.code === "ENOENT" ? "" : NaN));
 }
 
-/** The fleet that replaces the daemon, `{url, token}`: from the configuration, the environment or fleet.json. */
+/** The fleet that replaces the daemon, as `{url, token}`, from the configuration, the environment or fleet.json. */
 export async function fleetOf(home, configured) {
   const { OMG_FLEET_URL: url, OMG_FLEET_TOKEN: token } = process.env;
   if (configured?.url && configured.token) return configured;
@@ -41,7 +42,7 @@ export async function fleetOf(home, configured) {
   return JSON.parse(kept) ?? undefined;
 }
 
-/** POST to the daemon's socket, or to `fleet`. Rejects after `deadlineMs`, and unless the answer is a 200 with JSON. */
+/** POST to the daemon's socket, or to `fleet`. Rejects after `deadlineMs`, or if the answer is not a 200 with JSON. */
 export async function ask(home, path, body, deadlineMs, signal, fleet) {
   const data = JSON.stringify(body);
   const deadline = AbortSignal.timeout(deadlineMs);
@@ -67,7 +68,7 @@ export async function ask(home, path, body, deadlineMs, signal, fleet) {
   }
 }
 
-/** The service. `start` returns at once; `stop` returns once our daemon has ended. */
+/** The service that keeps a daemon running. `start` returns at once, `stop` once our daemon has ended. */
 export function keeper({ home, command, complete, logger, fleet, healthMs = HEALTH_MS, pollMs = POLL_MS }) {
   let stopping, loop, child;
   let state = "stopped";
@@ -79,7 +80,7 @@ export function keeper({ home, command, complete, logger, fleet, healthMs = HEAL
 
   async function stop() {
     stopping?.abort();
-    await loop; // it may be starting a daemon
+    await loop; // the loop may be starting a daemon
     await end(child);
     state = "stopped";
   }
@@ -117,7 +118,7 @@ export function keeper({ home, command, complete, logger, fleet, healthMs = HEAL
           await rm(join(spool, name), { force: true });
         } catch (err) {
           if (![413, 422].includes(err.status) && !(err instanceof SyntaxError)) throw err;
-          await mkdir(join(spool, "bad"), { recursive: true, mode: 0o700 }); // else it would block all later drops
+          await mkdir(join(spool, "bad"), { recursive: true, mode: 0o700 }); // else this drop blocks later ones
           await rename(join(spool, name), join(spool, "bad", name));
           logger.warn(`omg: ${name} is set aside in spool/bad: ${err.message}`);
         }
@@ -127,13 +128,13 @@ export function keeper({ home, command, complete, logger, fleet, healthMs = HEAL
     }
   }
 
-  /** Returns once a daemon answers. One of ours that has stopped answering is killed first. */
+  /** Start a daemon if none answers. Returns once a daemon answers. A daemon of ours that hangs is killed first. */
   async function attach(signal) {
     const until = Date.now() + healthMs + START_MS;
     for (let started; !signal.aborted; await pause(100, signal)) {
       if (await healthy(signal)) return void (state = child ? "started" : "attached");
       if (signal.aborted) return;
-      // It has ended: another gateway's daemon holds the lock, or ours cannot start.
+      // Our daemon has ended: it cannot start, or another gateway's daemon holds the lock.
       if (started?.gone) throw new Error(started.gone);
       if (Date.now() > until) throw new Error(`the daemon did not answer within ${START_MS / 1000} s`);
       started ??= await launch();
@@ -150,7 +151,7 @@ export function keeper({ home, command, complete, logger, fleet, healthMs = HEAL
     const started = { gone: undefined };
     let said = "";
     mine.stderr.on("data", (chunk) => (said = (said + chunk).slice(-500)));
-    for (const stream of [mine.stdin, mine.stderr]) stream.on("error", () => {}); // it closed with the child
+    for (const stream of [mine.stdin, mine.stderr]) stream.on("error", () => {}); // a stream closes with the child
     const gone = (why) => {
       started.gone ??= `the daemon ended: ${why}`;
       if (child === mine) child = undefined;
@@ -165,7 +166,7 @@ export function keeper({ home, command, complete, logger, fleet, healthMs = HEAL
   const healthy = (signal) =>
     ask(home(), "/health", {}, healthMs, signal).then(({ ok }) => ok === true).catch(() => false);
 
-  /** Put the daemon's questions to the agent's own model. Rejects once the daemon answers no more. */
+  /** Put the daemon's questions to the agent's own model. Rejects once the daemon no longer answers. */
   async function serveModels(signal) {
     while (!signal.aborted) {
       try {
@@ -176,7 +177,7 @@ export function keeper({ home, command, complete, logger, fleet, healthMs = HEAL
         let alive = false;
         for (let tries = 0; tries < 3 && !alive && !signal.aborted; tries++) alive = await healthy(signal);
         if (!alive) throw new Error(`the daemon is gone (${err.message})`);
-        await pause(PAUSE_MS.first, signal); // it refuses; do not ask in a tight loop
+        await pause(PAUSE_MS.first, signal); // the daemon lives but refuses: do not ask in a tight loop
       }
     }
   }

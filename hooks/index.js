@@ -1,47 +1,47 @@
-// The part of OMG that runs inside the gateway. It moves bytes; the daemon (omg/daemon/) decides what to remember
-// and what to inject. A turn must never fail or wait because of us, so every promise ends in a catch, and every
+// The part of OMG that runs inside the gateway. It only moves bytes; the daemon (omg/daemon.py) decides what to
+// remember and what to inject. A turn must never fail or wait because of us, so every promise ends in a catch, and every
 // question has a deadline.
 //
-//   before_prompt_build                        ask the daemon; its answer is the hook's result
-//   reply_payload_sending                      add a line on what was noted since the last reply
+//   before_prompt_build                        ask the daemon for memory, and return its answer
+//   reply_payload_sending                      add a line about what was noted since the last reply
 //   agent_end, before_compaction, before_reset put new messages of the transcript into the spool (spool.js)
 //   a service                                  keeps one daemon running while the gateway runs (daemon.js)
-//   tools, /omg, memory_search, omg.status     pass the question on, with who asks
-//   a tab of the Control UI                    shows the page that the daemon makes, to be read
+//   tools, /omg, memory_search, omg.status     pass the question to the daemon, with the asker
+//   a tab of the Control UI                    shows the daemon's page, for reading only
 import { setTimeout as sleep } from "node:timers/promises";
 import { ask, fleetOf, forgottenMark, homeOf, keeper } from "./daemon.js";
 import { remember, spooler } from "./spool.js";
-import words from "./words.json" with { type: "json" }; // what models are told about us
+import words from "./words.json" with { type: "json" }; // the texts that models are given about OMG
 
-const DEADLINE_MS = 150; // the longest that a turn waits for memory
+const DEADLINE_MS = 150; // the longest wait of a turn for memory
 const AHEAD_MS = 40; // the longest wait before a compaction or reset; the transcript keeps everything anyway
 const COMMIT_MS = 2_000; // the longest wait of a turn that is committed to the context engine; the capture continues
 const CAPTURE_MS = 20_000; // nobody waits for agent_end; the gateway's own limit is 30 s
-const UNBEGUN_MS = 15_000; // a prompt follows its message within seconds; if it is stopped before, no hook tells its end
+const UNBEGUN_MS = 15_000; // a prompt follows its message within seconds; if a turn is stopped before its prompt, no hook tells
 const TOOL_MS = 10_000;
 const SEARCH_MS = 2_000;
 const SERVED_FOR_MS = 15 * 60_000; // how long the last `system` part is used while the daemon is away
-const QUIET_MS = 1_000; // after a missed deadline the daemon is not asked, so a prompt that is built twice waits once
-const PAGE = "/plugins/omg/page"; // of the tab in the Control UI
+const QUIET_MS = 1_000; // after a missed deadline the daemon is not asked for so long: a prompt that is built twice waits once
+const PAGE = "/plugins/omg/page"; // path of the tab in the Control UI
 const LONGEST_PROMPT = 100_000; // characters; less is enough to find the memory for a prompt
 const LONG_TEXT = 24_000, HEAD = 16_000, TAIL = 4_000; // characters of a tool result
 
-// What the gateway says about the speaker: may they administer it, and which of its profiles are they?
+// What the gateway says about the speaker: whether they may administer the gateway, and which profile is theirs.
 const VOUCHED = ["senderIsOwner", "senderIdentity"];
-// Who is served. A difference in any of these is somebody (or something) else.
+// The fields that identify the asker. If one field differs, the asker is another.
 const ASKER = ["agentId", "sessionKey", "channel", "accountId", "senderId", "trigger", "inputProvenance", ...VOUCHED];
 
 // The gateway loads this file several times into one process: one instance for services, channels and commands,
 // another for the agents' runs. This is the state that they share.
 const shared = (globalThis[Symbol.for("omg.openclaw.1")] ??= {
-  served: new Map(), // who was served -> the last `system` part; old memory is better than none
-  turns: new Map(), // session -> who spoke last there, and in which run
-  speakers: new Map(), // session -> what the gateway says of who speaks there, while a run lasts
-  began: new Map(), // run -> what it says of whose message began it
-  unbegun: new Map(), // session -> the timer of a message without a prompt so far
-  busy: new Map(), // session -> its capture under way
-  newest: new Map(), // session -> its newest user message that is in the spool
-  slowest: {}, // hook -> the longest it took, in ms, for omg.status
+  served: new Map(), // asker -> the last `system` part, because old memory is better than none
+  turns: new Map(), // session -> the last speaker, and the run
+  speakers: new Map(), // session -> what the gateway says about the speaker, during a run
+  began: new Map(), // run -> what the gateway says about the sender of the message that began the run
+  unbegun: new Map(), // session -> the timer of a message whose prompt is not built yet
+  busy: new Map(), // session -> the capture that is running
+  newest: new Map(), // session -> the newest user message in the spool
+  slowest: {}, // hook -> its longest duration in ms, for omg.status
   quietUntil: 0,
 });
 
@@ -51,7 +51,7 @@ export default {
   description: "Remembers conversations as a graph of markdown notes that a person can read and correct.",
 
   register(api) {
-    // Registration only: the gateway runs this several times, and the openclaw command line does too.
+    // Registration only, because the gateway and its command line call this several times.
     const { home: configured, command = ["omg"], trimToolResults = false, url, token } = api.pluginConfig ?? {};
     const home = () => homeOf(configured, api);
     const warn = (message) => api.logger.warn(`omg: ${message}`);
@@ -102,7 +102,7 @@ export default {
       if (appendSystemContext && Date.now() - at < SERVED_FOR_MS) return { appendSystemContext };
     });
 
-    // The line says what was noted. It goes into the message that is sent, not into the transcript.
+    // The line about what was noted is added to the message that is sent, not to the transcript.
     on("reply_payload_sending", async ({ payload, kind, ...event }, ctx) => {
       const turn = turns.get(ctx.sessionKey ?? event.sessionKey);
       const isReply = kind === "final" && payload?.text && turn?.trigger && turn.runId === (ctx.runId ?? event.runId);
@@ -129,14 +129,14 @@ export default {
     on("message_received", (event, { sessionKey, channelId: channel, accountId, senderId }) => {
       if (sessionKey) remember(turns, sessionKey, { ...turns.get(sessionKey), channel, accountId, senderId });
     });
-    // The gateway names a speaker whom it knows when it stores the message that begins a run. That is before the prompt
-    // is built, except in its HTTP API. This handler has to be synchronous, and changes nothing.
+    // The gateway names a known speaker when it stores the message that begins a run: before the prompt is built, but in
+    // the HTTP API after it. This handler has to be synchronous, and changes nothing.
     api.on("before_message_write", ({ message }, ctx) => {
       if (message?.role === "user" && ctx?.sessionKey) expectPrompt(ctx);
       const [run, isBeginning] = String(message?.idempotencyKey).split(/:(user)$/);
       if (isBeginning && message.role === "user") remember(began, run, picked(message.__openclaw ?? {}, VOUCHED));
     });
-    /** Capture a message without waiting for agent_end if no prompt is built for it, as after /stop. */
+    /** Capture a message without agent_end if no prompt is built for the message, for example after /stop. */
     function expectPrompt({ agentId, sessionKey }) {
       clearTimeout(unbegun.get(sessionKey));
       const late = async () => {
@@ -174,14 +174,14 @@ export default {
           return { content: [{ type: "text", text }], details: {} };
         }
       };
-      // The gateway makes the tools of each run before its prompt, and says here whether its owner speaks.
+      // The gateway makes the tools of a run before the run's prompt, and says here whether the owner speaks.
       api.registerTool((context) => {
         if (context.sessionKey) remember(speakers, context.sessionKey, picked(context, ["senderIsOwner"]));
         return { ...tool, execute: execute(context) };
       }, { name: tool.name });
     }
 
-    /** Who asks through a tool, as the gateway says, and the message in which they asked. */
+    /** The asker of a tool call, as the gateway names them, and the user's message that led to the call. */
     async function asking(context) {
       const { messageChannel: channel, agentAccountId: accountId, requesterSenderId: senderId } = context;
       const { senderIdentity } = vouched(context);
@@ -209,7 +209,7 @@ export default {
       respond(true, { home: home(), command, keeper: daemon.report(), slowestMs: slowest, daemon: status });
     }, { scope: "operator.read" });
 
-    // The tab: its frame may only read, and only through a route that the gateway protects. The daemon makes the page.
+    // The tab's frame can only read, through a route that the gateway protects. The daemon makes the page.
     // An older gateway has no tabs.
     if (api.session?.controls?.registerControlUiDescriptor) {
       api.registerHttpRoute({ path: PAGE, match: "prefix", auth: "gateway", handler: page });
@@ -246,17 +246,17 @@ export default {
   },
 };
 
-/** Whose turn this is, for the daemon. Compaction has the channel as `messageProvider`. */
+/** The speaker and session of a turn, for the daemon. Hooks of compaction call the channel `messageProvider`. */
 function who({ messageProvider: channel, ...ctx }) {
   return picked({ channel, ...ctx }, ASKER, "sessionId", "runId", "chatId", "workspaceDir", "modelId");
 }
 
-/** The given keys that `from` has, in the order given. */
+/** The fields `keys` and `more` of `from`, in this order, without fields that are undefined. */
 function picked(from, keys, ...more) {
   return Object.fromEntries([...keys, ...more].filter((k) => from[k] !== undefined).map((k) => [k, from[k]]));
 }
 
-// The gateway's SDK is imported where it is used, because an older gateway lacks some of it.
+// The gateway's SDK is imported inside functions, because an older gateway lacks parts of the SDK.
 async function readTranscript(params) {
   const transcripts = await import("openclaw/plugin-sdk/session-transcript-runtime");
   return transcripts.readSessionTranscriptVisibleMessageDelta(params);
@@ -276,7 +276,7 @@ async function sessionsOf(api) {
   );
 }
 
-/** The agent's own model. With several agents, the gateway wants the agent named, and the owner to allow it. */
+/** Calls the agent's own model. With several agents, the call has to name the agent, and the owner has to allow it. */
 function completer(api) {
   return (asked, signal) => outside(async () => {
     const { agentId, ...question } = asked;
@@ -286,16 +286,16 @@ function completer(api) {
 }
 
 /**
- * A service runs in the async context of the plugin operation that started it (an install, a reload, the gateway's
- * start). The next such operation ends that context, and the gateway then refuses it a model. `detachedAsyncContext`
- * belongs to no operation; a gateway that is too old to have it needs a restart instead.
+ * Run `run` outside of the service's async context. A service has the context of the plugin operation that started it
+ * (an install, a reload, the gateway's start). The next operation ends this context, and the gateway then refuses the
+ * service a model. `detachedAsyncContext` belongs to no operation. An older gateway without it needs a restart.
  */
 function outside(run) {
   const detached = globalThis[Symbol.for("openclaw.detachedAsyncContext")];
   return detached ? detached.runInAsyncScope(run) : run();
 }
 
-/** A tool result's long texts by their beginning and end: the same text in, the same text out. */
+/** A tool result with each long text cut to its beginning and end. Equal texts are cut in the same way. */
 function trimmed(message) {
   if (!Array.isArray(message?.content)) return;
   const long = (part) => part?.type === "text" && part.text?.length > LONG_TEXT;

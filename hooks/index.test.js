@@ -99,12 +99,12 @@ const until = async (truth, ms = 10_000) => {
   for (const end = Date.now() + ms; !(await truth()); await sleep(20)) assert.ok(Date.now() < end, `never: ${truth}`);
 };
 
-test("registering opens, starts and writes nothing", async (t) => {
+test("registering the plugin writes no file", async (t) => {
   const { home } = await gateway(t);
   assert.deepEqual(await readdir(home), []);
 });
 
-test("a question that was stopped before its prompt was built is taken in by itself", async (t) => {
+test("a message is captured even if its turn was stopped before the prompt was built", async (t) => {
   const gw = await gateway(t), who = someone(), answered = someone(), { say } = transcript(t);
   for (const { sessionKey, sessionId } of [who, answered]) gw.entries.push({ sessionKey, entry: { sessionId, updatedAt: 1 } });
   await daemon(t, gw.home, { "/inject": () => ({}) });
@@ -119,14 +119,14 @@ test("a question that was stopped before its prompt was built is taken in by its
   assert.deepEqual((await drops(gw.home)).map((drop) => [drop.sessionKey, drop.reason, ids(drop)]), [[who.sessionKey, "unanswered", ["q1"]]]);
 });
 
-test("the daemon is told who asks, and its two parts are the hook's result, whatever else it says", async (t) => {
+test("the daemon is told who asks, and the hook returns only the two parts of memory from the answer", async (t) => {
   const gw = await gateway(t), who = someone();
   const d = await daemon(t, gw.home, { "/inject": () => ({ appendSystemContext: "S", prependContext: "P", systemPrompt: "no" }) });
   assert.deepEqual(await gw.hooks.before_prompt_build({ prompt: "hi" }, { ...who, messageProvider: "x", extra: 1 }), { appendSystemContext: "S", prependContext: "P" });
   assert.deepEqual(d.of("/inject"), [{ ...who, prompt: "hi" }]); // a channel outranks its provider
 });
 
-test("the daemon is told what the gateway says of who speaks, from the first message on, and nothing of who spoke before", async (t) => {
+test("the daemon is told what the gateway says about the present speaker, and nothing about an earlier speaker", async (t) => {
   const gw = await gateway(t), { senderId, ...who } = someone();
   const d = await daemon(t, gw.home, { "/inject": () => ({}), "/corpus": () => ({}), "/tool": () => ({ text: "" }) });
   const { sessionKey } = who, profile = { type: "profile", id: "gateway-owner" };
@@ -153,7 +153,7 @@ test("the daemon is told what the gateway says of who speaks, from the first mes
   assert.deepEqual(told("/inject"), { senderIsOwner: undefined, senderIdentity: undefined });
 });
 
-test("a reply is sent with the line on what was noted; other messages, and a reply without memory, as they are", async (t) => {
+test("only a final reply gets the line about what was noted", async (t) => {
   const gw = await gateway(t), who = { ...someone(), runId: "n1" };
   let text = "noted: x";
   const d = await daemon(t, gw.home, { "/inject": () => ({}), "/notice": () => ({ text }) });
@@ -169,7 +169,7 @@ test("a reply is sent with the line on what was noted; other messages, and a rep
   assert.equal(d.of("/notice").length, 2);
 });
 
-test("with the daemon away the last system part is served, to the same asker and turn alone", async (t) => {
+test("without the daemon, the last system part is served, and only to the same asker", async (t) => {
   const gw = await gateway(t), who = someone();
   const d = await daemon(t, gw.home, { "/inject": () => ({ appendSystemContext: "S", prependContext: "P" }) });
   const ask = (over) => gw.hooks.before_prompt_build({ prompt: "hi" }, { ...who, ...over });
@@ -182,7 +182,7 @@ test("with the daemon away the last system part is served, to the same asker and
   assert.equal(await ask(), undefined);
 });
 
-test("what the daemon took back is not served from memory", async (t) => {
+test("a system part that the daemon withdrew is not served again", async (t) => {
   const gw = await gateway(t), who = someone();
   const answers = [{ appendSystemContext: "S" }, {}];
   const d = await daemon(t, gw.home, { "/inject": () => answers.shift() });
@@ -192,7 +192,7 @@ test("what the daemon took back is not served from memory", async (t) => {
   assert.equal(await gw.hooks.before_prompt_build({ prompt: "hi" }, who), undefined);
 });
 
-test("what was forgotten is not served from memory, though the daemon has not said so", async (t) => {
+test("after a forgetting, an older system part is not served, even without the daemon", async (t) => {
   const gw = await gateway(t), who = someone();
   const d = await daemon(t, gw.home, { "/inject": () => ({ appendSystemContext: "S" }) });
   const served = { appendSystemContext: "S" };
@@ -206,7 +206,7 @@ test("what was forgotten is not served from memory, though the daemon has not sa
   assert.equal(await gw.hooks.before_prompt_build({ prompt: "hi" }, who), undefined);
 });
 
-test("a wedged daemon costs a turn one deadline, however often the turn asks", async (t) => {
+test("a daemon that hangs costs a turn one deadline, however often the turn asks", async (t) => {
   const gw = await gateway(t), who = someone();
   await daemon(t, gw.home, { "/inject": () => new Promise(() => {}) });
   const since = performance.now();
@@ -214,7 +214,7 @@ test("a wedged daemon costs a turn one deadline, however often the turn asks", a
   assert.ok(performance.now() - since < 200, `${performance.now() - since} ms`);
 });
 
-test("no session, no memory: nobody is asked and nothing is kept", async (t) => {
+test("without a session, the daemon is not asked and nothing is captured", async (t) => {
   const gw = await gateway(t);
   transcript(t).say("a");
   const d = await daemon(t, gw.home, { "/inject": () => ({ appendSystemContext: "secret" }) });
@@ -223,7 +223,7 @@ test("no session, no memory: nobody is asked and nothing is kept", async (t) => 
   assert.deepEqual([d.asked, await drops(gw.home)], [[], []]);
 });
 
-test("one drop a turn, holding what the transcript gained", async (t) => {
+test("each turn leaves one drop with the new entries of the transcript", async (t) => {
   const gw = await gateway(t), who = someone(), said = transcript(t);
   said.say("a"), said.say("b", { role: "assistant" });
   await gw.hooks.agent_end({}, who);
@@ -236,7 +236,7 @@ test("one drop a turn, holding what the transcript gained", async (t) => {
   assert.deepEqual({ v, reason, agentId, sessionKey, sessionId, channel, accountId, senderId, trigger, runId: "r1" }, { v: 1, reason: "turn", ...who });
 });
 
-test("captures of one session wait for each other; pages become drops of their own", async (t) => {
+test("captures of one session run one after another, and each page becomes a drop", async (t) => {
   const gw = await gateway(t), who = someone(), said = transcript(t, { page: 2 });
   for (const id of "abcde") said.say(id);
   await Promise.all([gw.hooks.agent_end({}, who), gw.hooks.before_reset({}, who), gw.hooks.agent_end({}, who)]);
@@ -245,7 +245,7 @@ test("captures of one session wait for each other; pages become drops of their o
   assert.deepEqual(taken.at(-1).reason, "reset");
 });
 
-test("compaction and reset leave a drop even where nothing is new: it says that it is time", async (t) => {
+test("a compaction leaves a drop even if the transcript has no new entry", async (t) => {
   const gw = await gateway(t), who = someone();
   transcript(t).say("a");
   await gw.hooks.agent_end({}, who);
@@ -255,7 +255,7 @@ test("compaction and reset leave a drop even where nothing is new: it says that 
   assert.deepEqual({ reason, entries, senderId }, { reason: "compaction", entries: [], senderId: "222" });
 });
 
-test("a rewritten transcript is read again, but what went hours ago is not handed over again", async (t) => {
+test("a rewritten transcript is read again, without entries that were handed over hours ago", async (t) => {
   const gw = await gateway(t), who = someone(), said = transcript(t);
   await writeFile(join(gw.home, "installed.json"), '{"at": 1}');
   said.say("old", { ago: 3 * HOUR }), said.say("a");
@@ -266,7 +266,7 @@ test("a rewritten transcript is read again, but what went hours ago is not hande
   assert.deepEqual((await drops(gw.home)).map(ids), [["old", "a"], ["a", "b"]]);
 });
 
-test("what was said before OMG came is left alone", async (t) => {
+test("messages from before the installation are not captured", async (t) => {
   for (const installed of [undefined, JSON.stringify({ at: Date.now() })]) {
     const gw = await gateway(t), who = someone(), said = transcript(t);
     if (installed) await writeFile(join(gw.home, "installed.json"), installed);
@@ -276,7 +276,7 @@ test("what was said before OMG came is left alone", async (t) => {
   }
 });
 
-test("a full disk moves no cursor: the next turn hands everything over", async (t) => {
+test("if a drop cannot be written, the next turn hands over its entries", async (t) => {
   const gw = await gateway(t), who = someone(), said = transcript(t);
   said.say("a");
   await writeFile(join(gw.home, "spool"), ""); // no folder can be made here
@@ -289,7 +289,7 @@ test("a full disk moves no cursor: the next turn hands everything over", async (
   assert.deepEqual((await readdir(join(gw.home, "spool"))).filter((name) => name.startsWith(".")), []);
 });
 
-test("an entry above a page is asked for by its size; a projection under way is waited for", async (t) => {
+test("an entry larger than a page is read whole, and a transcript that is being rebuilt is read later", async (t) => {
   const gw = await gateway(t), who = someone();
   const big = { entryId: "big", message: { role: "user", content: "x" } };
   const pages = [{ kind: "unavailable", reason: "projection_rebuilding" }, { kind: "page", entries: [], cursor: "c", hasMore: true, requiredBytes: 9_000_000 }, { kind: "page", entries: [big], cursor: "d", hasMore: false }];
@@ -300,7 +300,7 @@ test("an entry above a page is asked for by its size; a projection under way is 
   assert.deepEqual([sizes, (await drops(gw.home)).map(ids)], [[4_000_000, 4_000_000, 9_000_000], [["big"]]]);
 });
 
-test("a transcript that cannot be read fails no turn", async (t) => {
+test("a turn succeeds even if its transcript cannot be read", async (t) => {
   const gw = await gateway(t), who = someone();
   sdk.read = async () => { throw new Error("database is locked"); };
   t.after(() => delete sdk.read);
@@ -309,7 +309,7 @@ test("a transcript that cannot be read fails no turn", async (t) => {
   assert.deepEqual(await drops(gw.home), []);
 });
 
-test("at its start every session is caught up; cursors of sessions that are gone go too", async (t) => {
+test("the service captures all sessions at its start, and removes the cursors of deleted sessions", async (t) => {
   const gw = await gateway(t, { command: ["true"] }), said = transcript(t);
   const live = someone(), idle = someone(), gone = someone();
   said.say("a");
@@ -325,7 +325,7 @@ test("at its start every session is caught up; cursors of sessions that are gone
   assert.deepEqual([reason, sessionKey, entries.length, more], ["catchup", live.sessionKey, 1, []]);
 });
 
-test("a tool call carries who asks, in which run, and the user's message it began with", async (t) => {
+test("a tool call carries the asker, the run and the newest user message", async (t) => {
   const gw = await gateway(t), who = someone(), said = transcript(t);
   const d = await daemon(t, gw.home, { "/tool": () => ({ text: "found", details: { n: 1 } }), "/inject": () => ({}) });
   said.say("u1");
@@ -342,7 +342,7 @@ test("a tool call carries who asks, in which run, and the user's message it bega
   assert.deepEqual(late.userMessage, { id: "u2", text: "please", provenance: { kind: "internal_system" }, senderId: "111" });
 });
 
-test("tools, the command and memory_search say so or stay silent while the daemon is away", async (t) => {
+test("without the daemon, tools and the command say so, and memory_search finds nothing", async (t) => {
   const gw = await gateway(t), who = someone();
   transcript(t);
   const { content } = await gw.tools.omg_search(who).execute("call", { query: "x" });
@@ -354,7 +354,7 @@ test("tools, the command and memory_search say so or stay silent while the daemo
   assert.match(status.daemon.error, /ENOENT/);
 });
 
-test("the command and memory_search are answered for the session they come from", async (t) => {
+test("the command and memory_search pass on the session that asks", async (t) => {
   const gw = await gateway(t);
   const hit = { corpus: "omg", path: "nodes/x", score: 1, snippet: "s" };
   const d = await daemon(t, gw.home, { "/command": () => ({ text: "fine" }), "/corpus": ({ op }) => (op === "search" ? { results: [hit] } : { result: hit }) });
@@ -377,7 +377,7 @@ async function answers(t, gw, questions) {
   return d.of("/llm/done").sort((a, b) => a.id - b.id);
 }
 
-test("a healthy daemon is used, not another started; its questions go to the agent's model", async (t) => {
+test("a healthy daemon is used, and its questions go to the agent's model", async (t) => {
   const calls = [];
   const gw = await gateway(t, { command: ["false"] }, async ({ signal, ...asked }) => {
     calls.push(asked);
@@ -392,7 +392,7 @@ test("a healthy daemon is used, not another started; its questions go to the age
   assert.deepEqual(calls.find(({ purpose }) => purpose === "omg.observe"), { ...ASKED, maxTokens: 9, purpose: "omg.observe" });
 });
 
-test("where there are several agents, one's conversation goes to no other's model", async (t) => {
+test("with several agents, a question goes only to the model of its agent", async (t) => {
   const asked = [];
   const gw = await gateway(t, { command: ["false"] }, async ({ agentId }) => {
     asked.push(agentId);
@@ -435,7 +435,7 @@ async function withProgram(t) {
   return gw;
 }
 
-test("the service starts one daemon, on a pipe, and leaves none", async (t) => {
+test("the service starts one daemon, and ends it", async (t) => {
   const gw = await withProgram(t);
   await sleep(300);
   assert.deepEqual((await gw.ran()).map((line) => line.split(" ")[1]), ["serve,--with-parent"]);
@@ -443,7 +443,7 @@ test("the service starts one daemon, on a pipe, and leaves none", async (t) => {
   assert.equal(alive(await gw.pid(0)), false);
 });
 
-test("a daemon that was killed is back soon", async (t) => {
+test("a killed daemon is started again", async (t) => {
   const gw = await withProgram(t);
   process.kill(await gw.pid(0), "SIGKILL");
   await until(async () => (await gw.ran()).length === 2 && (await gw.state()) === "started");
@@ -464,7 +464,7 @@ test("a daemon that stopped answering is replaced", async (t) => {
   assert.equal(alive(await pid(0)), false);
 });
 
-test("with a fleet what is said is sent there and what is asked is asked there, and no daemon is started", async (t) => {
+test("with a fleet, drops and questions are sent to the fleet, and no daemon is started", async (t) => {
   const heard = [];
   let status = 503;
   const fleet = createServer(async (req, res) => {
@@ -493,7 +493,7 @@ test("with a fleet what is said is sent there and what is asked is asked there, 
   assert.equal(await gw.hooks.before_prompt_build({ prompt: "and now?" }, ALICE), undefined);
 });
 
-test("a command that is not there is named, and nothing else suffers", async (t) => {
+test("if the command is missing, a warning names it", async (t) => {
   const gw = await gateway(t, { command: ["/nowhere/omg"] });
   transcript(t);
   gw.service.start();
@@ -501,7 +501,7 @@ test("a command that is not there is named, and nothing else suffers", async (t)
   await gw.service.stop();
 });
 
-test("huge tool results are shortened only when asked for, and always in the same way", async (t) => {
+test("long tool results are shortened only if the setting says so, and always in the same way", async (t) => {
   assert.equal((await gateway(t)).hooks.tool_result_persist, undefined);
   const { hooks } = await gateway(t, { trimToolResults: true });
   const message = (text) => ({ role: "toolResult", toolCallId: "c", content: [{ type: "image", data: "…" }, { type: "text", text }] });
@@ -513,26 +513,26 @@ test("huge tool results are shortened only when asked for, and always in the sam
   assert.deepEqual([cut.toolCallId, cut.content[0], cut.content[1].text.length < 21_000], ["c", message("").content[0], true]);
 });
 
-test("the guidance is two lines, and the same every time: prompt caches live on it", async (t) => {
+test("the guidance is always the same two lines, so that prompt caches work", async (t) => {
   const { guidance } = await gateway(t);
   assert.equal(guidance({}).length, 2);
   assert.deepEqual(guidance({}), guidance({ agentId: "b" }));
 });
 
-test("every tool is in the manifest, which is how the gateway finds it", async (t) => {
+test("the manifest names every tool", async (t) => {
   const { tools } = await gateway(t);
   const manifest = JSON.parse(await readFile(new URL("./openclaw.plugin.json", import.meta.url)));
   assert.deepEqual(manifest.contracts.tools, Object.keys(tools));
 });
 
-test("without the gateway's cursor API the event's own messages are handed over", async (t) => {
+test("without the gateway's cursors, the event's own messages are handed over", async (t) => {
   const gw = await gateway(t), who = someone();
   delete sdk.read; // the import itself fails
   await gw.hooks.agent_end({ messages: [{ role: "user", content: "hi" }] }, who);
   assert.deepEqual((await drops(gw.home)).map(({ entries }) => entries), [[{ message: { role: "user", content: "hi" } }]]);
 });
 
-test("the tab's page is the daemon's, by a route that the gateway protects, and can only be read", async (t) => {
+test("the tab shows the daemon's page by a route that the gateway protects, and only for reading", async (t) => {
   const gw = await gateway(t);
   const answers = { "/page": ({ view }) => ({ status: 200, html: `<p>${view}</p>`, policy: "default-src 'none'" }) };
   const { of } = await daemon(t, gw.home, answers);

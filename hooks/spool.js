@@ -1,27 +1,27 @@
 // Writes new entries of the gateway's transcripts into the spool. A drop holds what one session gained since its
-// cursor; the cursor moves after the drop is renamed into place. After a crash between the two the same entries come
-// twice, and the daemon ignores those that it knows. Only `lastUser` looks into a message.
+// cursor; the cursor moves after the drop is renamed into place. After a crash in between, the same entries come twice,
+// and the daemon ignores entries that it knows. Only `lastUser` reads the content of a message.
 import { createHash, randomUUID } from "node:crypto";
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const PAGE_BYTES = 4_000_000;
-const LARGEST_PAGE = 64 * 1024 * 1024; // the gateway hands out no more at once
+const LARGEST_PAGE = 64 * 1024 * 1024; // bytes; the gateway hands out no more at once
 const TRIES = 20, REBUILDING_MS = 250; // while the gateway rebuilds its view of the transcript, after a change of branch
 const WINDOWS = 4; // transcripts of one session with a cursor; a reset may begin a new transcript
 // After a `reset` (a steered turn is enough) the transcript is read from its start again. Entries older than the newest
-// one in the spool are already there; the hour allows for clocks that were set back.
+// entry in the spool were already handed over; the hour allows for clocks that were set back.
 const OVERLAP_MS = 3_600_000;
 const NO_CURSORS = ["ERR_MODULE_NOT_FOUND", "ERR_PACKAGE_PATH_NOT_EXPORTED"]; // an older gateway
 
 /** `read` is the gateway's readSessionTranscriptVisibleMessageDelta; `home()` is OMG's home. */
 export function spooler({ home, read, warn, shared }) {
-  const { busy, newest } = shared; // one capture of a session at a time, or two would write one cursor
+  const { busy, newest } = shared; // one capture of a session at a time, because two captures would write the same cursor
   let installedAt;
   let lastMs = 0;
 
-  /** Write what the session gained into the spool. What fails is tried again the next time. Never rejects. */
+  /** Write the session's new entries into the spool. After a failure, the next call writes them. Never rejects. */
   function capture(reason, who, messages) {
     const session = nameOf(who);
     const mine = (busy.get(session) ?? Promise.resolve())
@@ -36,7 +36,7 @@ export function spooler({ home, read, warn, shared }) {
     const windows = await windowsOf(who);
     const { cursor: last, at = 0 } = windows[who.sessionId] ?? {};
     const since = Math.max(await bornAt(), at - OVERLAP_MS);
-    let silent = reason === "compaction" || reason === "reset"; // these are dropped even if empty: observe now
+    let silent = reason === "compaction" || reason === "reset"; // these write a drop even without entries
     try {
       for await (const { entries, cursor } of pages(who, last)) {
         const fresh = entries.filter((entry) => !(timeOf(entry) < since));
@@ -48,7 +48,7 @@ export function spooler({ home, read, warn, shared }) {
       }
     } catch (err) {
       if (!NO_CURSORS.includes(err.code)) throw err;
-      silent = false; // an older gateway: all messages of the event, each time
+      silent = false; // an older gateway has no cursors: hand over all messages of the event, each time
       await drop(reason, who, (messages ?? []).map((message) => ({ message })));
     }
     if (silent) await drop(reason, who, []);
@@ -63,7 +63,7 @@ export function spooler({ home, read, warn, shared }) {
       if (page.kind === "unavailable") {
         await sleep(REBUILDING_MS);
       } else if (page.kind === "reset") {
-        cursor = page.cursor; // the history was rewritten: read it again; known entries are recognized by id
+        cursor = page.cursor; // the history was rewritten: read it again; the daemon recognizes known entries by their ids
       } else if (page.requiredBytes) {
         if (page.requiredBytes > LARGEST_PAGE) throw new Error(`one entry has ${page.requiredBytes} bytes`);
         maxBytes = page.requiredBytes;
@@ -83,7 +83,7 @@ export function spooler({ home, read, warn, shared }) {
   }
 
   async function keep(who, windows, reached) {
-    delete windows[who.sessionId]; // and added again, as the newest
+    delete windows[who.sessionId]; // the next line adds it again, as the newest
     windows[who.sessionId] = reached;
     for (const old of Object.keys(windows).slice(0, -WINDOWS)) delete windows[old];
     const { agentId, sessionKey } = who;
@@ -92,14 +92,14 @@ export function spooler({ home, read, warn, shared }) {
 
   const windowsOf = async (who) => (await json(join(home(), "cursors", `${nameOf(who)}.json`)))?.windows ?? {};
 
-  /** When OMG was installed; `omg import` is for what was said before. The installer writes it, or we do. */
+  /** When OMG was installed, in ms. Older messages need `omg import`. If the installer wrote no time, it is now. */
   async function bornAt() {
     installedAt ??= (await json(join(home(), "installed.json")))?.at;
     if (!installedAt) await put(home(), "installed.json", { at: (installedAt = Date.now()) });
     return installedAt;
   }
 
-  /** Capture every session once, when the gateway starts: a crash may have prevented hooks. */
+  /** Capture every session once, when the gateway starts, because a crash may have prevented hooks. */
   async function catchUp(sessions) {
     const since = await bornAt();
     for (const { updatedAt, ...who } of sessions) {
@@ -113,7 +113,7 @@ export function spooler({ home, read, warn, shared }) {
     for (const name of gone) await rm(join(home(), "cursors", name), { force: true });
   }
 
-  /** The newest message of a user in this session, whether it is in the spool or not: the source of a tool call. */
+  /** The newest user message of the session, in the spool or not. A tool call cites this message as its source. */
   async function userMessage(who) {
     let last = newest.get(nameOf(who));
     const { cursor } = (await windowsOf(who))[who.sessionId] ?? {};
@@ -124,7 +124,7 @@ export function spooler({ home, read, warn, shared }) {
   return { capture, catchUp, userMessage };
 }
 
-/** Set `key` in a map of at most 500 keys, dropping the oldest: a gateway runs for months. */
+/** Set `key` in `map`. Above 500 keys the oldest is removed, because a gateway runs for months. */
 export function remember(map, key, value) {
   map.delete(key);
   map.set(key, value);
@@ -145,7 +145,7 @@ function lastUser(entries) {
   return { id: entry.entryId, text: parts.join("\n"), timestamp, provenance, senderId, senderIsOwner };
 }
 
-/** Write a whole file or none. Its data is on the disk before its name appears. */
+/** Write a whole file or none: the data is on the disk before the file's name appears. */
 async function put(folder, name, value) {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const tmp = join(folder, `.${name}.${randomUUID()}`);
@@ -157,7 +157,7 @@ async function put(folder, name, value) {
   }
 }
 
-/** The value in a JSON file; undefined if there is none. */
+/** The value in a JSON file; undefined if the file is missing or is not JSON. */
 async function json(file) {
   try {
     return JSON.parse(await readFile(file, "utf8"));

@@ -1,16 +1,15 @@
-// OMG as the gateway's context engine. It is a plugin of its own, because installing it takes the only slot for an
-// engine. It asks the daemon which messages leave the context and which text replaces them (omg/context.py).
-// It never throws and never makes a context longer. It never waits past its deadline, except once for notes if the
-// daemon asks for that (`wait_ms`): the gateway waits for `assemble` without a limit. In doubt it returns the messages
-// unchanged.
+// OMG as the gateway's context engine. It is a separate plugin, because a gateway has a slot for one engine only. The
+// engine asks the daemon which messages leave the context and which text replaces them (omg/context.py). It never
+// throws and never makes a context longer. The gateway waits for `assemble` without a limit, so the engine keeps its
+// own deadline; only if the daemon asks (`wait_ms`), it waits once for notes. In doubt it returns the same messages.
 import { ask, fleetOf, forgottenMark, homeOf } from "./daemon.js";
 
-const DEADLINE_MS = 1_500; // a long context is a megabyte to read; usually this takes about 10 ms
-const LONGEST_WAIT_MS = 20_000; // for notes, whatever the daemon asks for (daemon.py)
+const DEADLINE_MS = 1_500; // a long context has a megabyte; an answer usually takes about 10 ms
+const LONGEST_WAIT_MS = 20_000; // for notes, even if the daemon asks for more (daemon.py)
 const QUIET_MS = 5_000; // how long the daemon is not asked after a missed deadline
 const SESSIONS = 500; // sessions whose last cut is kept
 
-// The plugin `omg` keeps what it knows of each session here (hooks/index.js): the gateway loads files several times.
+// The state that the plugin `omg` shares (hooks/index.js). It is global, because the gateway loads files several times.
 const omg = () => globalThis[Symbol.for("omg.openclaw.1")];
 const shared = (globalThis[Symbol.for("omg.openclaw.context.1")] ??= { last: new Map(), quietUntil: 0 });
 
@@ -42,9 +41,9 @@ export function engine({ home, warn, deadlineMs = DEADLINE_MS }) {
     ingest: async () => ({ ingested: false }), // the gateway calls `commitTurn` instead
 
     /**
-     * A turn was accepted: read the transcript up to here, as at the end of the turn (hooks/spool.js). Both read from the
-     * same cursor, so no message comes twice; what fails is read the next time. This must not throw, or the gateway
-     * assembles the next context without us.
+     * Read the transcript after an accepted turn, as the plugin does at the end of a turn (hooks/spool.js). Both use the
+     * same cursor, so no message comes twice; after a failure the next call reads the rest. This must not throw, because
+     * the gateway would then assemble the next context without us.
      */
     async commitTurn({ sessionKey, sessionId, sessionTarget, admission, messages }) {
       const agentId = sessionTarget?.agentId ?? admission?.agentId;
@@ -66,7 +65,7 @@ export function engine({ home, warn, deadlineMs = DEADLINE_MS }) {
       }
     },
 
-    /** The gateway's own compaction. The size of a transcript is no reason for it while our notes replace the older part. */
+    /** Calls the gateway's own compaction, except if only the transcript is too large and our notes replace its older part. */
     async compact(params) {
       const bySize = params.runtimeContext?.preflightCompactionTrigger === "transcript_bytes";
       if (bySize && shared.last.get(params.sessionKey)?.text)
@@ -112,9 +111,9 @@ export function engine({ home, warn, deadlineMs = DEADLINE_MS }) {
   }
 
   /**
-   * While the daemon is away, repeat the last cut: a transcript that has long outgrown the model's window would not fit.
-   * Not if something was forgotten since. All messages of that cut must be there, except those older than everything
-   * that the gateway hands over. Messages from further back stay cut too if `text` covers them.
+   * Repeat the last cut while the daemon is away, because the whole transcript may no longer fit the model's window.
+   * Returns undefined if something was forgotten since, or if a message of the last cut is missing (messages older than
+   * all that the gateway hands over may be missing). Messages from before the last cut are cut, too, if `text` covers them.
    */
   async function lastCut(sessionKey, messages) {
     const { text, places, again, told, forgotten } = shared.last.get(sessionKey) ?? {};
@@ -132,8 +131,8 @@ export function engine({ home, warn, deadlineMs = DEADLINE_MS }) {
 }
 
 /**
- * The messages without those of `cut`, with `text` in place of the first of them, and with the notes in `again` before
- * each message that was served them; undefined if that is not shorter.
+ * `messages` without the messages in `cut`: `text` replaces the first of these. Notes in `again` are put before the
+ * message that they were served with. Returns undefined if the result is not shorter.
  */
 function replaced(messages, cut, text, again) {
   const first = Math.min(...cut);
@@ -148,7 +147,7 @@ function replaced(messages, cut, text, again) {
   return shorter && !cut.has(messages.length - 1) ? made : undefined;
 }
 
-/** `notes`, then `content`, as the gateway puts a hook's prependContext before a prompt. */
+/** `content` with `notes` before it, in the form in which the gateway puts a hook's prependContext before a prompt. */
 function behind(notes, content) {
   if (!Array.isArray(content)) return `${notes}\n\n${content}`;
   const first = content.findIndex((part) => part?.type === "text");
@@ -156,15 +155,15 @@ function behind(notes, content) {
 }
 
 /**
- * Whether the first message is one that the gateway made up, because it no longer hands over the question of the answer
- * that follows (`sanitizeGoogleAssistantFirstOrdering`). Its time differs in each request.
+ * Whether the gateway made up the first message. It does so before an answer whose question it no longer hands over
+ * (`sanitizeGoogleAssistantFirstOrdering`). The time of such a message differs in each request.
  */
 const isMadeUp = ([first, second]) => first?.content === "(session bootstrap)" && second?.role === "assistant";
 
-/** Identifies a message. A channel may give times in whole seconds, so two runs can begin at the same time. */
+/** A string that identifies a message. Time alone is not enough: channels with whole seconds can begin two runs at once. */
 const placeOf = (message) => `${message?.role} ${message?.timestamp} ${message?.idempotencyKey ?? ""}`;
 
-/** A message without what the daemon does not read: images, sounds, thoughts, costs, signatures. */
+/** A message without the parts that the daemon does not read: images, sounds, thoughts, costs, signatures. */
 function lean({ role, content, timestamp, idempotencyKey, provenance, toolCallId, toolName, summary, model, __openclaw }) {
   const parts = Array.isArray(content) ? content.filter((part) => part?.type !== "thinking").map(leanPart) : content;
   return { role, content: parts, timestamp, idempotencyKey, provenance, toolCallId, toolName, summary, model, __openclaw };
@@ -176,7 +175,7 @@ function leanPart(part) {
   return rest;
 }
 
-/** Only what shows where the turn of an already cut message ends: a transcript without compaction has megabytes. */
+/** The outline of a message that was already cut: only what shows where its turn ends, because transcripts are large. */
 function outline(message) {
   const { content, ...rest } = lean(message);
   const calls = Array.isArray(content) ? content.filter((part) => part?.type === "toolCall" || part?.type === "tool_use") : [];

@@ -1,5 +1,5 @@
-// OMG in OpenCode: asks the daemon what a prompt is given, and leaves a mark when a turn is over. It reads
-// no message and never throws: an error in `chat.message` would cost the person their prompt.
+// OMG in OpenCode: asks the daemon for the memory of a prompt, and leaves a mark when a turn is over. It captures no
+// message itself. It never throws, because an error in `chat.message` would cost the person their prompt.
 import { mkdir, rename, stat, writeFile } from "node:fs/promises";
 import { request } from "node:http";
 import { homedir } from "node:os";
@@ -11,7 +11,7 @@ const HOME = INSTALLED.home ?? process.env.OMG_HOME ?? join(homedir(), ".opencla
 const DATA = process.env.XDG_DATA_HOME ?? join(homedir(), ".local", "share");
 const DATABASE = join(DATA, "opencode", "opencode.db");
 
-/** The daemon's text for this prompt; "" where it is not there, or not in time. */
+/** The daemon's text for this prompt; "" if the daemon does not answer in time. */
 function ask(body) {
   return new Promise((done) => {
     const late = setTimeout(() => (req.destroy(), done("")), DEADLINE_MS);
@@ -34,10 +34,10 @@ function ask(body) {
   });
 }
 
-/** One file, in place by its rename; the daemon reads the session from OpenCode's database. */
+/** Write a mark, renamed into place. The daemon then reads the session from OpenCode's database. */
 async function mark(event, session, cwd) {
   const folder = join(HOME, "spool", "hosts");
-  await stat(HOME); // a home that is gone is not made anew
+  await stat(HOME); // throws if the home was removed, so that no new home is made
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const at = Date.now();
   const name = `${String(at).padStart(15, "0")}-${process.pid}-${session}.json`;
@@ -47,7 +47,7 @@ async function mark(event, session, cwd) {
 }
 
 export const OMG = async ({ directory }) => {
-  const open = new Set(); // marks that are being written; `event` is not awaited, `dispose` is
+  const open = new Set(); // marks being written: OpenCode does not await `event`, but it awaits `dispose`
   const leave = (event, session) => {
     const writing = mark(event, session, directory).catch(() => {}).finally(() => open.delete(writing));
     open.add(writing);
@@ -70,7 +70,7 @@ export const OMG = async ({ directory }) => {
         const part = { id: `${last}z`, sessionID: session, messageID: output.message.id };
         output.parts.push({ ...part, type: "text", text, synthetic: true });
       } catch {
-        // the prompt goes on without memory
+        // the prompt continues without memory
       }
     },
     event: async ({ event }) => {
