@@ -1,8 +1,8 @@
 """
 Rewords a sentence of a note because a person asked for it.
 
-The former sentence goes to `## History` with its day. In a file that a person edited, only the sentence and
-its properties change. tools/changing.py decides which note is meant, and whether a person asked.
+The former sentence goes to `## History` with its day. In a file that a person edited, only the sentence and the
+matching properties change. tools/changing.py decides which note is meant, and whether a person asked.
 """
 
 from __future__ import annotations
@@ -41,12 +41,14 @@ from .edits import (
     with_history_lines,
 )
 
-NEVER_SET = frozenset(("id", "origin", "links", "aliases"))  # properties, in a file that a person wrote in
+NEVER_SET = frozenset(
+    ("id", "origin", "links", "aliases")
+)  # properties that are never changed in a file that a person edited
 
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """A sentence of a note and its replacement."""
+    """A sentence of a note and the sentence that replaces it."""
 
     was: str
     says: str
@@ -57,7 +59,8 @@ class Correction:
 @dataclass(frozen=True, slots=True)
 class Corrected:
     """
-    The path of the corrected note, and its other sentences that still have words removed by the correction.
+    The path of the corrected note. *left*: other sentences of the note with words or days that the correction
+    removed.
     """
 
     path: str
@@ -65,7 +68,7 @@ class Corrected:
 
 
 def sentence_with(words: str, text: str) -> str:
-    """The sentence or sentences of *text* that contain *words*; "" if none does."""
+    """Return the sentence or sentences of *text* that contain *words*; "" if none does."""
     at = place_of(words, text)
     if at is None:
         return ""
@@ -74,7 +77,7 @@ def sentence_with(words: str, text: str) -> str:
 
 
 def sentence_in(text: str, sentence: str) -> str:
-    """*sentence* as it stands in *text*, with its links; "" if *text* does not have it."""
+    """Return *sentence* as written in *text*, with links; "" if *text* does not have *sentence*."""
     if sentence in text:
         return sentence
     there = sentence_with(sentence, text)
@@ -82,14 +85,17 @@ def sentence_in(text: str, sentence: str) -> str:
 
 
 def with_sentence(text: str, made: Correction) -> str:
-    """*text* with the new sentence in place of the old one; unchanged if *text* does not have the old one."""
+    """
+    Return *text* with the new sentence in place of the old one; unchanged if *text* does not have the old one.
+    """
     there = sentence_in(text, made.was)
     return text.replace(there, made.says, 1) if there else text
 
 
 def draft_correction(plan: Plan, path: str, made: Correction, sources: tuple[Source, ...]) -> Corrected:
     """
-    Draft the correction *made* of the note at *path*. A tool's or the assistant's note gets a successor.
+    Draft the correction *made* of the note at *path*. If the note is a tool's or the assistant's, draft a new
+    note that replaces it.
     """
     draft = plan.draft(path)
     if draft.node.origin not in PERSONS:
@@ -110,7 +116,9 @@ def draft_correction(plan: Plan, path: str, made: Correction, sources: tuple[Sou
 
 
 def corrected(old: Node, made: Correction, sources: tuple[Source, ...], plan: Plan) -> tuple[Node, str]:
-    """*old* with the correction *made*; the former sentence becomes a line of its History."""
+    """
+    Return *old* with the correction *made*, and the line with the former sentence that the note's History gets.
+    """
     main, lines = split_history(old.body)
     event = made.event or old.event
     said = with_sentence(old.description, made)
@@ -133,7 +141,8 @@ def amend_persons(
     plan: Plan, draft: NoteDraft, made: Correction, changed: dict[str, object], line: str
 ) -> str:
     """
-    Make the correction in a file that a person edited. The file's head gets no new property except the day.
+    Make the correction in a file that a person edited; return the path. The file's head gets no new property
+    except `event`.
     """
     head, start = split_head(draft.text)
     main, mark, history = draft.text[start:].partition(HISTORY_HEADING)
@@ -153,7 +162,9 @@ def amend_persons(
 
 
 def take_place(plan: Plan, old: Node, made: Correction, sources: tuple[Source, ...]) -> str:
-    """Draft a note of the person's that supersedes a tool's or the assistant's note."""
+    """
+    Draft a person's note that supersedes a tool's or the assistant's note. Return the path of the new note.
+    """
     edit = edit_of(made, sources, "user", type=old.type)
     path = plan.create(replace(edit, event=made.event or old.event), supersedes=(old.path,))
     if path is None:
@@ -163,18 +174,17 @@ def take_place(plan: Plan, old: Node, made: Correction, sources: tuple[Source, .
 
 
 def holds_taken(text: str, made: Correction) -> bool:
-    """Whether *text* still has words or days that *made* removed."""
+    """Return whether *text* still has words or days that *made* removed."""
     gone = told_words(made.was) - told_words(made.says)
     return bool(told_words(text) & gone) or any(says_day(text, day) for day in taken_days(made))
 
 
 def titled_by_corrected(title: str, made: Correction) -> bool:
     """
-    Whether *title* names what *made* corrects: a day, or a word that was replaced.
+    Return whether *title* names what *made* corrects: a day, or a word that was replaced.
 
-    Words that were left out count only if the new sentence adds no word: "I eat nuts" for "I eat nuts and
-    eggs", but not "I start on Tuesday" for "I start a new job on Monday", nor "The Tallinn trip is off" for
-    "A surprise trip to Tallinn".
+    Words that were left out count only if the new sentence adds no word. "I eat nuts" for "I eat nuts and eggs"
+    adds none; "I start on Tuesday" for "I start a new job on Monday" does.
     """
     days = taken_days(made)
     was, says = ([w for w in stems_of(text) if w in told_words(text)] for text in (made.was, made.says))
@@ -185,7 +195,7 @@ def titled_by_corrected(title: str, made: Correction) -> bool:
 
 
 def taken_days(made: Correction) -> frozenset[date]:
-    """The days that *made* removed."""
+    """Return the days that *made* removed."""
     was, now = set(event_span(made.event_was) or ()), set(event_span(made.event) or ())
     return (days_in(made.was) | (was if now else set())) - days_in(made.says) - now
 
@@ -204,14 +214,14 @@ ABOUT_THEM = re.compile(r"\bthe user\b", re.I)
 
 def is_in_doubt(node: Node) -> bool:
     """
-    Whether only the person can confirm *node*: a proposal, or a statement of the assistant or a page about
-    the person.
+    Return whether only the person can confirm *node*: a proposal, or a statement about the person from the
+    assistant or a page.
     """
     return node.origin in ("assistant", "tool") and bool(node.proposes or ABOUT_THEM.search(node.description))
 
 
 def proposed_notes(graph: Graph) -> Iterator[Entry]:
-    """The proposals that are not confirmed yet."""
+    """Yield the proposals that are not confirmed yet."""
     return (entry for entry in graph.index.entries(origin="assistant") if is_proposal(graph, entry))
 
 
@@ -224,13 +234,15 @@ def is_proposal(graph: Graph, entry: Entry) -> bool:
 
 def accepted_proposals(graph: Graph, before: Sequence[Message], messages: Sequence[Message]) -> Iterator[str]:
     """
-    The proposals that a person accepts in *messages*, which are in order and follow *before*. A person
-    accepts a proposal by a plain yes to the reply just before, if that reply has the whole text of this
-    proposal and of no other. Not accepted: a proposal made after the reply, and a yes from a sender whom the
-    reply does not answer.
+    Yield the paths of the proposals that a person accepts in *messages*, which follow *before*. Both are in
+    order.
+
+    A person accepts a proposal by a plain yes to the reply just before. The reply must have the whole text of
+    this proposal and of no other. A proposal made after the reply is not accepted. Nor does a yes count from a
+    sender to whom the reply does not answer.
     """
     told, last = ([m for m in said if m.role != "tool" and m.text] for said in (messages, before))
-    yeses, answered = [], ""  # the sender whom the reply answers
+    yeses, answered = [], ""  # the sender to whom the reply answers
     for a, b in pairwise([Message("", "user", "", 0), *last, *told]):
         answered = a.sender_id if a.role == "user" else answered
         if a.role == "assistant" and b.role == "user" and is_yes(b) and b in told:
@@ -246,8 +258,10 @@ def accepted_proposals(graph: Graph, before: Sequence[Message], messages: Sequen
 
 def offers(reply: str, text: str) -> bool:
     """
-    Whether *reply* offers to note the *text* that it prints. The sentences around *text* must not deny, drop or correct
-    anything. The last question of *reply* must ask only whether *text* is right, holds instead, or should be noted.
+    Return whether *reply*, which contains *text*, offers to note *text*.
+
+    The sentences around *text* must not deny, drop or correct anything. The last question of *reply* must ask
+    only whether *text* is right, is true instead, or should be noted.
     """
     at, spans = place_of(text, reply), sentence_spans(reply)
     if at is None:
@@ -266,8 +280,10 @@ def offers(reply: str, text: str) -> bool:
 
 def settle_proposals(plan: Plan, paths: Iterable[str]) -> None:
     """
-    Close each proposal at *paths* that a note of the user's now says: that note supersedes the proposal. Only
-    the corrected note settles a correction; any note that *plan* changes settles another proposal.
+    Close each proposal at *paths* that a note of the user's now says. That note supersedes the proposal.
+
+    Only the corrected note can close the proposal of a correction. Any note that *plan* changes can close other
+    proposals.
     """
     for path in paths:
         with suppress(NotFound, BadNode):
@@ -283,7 +299,7 @@ def settle_proposals(plan: Plan, paths: Iterable[str]) -> None:
 
 
 def says_all(node: Node, other: Node) -> bool:
-    """Whether *node* says what the description of *other* says, on the same days."""
+    """Return whether *node* says what the description of *other* says, on the same days."""
     told = told_words(other.description)
     return (
         bool(told)
@@ -298,21 +314,22 @@ def days_said(node: Node) -> set[date]:
 
 
 def correction_proposed(node: Node, made: Correction, sources: tuple[Source, ...]) -> Edit:
-    """A note that proposes the correction *made* for *node*."""
+    """Return the edit for a new note that proposes the correction *made* of *node*."""
     was = f"It is to replace: “{made.was}”"
     link = wikilink(node.path)
     return edit_of(made, sources, "assistant", body=was, links=(node.path,), proposes=link)
 
 
 def edit_of(made: Correction, sources: tuple[Source, ...], origin: str, **more: Any) -> Edit:
-    """A new note that says the new sentence of *made*."""
+    """Return the edit for a new note that says the new sentence of *made*."""
     title = short_title(made.says)
     return Edit("create", title, made.says, event=made.event, sources=sources, origin=origin, **more)
 
 
 def corrected_by(node: Node) -> tuple[str, Correction] | None:
     """
-    The path of the note that the proposal *node* corrects, and the correction; None if *node* proposes another thing.
+    Return the path of the note that the proposal *node* corrects, and the correction; None if *node* proposes
+    no correction.
     """
     found = TAKES_PLACE.search(node.body)
     if node.proposes in TYPES or found is None:
@@ -322,10 +339,11 @@ def corrected_by(node: Node) -> tuple[str, Correction] | None:
 
 def take_up(plan: Plan, path: str) -> str | None:
     """
-    Draft the proposal at *path* as the user's own. Returns the path of the note that says so now. None if the
-    sentence to be corrected is gone from its note: then that note supersedes the proposal, and nothing else
-    changes. Raises BadInput if the note at *path* is not a proposal, NotFound if the note to be corrected is
-    gone.
+    Draft the proposal at *path* as the user's own. Return the path of the note that now says so.
+
+    Returns None if the sentence to be corrected is gone from its note: then that note supersedes the proposal,
+    and nothing else changes. Raises BadInput if the note at *path* is not a proposal, NotFound if the note to
+    be corrected is gone.
     """
     node = plan.draft(path).node
     if not node.proposes:

@@ -1,9 +1,9 @@
 """
 Plan: turns edits into drafts of notes, and drafts into the changes of one receipt.
 
-Later edits see earlier drafts, and each map that lists a changed note is regenerated. Files that OMG wrote
-are rewritten whole; a file that a person edited keeps every word of the person. A former statement moves to
-`## History`. journal.py writes to disk; this module does not.
+Later edits see earlier drafts, and each map that lists a changed note is regenerated. Files that only OMG wrote
+are rewritten whole; a file that a person edited keeps every word of the person. A former statement moves to `##
+History`. This module writes nothing to disk; journal.py does.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ FROM_ABOVE = re.compile(
     r"(?<=\[\[)(?:[^\[\]|#\n\\]+/(?:nodes|mocs|reflections|inbox)/|omg/(?=moc-))[^\[\]|#\n\\]+"
 )
 PERSONS = ("user", "human", None)  # origins of a person's words
-# Types of notes that only a person's own words become.
+# Types of notes that are made only from a person's own words.
 NEEDS_USER = ("identity", "preference", "decision", "project")
 
 
@@ -73,7 +73,9 @@ LINK_END = re.compile(r"\\?\||#")  # where the target of a link ends
 
 
 def with_link(text: str, old: str, new: str) -> str:
-    """*text* with every wikilink to *old* leading to *new*; labels and headings stay."""
+    """
+    Return *text* with every wikilink to *old* changed into a link to *new*. Labels and headings in links stay.
+    """
     return re.sub(rf"\[\[{re.escape(old)}(?:\.md)?(?=\\?\||\]|#)", lambda _: f"[[{new}", text)
 
 
@@ -83,8 +85,8 @@ def last_said_ms(node: Node) -> int:
 
 def without_outdated(edit: Edit, old: Node) -> Edit:
     """
-    *edit* without the properties that *old* has set since, if *edit* has no text and is from an older
-    conversation than *old*.
+    Return *edit* without the properties that *old* has set since. Only an edit without text, from an older
+    conversation than *old*, is changed.
     """
     if edit.description or edit.body or edit.drop or not 0 < edit.said_ms < last_said_ms(old):
         return edit
@@ -117,7 +119,10 @@ class Restated:
 
     @property
     def restated(self) -> bool:
-        """Whether the note says something else."""
+        """
+        Whether the updated note has another description; if a person wrote the whole note, also whether it has
+        another text.
+        """
         other = self.node.description != self.old.description
         return other or (
             self.draft.written and split_history(self.node.body)[0] != split_history(self.old.body)[0]
@@ -125,21 +130,26 @@ class Restated:
 
     @property
     def late(self) -> bool:
-        """Whether the edit comes from an older conversation than the note, and not from the same reply."""
+        """
+        Whether the edit has text and comes from an older conversation than the note, and not from the same
+        reply.
+        """
         says = self.edit.description or self.edit.body or self.edit.drop
         return bool(says) and self.edit.about is None and 0 < self.edit.said_ms < last_said_ms(self.old)
 
     @property
     def stated(self) -> bool:
         """
-        Whether a person wrote what the note says. An edit without a source is the person's own command: it
-        may rewrite the note if no person edited the file.
+        Whether a person wrote what the note says.
+
+        An edit without a source is the person's own command. Such an edit may rewrite the note if no person
+        edited the file.
         """
         return self.draft.stated and (self.draft.touched or bool(self.edit.sources))
 
 
 class Plan:
-    """Drafts for one vault. *day*, the day of the messages, dates the drafts."""
+    """Drafts for the notes of one vault. *day*, the day of the messages, dates the drafts."""
 
     def __init__(self, graph: Graph, day: dt.date) -> None:
         self.graph, self.day = graph, day
@@ -154,7 +164,7 @@ class Plan:
     # --- edits
 
     def apply(self, edit: Edit) -> str | None:
-        """Draft *edit*. Returns the path of its note, or None if the edit was dropped."""
+        """Draft *edit*. Return the path of its note, or None if the edit was dropped."""
         self.day = edit.day or self.day
         if edit.op == "create" or edit.target is None:
             return self.create(edit)
@@ -181,7 +191,7 @@ class Plan:
                     self.contradict(path, other)
 
     def relate(self, path: str, others: Iterable[str]) -> None:
-        """Link the draft of *path* to *others*, unless a person edited its file."""
+        """Link the draft of *path* to the notes at *others*, unless a person edited its file."""
         draft = self.drafts.get(path)
         if draft is None or not draft.ours:
             return
@@ -194,7 +204,10 @@ class Plan:
     def create(
         self, edit: Edit, history: tuple[str, ...] = (), supersedes: tuple[str, ...] = (), beside: str = ""
     ) -> str | None:
-        """Draft a new note. It may have the title of a note that it *supersedes*, or contradicts (*beside*)."""
+        """
+        Draft a new note; return its path, or None if the edit was dropped. The new note may have the same title
+        as notes that it *supersedes*, or the note *beside* that it contradicts.
+        """
         if not edit.description.strip():  # an update of a note that is gone by now
             self.dropped.append("an edit without a text of its own")
             return None
@@ -210,7 +223,7 @@ class Plan:
         path, same = self.free_path(edit)
         if same:
             theirs = self.draft(path).node.origin in PERSONS and edit.origin not in PERSONS
-            if theirs:  # a person already said so; a second source changes nothing
+            if theirs:  # a person already said the same; a second source changes nothing
                 return path
             if edit.joins:
                 edit = replace(edit, description="", body=f"{edit.description}\n{edit.body}".strip())
@@ -248,9 +261,10 @@ class Plan:
 
     def carried_note(self, edit: Edit) -> str | None:
         """
-        In a rebuild: the note that a person edited and that was made from the same messages as *edit*. The
-        note has the same name, or shares at least half of its words with *edit*, and more than any other
-        note.
+        Return the path of the person's note that already says *edit*, in a rebuild; None if there is none.
+
+        A person edited that note, and it was made from the same messages. Either it has the same name, or it
+        shares at least half of the words of *edit*, and more than any other note.
         """
         former, ids = self.graph.former, {s.id for s in edit.sources}
         if former is None or not ids:
@@ -272,7 +286,8 @@ class Plan:
 
     def noted_already(self, edit: Edit) -> str | None:
         """
-        A person's note that says the same as *edit*, no more and no less, and was made earlier from the same message.
+        Return the path of a person's note from the same message that says exactly what *edit* says; None if
+        there is none.
         """
         made = self.graph.index.notes_by_source([s.id for s in edit.sources if s.id])
         said = told_words(edit.description)
@@ -289,7 +304,10 @@ class Plan:
         return None
 
     def update(self, edit: Edit) -> str | None:
-        """Update the note in place. Its former statement and each removed sentence move to the History."""
+        """
+        Update the note in place; return its path. The former statement and each removed sentence move to the
+        History.
+        """
         assert edit.target is not None
         draft = self.draft(edit.target)
         old, edit = draft.node, without_outdated(edit, draft.node)
@@ -297,10 +315,10 @@ class Plan:
         theirs, more_sources = edit.origin in PERSONS, change.node.sources != old.sources
         if change.says_nothing_new and more_sources:
             return self.rewrite(draft, replace(old, sources=change.node.sources), Rebase())
-        # In a rebuild, the person saw what these messages say before editing the note.
+        # In a rebuild, the person edited the note after seeing what these messages say.
         if change.says_nothing_new or (old.path in self.graph.carried and not more_sources):
             return old.path
-        if change.late:  # a person's word does not yield
+        if change.late:  # a person's newer word stays
             if change.restated and theirs and old.origin not in PERSONS:
                 links = (*edit.links, old.path)
                 return self.create(replace(edit, op="create", target=None, links=links))
@@ -328,7 +346,7 @@ class Plan:
         return path
 
     def updated(self, old: Node, edit: Edit) -> Node:
-        """*old* updated by *edit*, with the same path and title."""
+        """Return *old* updated by *edit*, with the same path and title."""
         head = head_set_by(edit, old)
         main, lines = split_history(old.body)
         said, gone = head["description"], list(edit.drop)
@@ -340,7 +358,7 @@ class Plan:
             main, cut = without_part(main, sentence)
             lines = (*lines, *dated(old, self.day, cut))
         if as_compared(main) == as_compared(said):
-            main = ""  # the text only repeats the description; the edit's text replaces it
+            main = ""  # the text only repeats the description, so the edit's text replaces the whole
         if said != old.description or (head["event"] != old.event and old.event):
             lines = (*lines, former_state(old, head["event"], self.day))
         links, main = self.link_mentions(edit.links, with_sentences(main, edit.body) or said)
@@ -362,8 +380,8 @@ class Plan:
 
     def renamed(self, node: Node, edit: Edit, old: Node, *, stays: bool) -> Node:
         """
-        *node* with the title of *edit*, and the path of that title unless the note *stays*. The former path
-        becomes an alias.
+        Return *node* with the title of *edit*. Its path changes with the title, unless the note *stays*; then
+        the former path becomes an alias.
         """
         title = one_line(edit.title) if "title" in edit.sets and edit.title else old.title
         if stays or not old.path.startswith("nodes/"):
@@ -377,13 +395,15 @@ class Plan:
         return replace(node, path=path, heading=heading, aliases=tuple(n for n in names if n != path))
 
     def said_since(self, edit: Edit, path: str) -> bool:
-        """Whether *edit* is newer than the note at *path*: said after a person last saved the note."""
+        """Return whether *edit* was said after a person last saved the note at *path*."""
         return edit.said_ms > self.graph.vault.file(path).stat().st_mtime * 1000
 
     def supersede(self, edit: Edit, old: Node | None = None) -> str | None:
         """
-        Draft a new note in place of the target, which stays on disk but leaves the maps. *old*: the target as
-        the History describes it; by default, the target as it is.
+        Draft a new note in place of the target, and return its path. The target stays on disk but leaves the
+        maps.
+
+        *old*: the target as the new note's History describes it; by default, the target as it is.
         """
         assert edit.target is not None
         old = old or self.draft(edit.target).node
@@ -401,8 +421,10 @@ class Plan:
 
     def succeed(self, change: Restated) -> str | None:
         """
-        Draft a successor of a note whose text a person wrote: a new file with the note's text, updated by the edit.
-        Text that is less trusted than the edit is left out.
+        Draft a successor of a note whose text a person wrote, and return its path.
+
+        The successor is a new file with the note's text, updated by the edit. If the note is less trusted than
+        the edit, the note's text is left out.
         """
         edit, old = change.edit, change.old
         said, text = told_words(edit.description), self.draft(old.path).text
@@ -434,8 +456,10 @@ class Plan:
 
     def put_beside(self, change: Restated) -> str | None:
         """
-        Draft the edit as a new note that contradicts the old note. The edit is newer than the old note's
-        messages, but older than the person's last change of that note, so OMG cannot tell which is true.
+        Draft the edit as a new note that contradicts the old note.
+
+        The edit is newer than the old note's messages, but older than the person's last change of that note. So
+        OMG cannot tell which of the two is true.
         """
         edit, old = change.edit, change.old
         beside = next((path for path in old.contradicts if self.draft(path).ours), None)
@@ -457,7 +481,9 @@ class Plan:
         return self.rewrite(draft, node, Rebase(history=line))
 
     def mark_superseded(self, path: str, successor: str) -> None:
-        """Mark *path* superseded by *successor*, together with the corrections proposed for *path*."""
+        """
+        Mark the note at *path* as superseded by *successor*, and so each correction proposed for the note.
+        """
         for proposal in self.corrections_proposed(path):
             self.mark_superseded(proposal, successor)
         draft = self.draft(path)
@@ -466,7 +492,7 @@ class Plan:
         self.rewrite(draft, node, Rebase(set={"status": "superseded", "superseded_by": wikilink(successor)}))
 
     def corrections_proposed(self, path: str) -> list[str]:
-        """The unconfirmed corrections of the note at *path*."""
+        """Return the paths of the unconfirmed corrections of the note at *path*."""
         found = []
         for beside in self.graph.index.backlinks(path):
             with suppress(BadNode, NotFound):
@@ -477,9 +503,11 @@ class Plan:
 
     def contradict(self, one: str, other: str) -> None:
         """
-        Mark two notes that cannot both be true: each names the other in its property `contradicts` and in its History.
+        Mark two notes that cannot both be true: each names the other in its property `contradicts` and in its
+        History.
 
-        A note that a person edited gets only the History line. Marking twice changes nothing more. Raises NotFound, BadNode.
+        A note that a person edited gets only the History line. Marking twice changes nothing more. Raises
+        NotFound, BadNode.
         """
         for path, there in ((one, other), (other, one)):
             draft, against = self.draft(path), self.draft(there).node
@@ -494,8 +522,10 @@ class Plan:
 
     def lift_contradictions(self, node: Node) -> list[str]:
         """
-        Remove *node*, which changes or no longer holds, from the `contradicts` of other notes. Returns the
-        notes with the title of *node* that a person rewrote (`put_beside`).
+        Remove *node*, which changes or no longer holds, from the `contradicts` of other notes.
+
+        Returns the paths of those of the other notes that have the title of *node* and were changed by a person
+        (`put_beside`).
         """
         theirs: list[str] = []
         for path in node.contradicts:
@@ -507,7 +537,7 @@ class Plan:
         return theirs
 
     def amend(self, path: str, **changes: Any) -> str:
-        """Change only the given frontmatter fields of *path*, named as in `Node`."""
+        """Change only the given frontmatter fields of the note at *path*. *changes* has names as in `Node`."""
         draft = self.draft(path)
         node = replace(draft.node, **changes)
         was, now = head_of(draft.node), head_of(node)
@@ -517,7 +547,8 @@ class Plan:
 
     def retitle(self, path: str, moved: Node, was: str) -> str:
         """
-        For a note moved from *was*: take over the aliases of *moved*, and the title of the new name.
+        For a note that was moved from *was* to *path*: take over the aliases of *moved*, and the title that
+        fits the new name.
         """
         unnamed = replace(moved, heading="")
         by_name = replace(unnamed, path=was, aliases=self.draft(path).node.aliases).title
@@ -532,7 +563,9 @@ class Plan:
     # --- drafts
 
     def draft(self, path: str) -> NoteDraft:
-        """The draft of *path*, begun from the file if there is none yet. Raises NotFound, BadNode."""
+        """
+        Return the draft of *path*; if there is none, begin a draft from the file. Raises NotFound, BadNode.
+        """
         path = self.place_now(path)
         if path not in self.drafts:
             vault = self.graph.vault
@@ -544,14 +577,15 @@ class Plan:
         return self.drafts[path]
 
     def place_now(self, path: str) -> str:
-        """The present path of the note at *path*, which an edit may have renamed."""
+        """Return the present path of the note at *path*, which an edit may have renamed."""
         while path in self.moved:
             path = self.moved[path]
         return path
 
     def with_links_from_root(self, text: str) -> str:
         """
-        *text* with links relative to the vault's root, if they were written from a folder above the root.
+        Return *text* with links relative to the vault's root. Links written from a folder above the root are
+        changed.
         """
 
         def from_here(link: re.Match[str]) -> str:
@@ -580,7 +614,9 @@ class Plan:
         return node.path
 
     def free_path(self, edit: Edit) -> tuple[str, bool]:
-        """A free path for *edit*, or the path of a note that already says the same."""
+        """
+        Return a free path for *edit* and False, or the path of a note that already says the same and True.
+        """
         for path in numbered_paths(edit.type, edit.title):
             if not self.is_taken(path):
                 return path, False
@@ -595,7 +631,7 @@ class Plan:
         raise AssertionError("numbers do not end")
 
     def is_taken(self, path: str, by: str = "") -> bool:
-        """Whether *path* is or was the path of another note. The note with the id *by* may return there."""
+        """Return whether *path* is or was the path of another note than the note with the id *by*."""
         if path in self.drafts or path in self.moved or self.graph.vault.bytes(path) is not None:
             return True
         there = self.graph.index.entry("omg/" + path.removeprefix("nodes/"))
@@ -603,8 +639,8 @@ class Plan:
 
     def link_mentions(self, links: Iterable[str], body: str) -> tuple[tuple[str, ...], str]:
         """
-        Link each title at its first mention in *body*. Returns the links whose titles *body* does not
-        mention, and the text.
+        Link the title of each note in *links* at its first mention in *body*. Return the links that *body* does
+        not mention, and the text.
         """
         rest = []
         for path in dict.fromkeys(map(self.place_now, links)):
@@ -625,19 +661,20 @@ class Plan:
     # --- from drafts to changes
 
     def drafted(self) -> dict[str, Entry]:
-        """Path → the note's index entry after writing. Only drafts that change their file."""
+        """Return path → the note as the index will have it. Only drafts that change their file."""
         left = {d.was: d.node for d in self.drafts.values() if d.was}
         gone = {was: replace(as_entry(node), path=was, status="superseded") for was, node in left.items()}
         return gone | {p: as_entry(d.node) for p, d in self.drafts.items() if d.text != d.before}
 
     def entries(self) -> list[Entry]:
-        """The active drafts, in the order they were begun."""
+        """Return the active drafts as notes of the index, in the order they were begun."""
         nodes = [d.node for d in self.drafts.values() if d.text != d.before]
         return [as_entry(n) for n in nodes if n.status == "active" and n.type not in GENERATED]
 
     def changes(self) -> list[Change]:
         """
-        The changes of all drafts, without notes forgotten meanwhile. Call this under the vault's lock.
+        Return the changes of all drafts. Leaves out notes that were forgotten meanwhile. Call this under the
+        vault's lock.
         """
         self.leave_out_forgotten()
         self.follow_renamed()
@@ -657,8 +694,10 @@ class Plan:
 
     def follow_renamed(self) -> None:
         """
-        Update the links in OMG's text: links to renamed notes get the new path, links to settled proposals
-        lead to the notes that now say the same. Maps and Now are made anew.
+        Update links in OMG's text after renamings and settled proposals.
+
+        A link to a renamed note gets the new path. A link to a settled proposal leads to the note that now says
+        the same. Maps and Now are generated anew elsewhere.
         """
         moved = {d.was: path for path, d in self.drafts.items() if d.was}
         for path, d in self.drafts.items():
@@ -672,9 +711,10 @@ class Plan:
 
     def relink(self, path: str, moved: Mapping[str, str | None]) -> bool:
         """
-        In the note at *path*, change each link to a key of *moved* into a link to the key's value. If the
-        value is None or the note itself, only the link's words stay. Returns False if a person edited the
-        note, or there is no such link.
+        In the note at *path*, change each link to a key of *moved* into a link to the key's value.
+
+        If the value is None or the note itself, only the link's words stay. Returns False if a person edited
+        the note, or there is no such link.
         """
         draft = self.draft(path)
         own, text = draft.node.path, draft.text

@@ -1,8 +1,8 @@
 """
 Edit, a proposal for one note, and NoteDraft, the note as it will be.
 
-Pure functions. drafts.py applies an edit's effects on other notes. If two notes become one, the less trusted
-origin is kept.
+Pure functions. drafts.py applies an edit's effects on other notes. If two notes are merged, the less trusted of
+their origins is kept.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..node.note import Node, Source
 from ..text.characters import WIKILINK, link_label
 from ..text.words import sentence_parts
 
-# --- The prose of a note under an update: new sentences are added, outdated ones removed (drafts.py moves them to History).
+# --- How an update changes a note's text: it adds new sentences and removes outdated ones (drafts.py moves these to History).
 #
 # Texts are compared without regard to links, case and spacing. Unchanged text keeps its bytes.
 
@@ -34,12 +34,12 @@ EMPTY_ITEM = re.compile(r"^[ \t]*[-*+][ \t]*(?:\n|\Z)", re.M)
 
 
 def as_read(text: str) -> str:
-    """*text* in the form that is compared: labels in place of links, single spaces, lower case."""
+    """Return *text* in the form that is compared: labels in place of links, single spaces, lower case."""
     return spans_as_read(text)[0].strip()
 
 
 def spans_as_read(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """`as_read` of *text*, and for each character of the result its place in *text*."""
+    """Return `as_read` of *text*, and for each character of the result its place in *text*."""
     chars: list[str] = []
     spans: list[tuple[int, int]] = []
     for piece in PIECE.finditer(text):
@@ -51,7 +51,10 @@ def spans_as_read(text: str) -> tuple[str, list[tuple[int, int]]]:
 
 
 def place_of(part: str, text: str) -> slice | None:
-    """The span of *part* in *text* with closing punctuation; the span never begins or ends within a word."""
+    """
+    Return the span of *part* and its closing punctuation in *text*; None if *text* does not have *part* in
+    whole words.
+    """
     wanted = as_read(part).rstrip(MARKS_AT_END)
     if len(wanted) < SHORTEST_CUT:
         return None
@@ -66,7 +69,7 @@ def place_of(part: str, text: str) -> slice | None:
 
 
 def without_part(text: str, part: str) -> tuple[str, str]:
-    """*text* without *part*, and the removed text on one line ("" if *text* does not have *part*)."""
+    """Return *text* without *part*, and the removed text on one line ("" if *text* does not have *part*)."""
     at = place_of(part, text)
     if at is None:
         return text, ""
@@ -77,7 +80,7 @@ def without_part(text: str, part: str) -> tuple[str, str]:
 
 
 def fresh_sentences(text: str, more: str) -> str:
-    """The sentences and lines of *more* that *text* does not contain."""
+    """Return the sentences and lines of *more* that *text* does not contain."""
     there = {as_compared(s) for line in text.splitlines() for s in (line, *sentence_parts(line))}
     lines = []
     for line in more.strip().splitlines():
@@ -88,12 +91,12 @@ def fresh_sentences(text: str, more: str) -> str:
 
 
 def as_compared(sentence: str) -> str:
-    """*sentence* as compared, without punctuation at its ends."""
+    """Return `as_read` of *sentence*, without punctuation and list marks at its ends."""
     return as_read(sentence).strip(MARKS_AT_END + "-*+")
 
 
 def with_sentences(text: str, more: str) -> str:
-    """*text* with the sentences and lines of *more* that it lacks."""
+    """Return *text* with the sentences and lines of *more* that *text* lacks."""
     added = fresh_sentences(text, more)
     if not added or not text:
         return text or added
@@ -106,6 +109,8 @@ TITLE_CHARS = 120  # the name of the file holds SLUG_CHARS of them
 
 @dataclass(frozen=True, slots=True)
 class Edit:
+    """A proposal to create, update or supersede one note."""
+
     op: Literal["create", "update", "supersede"]
     title: str
     description: str  # in an update, "" leaves the description as it is
@@ -117,13 +122,15 @@ class Edit:
     tags: tuple[str, ...] = ()
     links: tuple[str, ...] = ()  # paths
     contradicts: tuple[str, ...] = ()  # paths of notes that cannot be true if this edit is
-    beside: tuple[int, ...] = ()  # places of related edits in the same reply
+    beside: tuple[int, ...] = ()  # places (0, 1, …) of related edits in the same reply
     sources: tuple[Source, ...] = ()
     origin: str | None = None
     target: str | None = None  # path of the note to update or supersede
-    about: int | None = None  # or the place of an earlier edit in the same reply that makes the note
+    about: int | None = (
+        None  # in place of `target`: the place of an earlier edit in the same reply that makes the note
+    )
     # Properties that an update sets or clears ("title", "type", "priority", "event", "loop", "standing").
-    # With "body" or "tags", the note's are replaced; otherwise `body` and `tags` are added. All else stays.
+    # "body" or "tags" here: the edit's body or tags replace the note's. Otherwise they are added to the note's.
     sets: frozenset[str] = frozenset()
     drop: tuple[str, ...] = ()  # sentences of the body that are outdated
     standing: bool = False
@@ -138,23 +145,26 @@ class Edit:
 
 @dataclass(slots=True)
 class NoteDraft:
+    """A note as it will be written. *before*: the file's text now; None if there is no file."""
+
     before: str | None
     node: Node
     text: str  # the file's future text
-    ours: bool  # only OMG has written the file's words: it may be rendered anew
+    ours: bool  # only OMG has written the file's words, so OMG may render the file anew
     rebase: Rebase = field(default_factory=Rebase)
     theirs: frozenset[str] = frozenset()  # properties that a person set in a note of ours
     was: str | None = None  # the former path, if the file gets another name
 
     @property
     def touched(self) -> bool:
+        """Whether a person edited the file or set a property."""
         return not self.ours or bool(self.theirs)
 
     @property
     def written(self) -> bool:
         """
-        Whether a person wrote the whole note with `omg new`, or confirmed it. A note filed from the inbox is in OMG's
-        words.
+        Whether a person wrote the whole note with `omg new`, or confirmed the note. A note filed from the inbox
+        is in OMG's words.
         """
         return self.node.origin == "human" and all(s.kind != "inbox" for s in self.node.sources)
 
@@ -169,14 +179,17 @@ def one_line(text: str) -> str:
 
 
 def short_title(description: str) -> str:
-    """The beginning of *description* as a title; whole words, if the text has spaces."""
+    """Return the beginning of *description* as a title, cut after a whole word if possible."""
     if len(description) > SLUG_CHARS:
         description = description[: SLUG_CHARS + 1].rpartition(" ")[0] or description[:SLUG_CHARS]
     return description.rstrip(" .,;:")
 
 
 def title_alias(title: str, path: str) -> tuple[str, ...]:
-    """*title* as an alias, if the file name spells it differently: "Maria's iPhone", "GraphQL"."""
+    """
+    Return *title* as an alias if the file name spells it differently, as for "Maria's iPhone"; otherwise an
+    empty tuple.
+    """
     title, name = one_line(re.sub(r"[\[\]|\\]", " ", title)), path.rpartition("/")[2]
     if number := re.fullmatch(re.escape(slugify(title)) + r"-(\d+)", name):  # a second note by this title
         title += f" {number[1]}"
@@ -198,7 +211,7 @@ def higher_priority(a: str, b: str) -> str:
 
 
 def head_set_by(edit: Edit, old: Node) -> dict[str, Any]:
-    """The fields of `Node` that the update *edit* changes in *old*."""
+    """Return the new values of the `Node` fields that the update *edit* may change in *old*."""
     said = one_line(edit.description) or old.description
     sets = edit.sets
     return {
@@ -216,16 +229,17 @@ ORIGIN_ORDER = ("tool", "assistant", "user", "human", None)  # the least trusted
 
 
 def weaker_origin(a: str | None, b: str | None) -> str | None:
-    """The less trusted of two origins."""
+    """Return the less trusted of two origins."""
     return min(a, b, key=ORIGIN_ORDER.index)
 
 
 def trust_of(origin: str | None) -> int:
-    """0 for a tool or a page, 1 for the assistant, 2 for a person."""
+    """Return how much an origin is trusted: 0 for a tool or a page, 1 for the assistant, 2 for a person."""
     return min(ORIGIN_ORDER.index(origin), 2)
 
 
 def split_history(body: str) -> tuple[str, tuple[str, ...]]:
+    """Return the text of *body* above `## History`, and the lines of the History."""
     main, mark, lines = body.partition(f"{HISTORY_HEADING}\n")
     if not mark:
         return body.strip(), ()
@@ -236,31 +250,36 @@ def with_history_lines(body: str, lines: tuple[str, ...]) -> str:
     return f"{body.strip()}\n\n{HISTORY_HEADING}\n" + "\n".join(lines) if lines else body.strip()
 
 
-TOOK_OVER = "took over: "  # begins a line on a note that was merged into this one; the line is still current
+TOOK_OVER = "took over: "  # begins a History line about a note that was merged into this one; such a line is still current
 
 
 def told_text(body: str) -> str:
-    """The part of *body* that is current: its text, and the History lines on notes that it took over."""
+    """
+    Return the current part of *body*: its text, and History lines about notes that were merged into this note.
+    """
     main, lines = split_history(body)
     said = (line.partition(": ")[2] for line in lines)
     return "\n".join([main, *(text.removeprefix(TOOK_OVER) for text in said if text.startswith(TOOK_OVER))])
 
 
 def dated(old: Node, day: dt.date, text: str) -> list[str]:
-    """*text* as a dated line of the History of *old*; nothing for an empty text."""
+    """Return *text* as a dated line for the History of *old*; nothing if *text* is empty."""
     return [f"- {old.updated or old.created or day}: {text}"] if text else []
 
 
 def former_state(old: Node, event: str | None, day: dt.date) -> str:
-    """The History line with the former text of *old*, if *event* is the new day."""
+    """
+    Return the History line with the former description of *old*. The line also names the former day if *event*
+    is another day.
+    """
     when = unnamed_days(old.event, old.description) if old.event != event else ""
     return f"- {old.updated or old.created or day}: {old.description}{when}"
 
 
 def unnamed_days(event: str | None, text: str) -> str:
     """
-    " (on 2026-03-05)" for *event*; "" if *text* already names a day of *event*, or its month if *event* is a
-    whole month.
+    Return " (on 2026-03-05)" for *event*; "" if *text* already names a day of *event*, or the month if *event*
+    is a whole month.
     """
     days = event_span(event)
     if days is None or any(says_day(text, day) for day in days):
@@ -270,7 +289,7 @@ def unnamed_days(event: str | None, text: str) -> str:
 
 
 def news_line(day: dt.date, edit: Edit, old: Node) -> str:
-    """The History line for *edit*, in a note whose text OMG may not change."""
+    """Return the History line for *edit*, for a note whose text OMG may not change."""
     said, more = one_line(edit.description), one_line(edit.body)
     news = "" if said == old.description else said
     news = news if as_read(more) in as_read(news) else f"{news} {more}".strip()
@@ -278,7 +297,7 @@ def news_line(day: dt.date, edit: Edit, old: Node) -> str:
 
 
 def numbered_paths(type: str, title: str) -> Iterator[str]:
-    """The possible paths of a note with this *type* and *title*, in order of preference."""
+    """Yield the possible paths of a note with this *type* and *title*, in order of preference."""
     slug = slugify(title)
     yield f"nodes/{type}/{slug}"
     for n in count(2):
@@ -289,12 +308,12 @@ SHARED = {*Entry.__slots__} & {*dir(Node)} - {"links"}  # fields that a note and
 
 
 def as_entry(node: Node) -> Entry:
-    """The index entry of *node*, with its links unresolved."""
+    """Return *node* as a note of the index. Its links are not resolved."""
     shared = {name: getattr(node, name) for name in SHARED}
     return Entry(**shared, links=(*node.links, *node.wikilinks), mtime=0)
 
 
 def with_node_properties(node: Node, of: Node, properties: Iterable[str]) -> Node:
-    """*node* with the frontmatter *properties* of the note *of*."""
+    """Return *node* with the frontmatter *properties* of the note *of*."""
     names = [n for p in properties for n in (("scope", "identity") if p == "appliesTo" else (p,))]
     return replace(node, **{name: getattr(of, name) for name in names if name in Node.__slots__})

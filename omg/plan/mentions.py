@@ -1,11 +1,12 @@
-"""Links names and titles of other notes that occur in a text.
+"""
+Links names and titles of other notes that occur in a text.
 
 A title of two or more words is linked, and so are neighbouring words of a title that carry meaning ("pottery
 workshop" in "Kids to pottery workshop"). A single word is linked only if it is a proper name (capitalised
 within sentences, never in lower case, without an article) or a project's title ("the site" for the project
-Site). A name in most notes, such as the vault owner's, is not linked.
+Site). A name in many notes, such as the vault owner's, is not linked.
 
-Pure functions. A name is linked as a whole word, outside code, links and addresses, and once for each note.
+Pure functions. A name is linked as a whole word, outside code, links and addresses. Each note is linked once.
 """
 
 from __future__ import annotations
@@ -28,13 +29,15 @@ from .edits import split_history, with_history_lines
 if TYPE_CHECKING:
     from .drafts import Plan
 
-LINKS_OF_A_NOTE = 6  # names linked in one note; a note with more is a list of names
-COMMON_SHARE, COMMON = 0.1, 5  # a name in a larger share of the notes is the vault's owner
-HOMES = 2  # notes that may share a name; a single word in more titles is not linked
+LINKS_OF_A_NOTE = 6  # most names that are linked in one note; a note with more is a list of names
+COMMON_SHARE, COMMON = 0.1, 5  # a name in more notes than this share, and than COMMON, is the vault owner's
+HOMES = 2  # most notes that share a linked name; a single word in more titles is not linked
 # Words before a name that introduce the person: "the user's editor at Möwe is Katrin".
 INTRODUCED_WORDS = 5
-BEFORE_CHARS = 80  # searched for an introduction; without a limit a long text is read for each name
-NAME_LETTERS = 3  # letters of a name, and of each of the two words that a title needs
+BEFORE_CHARS = (
+    80  # characters before a name that are searched for an introduction; without a limit, a long text is slow
+)
+NAME_LETTERS = 3  # least letters of a name, and of a title's meaningful words
 LINKED = re.compile(r"\[\[[^\[\]\n]*\]\]|\[[^\[\]\n]*\]\([^()\n]*\)|\b\w{1,20}://\S+")
 SENTENCE_START = re.compile(r"(?:\A|[.!?:;…\"“”„«»(\n•-])\s{0,9}\Z")
 PART_OF_ADDRESS = re.compile(r"[./@_#\\-](?=[^\W_])")
@@ -43,7 +46,7 @@ INTRODUCES = re.compile(
     r"(?:\b(?:is|are|was|called|named|ist|heißt)|(?:['’]s|\b(?:my|their|his|her|our|mein\w*|ihr\w*)) [a-zß-ÿ]\w+)$"
 )
 DOING = re.compile(r"\b\w{1,60}ing\b")  # words like "working hard" stand in many texts
-# before the name of the vault's owner
+# words before the name of the vault's owner
 OWN_NAME = re.compile(r"\b(?:name is|name:|nombre es|nom est|heiße|name ist) (?:\w+ )?\Z", re.I)
 POSSESSED_BY = re.compile(r"\b\w{1,60}['’]s\b")  # "Gina's job" is not about Gina
 ARTICLES = frozenset(
@@ -66,12 +69,14 @@ SLIGHT = frozenset(
 )
 DULL = STOP | ARTICLES | SLIGHT | DAYS_AND_MONTHS
 PHRASE_WORDS = 4  # the most words of a title that are searched together
-BREAK = re.compile(r"[.!?;:…\0]\s|[\n\0]")  # ends a name
+BREAK = re.compile(r"[.!?;:…\0]\s|[\n\0]")  # signs between words that cannot stand within a name
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    words: tuple[str, ...]  # in lower case; of a title, in the singular
+    """A name or title that texts may mention, and the path of the note that it means."""
+
+    words: tuple[str, ...]  # in lower case; words of a title are in the singular
     path: str
     # A single word is a name if it is capitalised ("proper") or follows "the" ("definite").
     kind: Literal["title", "proper", "definite"] = "title"
@@ -79,7 +84,7 @@ class Name:
 
 
 class MentionedNames:
-    """The names that texts may mention, each with the notes that it may mean, the likeliest first."""
+    """The names that texts may mention. If a name may mean several notes, the likeliest comes first."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         notes = [e for e in entries if e.type in TYPES and e.status == "active" and e.origin != "tool"]
@@ -92,8 +97,8 @@ class MentionedNames:
 
     def found_in(self, text: str, own: str = "") -> Iterator[tuple[slice, str]]:
         """
-        Each note that *text* mentions, with the place of the mention, in reading order. *own*, the path of the note
-        with *text*, is left out.
+        Yield the place of each mention in *text*, and the path of the mentioned note, in reading order. Leaves
+        out the note at *own*, which has *text*.
         """
         plain = LINKED.sub(lambda m: "\0" * len(m[0]), without_code(text))
         words = list(WORD.finditer(plain))
@@ -115,14 +120,15 @@ class MentionedNames:
 
     def is_of_another(self, name: Name, own: str, text: str) -> bool:
         """
-        Whether a common noun, such as "road trip", belongs to another person than the note at *own* is about.
+        Return whether *name* is a common noun, such as "road trip", of another person than the note at *own* is
+        about. *text* begins with the mention.
         """
         people = self.whose.get(own), self.whose.get(name.path)
         return name.kind == "title" and text[0].islower() and None not in people and people[0] != people[1]
 
 
 def people_told_of(notes: Iterable[Entry]) -> dict[str, str]:
-    """Path → the person whom the note is about, for people whose name begins many notes."""
+    """Return path → the person whom the note is about, for people whose name begins many notes."""
     texts = {e.path: [w for w in WORD.findall(e.description) if w[0].isupper()] for e in notes}
     begin = Counter(words[0] for words in texts.values() if words and words[0].lower() not in DULL)
     common = max(COMMON, COMMON_SHARE * len(texts))
@@ -132,8 +138,10 @@ def people_told_of(notes: Iterable[Entry]) -> dict[str, str]:
 
 def names_of_titles(notes: Iterable[Entry]) -> Iterator[Name]:
     """
-    Titles, and parts of titles, with at least two meaningful words. If several notes share such a name, the note
-    whose title has the fewest other words comes first. Also projects whose title is a single word.
+    Yield titles, and parts of titles, with at least two meaningful words; and projects' titles of a single
+    word.
+
+    If several notes share a name, the note whose title has the fewest other words comes first.
     """
     homes: dict[tuple[str, ...], list[tuple[int, Entry]]] = defaultdict(list)
     for entry in notes:
@@ -152,7 +160,7 @@ def names_of_titles(notes: Iterable[Entry]) -> Iterator[Name]:
 
 
 def phrases_in(title: str) -> Iterator[tuple[str, ...]]:
-    """Runs of two or more neighbouring meaningful words in *title*."""
+    """Yield runs of two or more neighbouring meaningful words in *title*."""
     runs: list[list[str]] = [[]]
     end = 0
     for m in WORD.finditer(title):
@@ -169,7 +177,7 @@ def phrases_in(title: str) -> Iterator[tuple[str, ...]]:
 
 
 def proper_names(notes: list[Entry]) -> list[Name]:
-    """Single words that are names, each with the note that is about it."""
+    """Return single words that are names, each with the note that is about this name."""
     small: set[str] = set()
     within: set[str] = set()  # capitalised within a sentence
     large: dict[str, set[str]] = defaultdict(set)  # name → the notes that mention it
@@ -226,13 +234,13 @@ def stands_at(name: Name, text: str, words: list[re.Match[str]], at: int) -> boo
         return False
     if name.kind == "proper":
         return there[0][0][0].isupper() and name.told.issuperset(longer_name(text, words, at))
-    before = words[at - 1]  # for the first word the last one: then no space stands between
+    before = words[at - 1]  # for the first word, this is the last word: then no space stands between
     return before[0].lower() in ARTICLES - INDEFINITE and text[before.end() : there[0].start()].isspace()
 
 
 def longer_name(text: str, words: list[re.Match[str]], at: int) -> Iterator[str]:
     """
-    The capitalised words that form one name with the word at *at*: "Bold" for "Street" in "Bold Street".
+    Yield the capitalised words that form one name with the word at *at*: "Bold" for "Street" in "Bold Street".
     """
     for left, right in pairwise(words[max(0, at - 1) : at + 2]):
         other = left if right is words[at] else right
@@ -246,14 +254,15 @@ def longer_name(text: str, words: list[re.Match[str]], at: int) -> Iterator[str]
 
 
 def is_free(text: str, start: int, end: int) -> bool:
-    """Whether the match is outside addresses, file names and compound words."""
+    """Return whether the text from *start* to *end* is outside addresses, file names and compound words."""
     return not PART_OF_ADDRESS.match(text, end) and text[max(0, start - 1) : start] not in (*"./@_#\\-",)
 
 
 def link_names(plan: Plan, paths: Iterable[str], known: Iterable[Entry]) -> list[str]:
     """
-    In the notes at *paths* whose text OMG wrote, link the mentions of *known* or drafted notes. A note that
-    only the description mentions is linked in the head. Returns the changed paths.
+    Link the names of other notes in the notes at *paths*, if OMG wrote their text. Return the changed paths.
+
+    The other notes are *known* and the drafts. A name that only the description mentions is linked in the head.
     """
     drafted = plan.drafted()
     names = plan.maps.names = MentionedNames(
@@ -283,7 +292,10 @@ def link_names(plan: Plan, paths: Iterable[str], known: Iterable[Entry]) -> list
 def with_mentions(
     text: str, names: MentionedNames, but: Iterable[str], room: int = LINKS_OF_A_NOTE, own: str = ""
 ) -> tuple[str, list[str]]:
-    """*text* with links to up to *room* notes that it mentions, except those in *but*; and the linked notes."""
+    """
+    Return *text* with links to up to *room* notes that it mentions, except those in *but*; and the paths of the
+    linked notes.
+    """
     linked, skip = [], set(but)
     found = [(at, path) for at, path in names.found_in(text, own) if path not in skip][: max(0, room)]
     for at, path in reversed(found):
@@ -293,7 +305,9 @@ def with_mentions(
 
 
 def with_link_at(text: str, title: str, path: str) -> str | None:
-    """*text* with its first mention of *title* linked to *path*; None if *text* does not mention it."""
+    """
+    Return *text* with its first mention of *title* linked to *path*; None if *text* does not mention *title*.
+    """
     if len(title) < NAME_LETTERS:
         return None
     plain = LINKED.sub(lambda m: "\0" * len(m[0]), without_code(text))

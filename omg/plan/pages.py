@@ -1,11 +1,13 @@
-"""The generated text of maps, the index note and Now.
+"""
+The generated text of maps, the index note and Now.
 
-    map_block     one map of content: the notes it lists    now_block    open loops, conversations' subjects
-    index_block   all maps                                  new_page     a whole new file around such a block
+    map_block     one map: the notes it lists       now_block    open loops, and what conversations are about
+    index_block   all maps                          new_page     a whole new file around such a block
 
 Pure functions: the same entries give the same bytes on any day and in any order, so no text says "today" or
-"overdue". Generated text never links to `index` or `now`: if a whole workspace is opened as the vault, other files
-may have these names."""
+"overdue". Generated text never links to `index` or `now`: if a whole workspace is opened as the vault, other
+files may have these names.
+"""
 
 from __future__ import annotations
 
@@ -57,35 +59,35 @@ RETRIEVAL_RULE = """\
 A line says what a note is about; open the note only when the line is not enough. Links in its text lead to
 what it depends on, its sources to the words it was made from. Of two notes that disagree, the newer holds."""
 
-MANY = 10  # notes; a longer map has headings
-KEEP_DAYS = 7  # after a week without mention, a task is no longer a conversation's subject
-NEXT_DAYS = 1  # an older planned reply would lead a new talk back to the old one
+MANY = 10  # notes; a map with more notes has headings
+KEEP_DAYS = 7  # after so many days without mention, a task is left out
+NEXT_DAYS = 1  # a planned reply that is older would lead a new talk back to the old subject
 NOW_LOOPS = 20  # open loops on Now; the map of open loops has all
 
-# a plan that is this long past (dates/days.py) is shown only on its map
+# an open loop that is longer past is shown only on its map
 OVERDUE_DAYS = 14
 
 
 def week_of(day: date) -> str:
-    """The page on the week of *day*."""
+    """Return the path of the page on the week of *day*."""
     year, week, _ = day.isocalendar()
     return f"reflections/{year}-W{week:02}"
 
 
 def filed_day(entry: Entry) -> date | None:
-    """The day under which *entry* is filed: the day of its event, else the day it was said."""
+    """Return the day under which *entry* is filed: the first day of its event, else the day it was said."""
     days = event_span(entry.event)
     return days[0] if days else entry.created or entry.updated
 
 
 # --- Topics: maps that do not belong to a type. A project's topic lists the notes that link to the project;
-# the maps of their types list these notes as well. Notes of a topic that the Reflector split off a long map
-# leave that map.
+# the maps of the notes' types list these notes as well. If the Reflector splits a topic off a long map, the
+# topic's notes leave that map.
 
 
 PROJECTS = "nodes/project/"
-TOPIC_NOTES = 3  # besides the project itself: with fewer, a page costs more looking than it saves
-ABOUT_NAMED = 3  # notes that the line on a topic names
+TOPIC_NOTES = 3  # a topic gets a page if it has this many notes besides the project itself; for fewer, a page does not help
+ABOUT_NAMED = 3  # most notes that the line on a topic names
 
 
 def is_topic(path: str) -> bool:
@@ -93,19 +95,20 @@ def is_topic(path: str) -> bool:
 
 
 def map_of_project(path: str) -> str:
-    """The path of the map of the project at *path*, even if there is no such map."""
+    """Return the path of the map for the project at *path*, even if there is no such map."""
     return f"mocs/moc-{path.removeprefix(PROJECTS)}"
 
 
 def project_of_map(path: str) -> str:
-    """The path of the project whose map would be at *path*."""
+    """Return the path of the project whose map would be at *path*."""
     return f"{PROJECTS}{path.removeprefix('mocs/moc-')}"
 
 
 def about_topic(path: str, entries: Sequence[Entry]) -> str:
     """
-    One line on a topic, made without a model from persons' notes: the description of its project, else the titles of
-    its newest notes; "" if it has no persons' notes.
+    Return one line on the topic at *path*, made without a model; "" if the topic has no notes of persons.
+
+    The line is the description of the topic's project, else the titles of its newest notes.
     """
     said = [e for e in newest_first(entries) if trust_of(e.origin) == 2 and e.type != "moc"]
     project = next((e for e in said if e.path == project_of_map(path)), None)
@@ -117,13 +120,18 @@ def about_topic(path: str, entries: Sequence[Entry]) -> str:
 
 
 def told_block(sentences: Sequence[str], on_map: Mapping[str, Entry]) -> str:
-    """*sentences* as their map shows them; each links the notes that it is based on. "" if there are none."""
+    """
+    Return *sentences* as their map shows them, each with links to the notes that it is based on; "" without
+    sentences.
+    """
     marks = " ".join(mark_of(sentence, on_map) for sentence in sentences)
     return "\n".join([*sentences, f"%% told {marks} %%"]) if sentences else ""
 
 
 def told_sentences(block: str, on_map: Mapping[str, Entry]) -> list[str]:
-    """The sentences in *block* whose notes are all *on_map* and unchanged since."""
+    """
+    Return the sentences in *block* whose notes are all *on_map* and unchanged since the sentence was written.
+    """
     found = TOLD.match(block)
     told = zip(found[1].splitlines(), found[2].split(), strict=False) if found else ()
     return [sentence for sentence, mark in told if mark == mark_of(sentence, on_map)]
@@ -138,7 +146,9 @@ def mark_of(sentence: str, on_map: Mapping[str, Entry]) -> str:
 
 
 def standing_of(page: str) -> str:
-    """Where the topic on *page* stands, in the model's sentences without links; "" if a model wrote none."""
+    """
+    Return the sentences that a model wrote on *page* about the topic, without links; "" if there are none.
+    """
     found = TOLD.match(generated_block(page) or "")
     return " ".join(map(without_citations, found[1].splitlines())) if found else ""
 
@@ -148,15 +158,17 @@ def standing_of(page: str) -> str:
 
 def map_block(path: str, entries: Iterable[Entry], told: str = "") -> str:
     """
-    The block of the map at *path*: the sentences a model wrote (*told*), its topics (maps among *entries*), then its
-    notes.
+    Return the block of the map at *path*: sentences that a model wrote (*told*), then topics (maps among
+    *entries*), then notes.
     """
     entries = list({e.path: e for e in entries}.values())
     topics = [e for e in entries if e.type == "moc"]
     notes = [e for e in entries if e.type != "moc"]
     count = f"{how_many(len(notes), 'note')}."
     mapped = {e.path for e in topics}
-    notes = [e for e in notes if map_of_project(e.path) not in mapped]  # listed as that map
+    notes = [
+        e for e in notes if map_of_project(e.path) not in mapped
+    ]  # a project with a map is listed as the map
     if path == OPEN_LOOPS:
         parts = list(by_due_day(notes))
     elif path == MOCS["reflection"][0]:
@@ -179,7 +191,10 @@ def newest_first(entries: Iterable[Entry]) -> list[Entry]:
 
 
 def by_standing(path: str, entries: list[Entry]) -> Iterator[str]:
-    """The notes of a topic in sections: its project; what is open, by day; decisions; the rest, newest first."""
+    """
+    Yield the notes of a topic in sections: its project; what is open, by day; decisions; the rest, newest
+    first.
+    """
     rest = [e for e in entries if e.path != project_of_map(path)]
     yield listing_lines(e for e in entries if e not in rest)
     loops = [e for e in in_due_order(rest) if e.loop == "open"]
@@ -201,7 +216,7 @@ def title_key(entry: Entry) -> tuple[str, str]:
 
 
 def by_month(entries: list[Entry]) -> Iterator[str]:
-    """Newest first, with a heading for each month; undated notes at the end."""
+    """Yield a section for each month, the newest first; undated notes come last."""
     dated = sorted(
         ((filed_day(e) or date.min, e.path, e) for e in entries), reverse=True, key=lambda d: d[:2]
     )
@@ -225,26 +240,28 @@ def by_due_day(entries: list[Entry]) -> Iterator[str]:
 
 
 def in_due_order(entries: Iterable[Entry]) -> list[Entry]:
-    """Sorted by due day; undated entries follow, newest first."""
+    """Return *entries* sorted by due day. Undated entries follow, newest first."""
     entries = sorted(entries, key=lambda e: e.path)
     entries.sort(key=lambda e: e.created or date.min, reverse=True)
     return sorted(entries, key=lambda e: due_day(e) or date.max)
 
 
 def standing_loops(loops: Iterable[Entry], today: date) -> list[Entry]:
-    """The loops still to be done, by due day, undated last; those long past are left out."""
+    """
+    Return the loops still to be done, by due day, undated last. Loops over OVERDUE_DAYS past are left out.
+    """
     spans = ((e, event_span(e.event)) for e in in_due_order(loops))
     return [e for e, days in spans if days is None or (today - days[1]).days <= OVERDUE_DAYS]
 
 
 def due_day(entry: Entry) -> date | None:
-    """The first day on which *entry* is due."""
+    """Return the first day on which *entry* is due; None without a day."""
     days = event_span(entry.event)
     return days[0] if days else None
 
 
 def due_days(entry: Entry) -> str:
-    """The day, or the first and last day, on which *entry* is due; "" without a day."""
+    """Return the day, or the first and last day, on which *entry* is due; "" without a day."""
     days = event_span(entry.event)
     return days_text(days) if days else ""
 
@@ -254,21 +271,23 @@ def listing_lines(entries: Iterable[Entry], day: Callable[[Entry], object] = lam
 
 
 def listed_line(entry: Entry) -> str:
-    """`[[path|title]] — description`, without a description that only repeats the title."""
+    """Return `[[path|title]] — description`, without a description that only repeats the title."""
     link, said = wikilink(entry.path, safe_line(entry.title).replace("`", " ")), safe_line(entry.description)
     return link if said.rstrip(".").casefold() == entry.title.rstrip(".").casefold() else f"{link} — {said}"
 
 
 def safe_line(text: str) -> str:
-    """*text* on one line, without comments or a lone backtick, which would hide the lines below."""
+    """Return *text* on one line, without comments or a lone backtick, which would hide the lines below."""
     text = re.sub("%(?=%)", "% ", " ".join(text.split()).replace("<!--", "<! --"))
     return text if re.fullmatch(r"[^`]*(?:`[^`]+`[^`]*)*", text) else text.replace("`", "'")
 
 
 def index_block(counts: Mapping[str, int], topics: Iterable[Entry] = ()) -> str:
     """
-    The block of the index note. *counts*: a map's path → the number of notes it lists. Of *topics*, only those with
-    the most notes are listed; the maps above them list all.
+    Return the block of the index note.
+
+    *counts*: path of a map → the number of notes on it. Of *topics*, only the largest are listed; the map above
+    a topic lists all topics.
     """
     lines = [map_line(path, *page_title(path), counts.get(path, 0)) for path in STANDARD]
     largest = sorted(topics, key=lambda t: (-counts[t.path], t.path))[:TOP_TOPICS]
@@ -293,10 +312,10 @@ def now_block(
     linked: Callable[[str], str] = lambda text: text,
 ) -> str:
     """
-    The block of the Now note: open loops, then each conversation with a task, the latest first. *linked* adds links
-    to the notes that a task or state mentions.
+    Return the block of the Now note: open loops, then each conversation with a task, the latest first.
 
-    Left out: tasks last mentioned more than KEEP_DAYS before *today*, and plans long past.
+    *linked* adds links to a text, to the notes that it mentions. Tasks last mentioned more than KEEP_DAYS
+    before *today*, and plans long past, are left out.
     """
     every, parts = in_due_order(loops), []
     shown = standing_loops(every, today)[:NOW_LOOPS]
@@ -322,9 +341,10 @@ def hints_that_hold(
     session: SessionState, today: date, zone: tzinfo, *, shared: bool = False
 ) -> list[tuple[str, str]]:
     """
-    `(name, text)` of the hints of *session* that still hold. *shared*: only those that other sessions may see.
+    Return `(name, text)` of the task, state and planned reply of *session* that still hold.
 
-    A planned reply holds until the conversation goes on, or for a day. A state holds as long as its task.
+    *shared*: only those that other sessions may see. A planned reply holds until the conversation goes on, or
+    for a day. A state holds as long as its task.
     """
     age = (today - day_of_ms(session.at_ms, zone)).days if session.at_ms else KEEP_DAYS + 1
     if age > KEEP_DAYS:
@@ -340,13 +360,16 @@ def hints_that_hold(
 
 
 def session_title(session: str) -> str:
-    """A session key in readable form: "agent:main:telegram:direct:111" → "telegram direct 111"."""
+    """Return a session key in readable form: "agent:main:telegram:direct:111" → "telegram direct 111"."""
     parts = session.replace(":main:thread:import-", ":imported:").split(":")
     return " ".join(parts[2:] if parts[0] == "agent" and len(parts) > 2 else parts)
 
 
 def as_opened(page: str) -> str:
-    """The text of a generated *page* for an agent, without the parts meant for the vault's owner and for OMG."""
+    """
+    Return the text of a generated *page* for an agent, without the lines meant for the vault's owner or for
+    OMG.
+    """
     return "\n".join(
         line for line in page.splitlines() if line not in (YOURS, BEGIN, END) and line[:7] != "%% told"
     )
@@ -357,8 +380,10 @@ def as_opened(page: str) -> str:
 
 def new_page(path: str, block: str, title: str = "", above: str = "") -> str:
     """
-    A new file at *path* around *block*, with a line that tells the vault's owner which part they may edit.
-    *title*: the title of a topic, if the path does not show it; *above*: the map that the topic belongs to.
+    Return a new file at *path* around *block*, with a line that tells the vault's owner which part they may
+    edit.
+
+    *title*: the title of a topic, if the path does not show it. *above*: the map that the topic belongs to.
     """
     named, purpose = page_title(path)
     kind = path if path in ("index", "now") else "moc"
@@ -370,9 +395,10 @@ def new_page(path: str, block: str, title: str = "", above: str = "") -> str:
 
 def persons_words(text: str, path: str) -> str:
     """
-    What a person wrote on the page *text*: everything except its head, its block, and the lines of `new_page`.
+    Return what a person wrote on the page *text*: everything except its head, its block, and the lines of
+    `new_page`.
 
-    "" for a page whose markers are broken, because OMG's former text cannot be told from the person's.
+    Returns "" if the page's markers are broken, because OMG's former text cannot be told from the person's.
     """
     if generated_block(text) is not None:
         whole = with_generated_block(text, "")
@@ -396,7 +422,10 @@ TOP_TOPICS = 4  # in the index; with the maps of types, twelve lines
 
 
 class MapPages:
-    """*drafted*: path → index entry of each note that is about to be written."""
+    """
+    The generated pages of one vault. *drafted* returns path → the index's entry of each note that is about to
+    be written.
+    """
 
     def __init__(self, graph: Graph, drafted: Callable[[], Mapping[str, Entry]] = dict) -> None:
         self.graph, self.drafted = graph, drafted
@@ -404,26 +433,26 @@ class MapPages:
         self.new: dict[str, str] = {}  # path → text of maps that are new, with an empty block
         # Replaces `indexed` if the caller has read all notes.
         self.known: Mapping[str, Sequence[Entry]] | None = None
-        self.names: MentionedNames | None = None  # of all notes, if the caller has them
+        self.names: MentionedNames | None = None  # the names of all notes, once they were read
         self.told: dict[str, Sequence[str]] = {}  # map → sentences that a model wrote on it now
 
     def add(self, node: Node) -> None:
-        """Regenerate the maps that list *node*."""
+        """Mark the maps that list *node* to be regenerated."""
         if node.type in LISTED:
             self.paths |= maps_of(as_entry(node), loop=bool(node.loop))
 
     def add_all(self) -> None:
-        """Regenerate all maps."""
+        """Mark all maps to be regenerated."""
         self.paths |= {e.path for e in self.graph.index.entries(type="moc")}
 
     # --- which notes
 
     def listed(self, moc: str) -> list[Entry]:
-        """The notes that *moc* lists once the drafts are written."""
+        """Return the notes that *moc* lists once the drafts are written."""
         return self.lists((moc,))[moc]
 
     def lists(self, mocs: Iterable[str]) -> dict[str, list[Entry]]:
-        """`listed` for each of *mocs*, in their order."""
+        """Return map → `listed` of the map, for each of *mocs*."""
         drafts, found = self.drafted(), {}
         for moc in sorted(mocs):
             entries = self.indexed(moc) if self.known is None else self.known.get(moc, ())
@@ -435,7 +464,7 @@ class MapPages:
         return {moc: sorted(entries, key=lambda e: e.path) for moc, entries in found.items()}
 
     def indexed(self, moc: str) -> list[Entry]:
-        """The active notes that *moc* lists before the drafts."""
+        """Return the active notes that *moc* lists before the drafts are written."""
         index = self.graph.index
         if moc == OPEN_LOOPS:
             return index.entries(loop="open")
@@ -446,7 +475,9 @@ class MapPages:
 
     def topics(self) -> dict[str, list[Entry]]:
         """
-        Map → its topics: the maps of the projects that it lists, and other maps if their first link to a map
+        Return map → its topics.
+
+        A map's topics are the maps of the projects that it lists, and other maps whose first link to a map
         leads to it.
         """
         pages = {e.path: e for e in self.graph.index.entries(type="moc") if e.path not in STANDARD}
@@ -460,7 +491,7 @@ class MapPages:
         return found
 
     def counts(self) -> dict[str, int]:
-        """Map → active notes it lists, before the drafts."""
+        """Return map → the number of active notes that the map lists before the drafts are written."""
         index, loops = self.graph.index, [e for e in self.indexed(OPEN_LOOPS) if e.type in LISTED]
         projects = {map_of_project(path): n for path, n in index.project_counts(TYPES).items()}
         return {**projects, **index.moc_counts(), OPEN_LOOPS: len(loops)}
@@ -471,15 +502,17 @@ class MapPages:
         self, path: str, inner: str, whole: str, head: Mapping[str, object] | None = None
     ) -> Change | None:
         """
-        The change that puts *inner* into the generated block of *path*, and the properties *head* into its head,
-        except properties that a person wrote. *whole* is the text of the page if it does not exist yet.
+        Return the change that puts *inner* into the generated block of *path*; None if nothing changes.
+
+        The properties *head* are set in the page's head, except properties that a person wrote. *whole* is the
+        text of the page if the page does not exist yet.
         """
         now = self.graph.vault.bytes(path)
         before = None if now is None else now.decode("utf-8", errors="replace")
         if now is None or before is None:
             after = whole
         elif generated_block(before) is None or self.graph.vault.read_only(path):
-            # The owner took the markers out, or locked the file: OMG leaves the page alone.
+            # The owner removed the markers, or locked the file: OMG leaves the page alone.
             return None
         else:
             after = with_generated_block(before, inner)
@@ -494,28 +527,28 @@ class MapPages:
         return Change(path, before, after, Rebase(block=inner))
 
     def text(self, path: str) -> str:
-        """The present text of the page at *path*; "" if there is none."""
+        """Return the present text of the page at *path*; "" if there is no page."""
         return (self.graph.vault.bytes(path) or b"").decode("utf-8", errors="replace")
 
     def now_change(self, sessions: Mapping[str, SessionState], today: date) -> Change | None:
-        """The Now note with the tasks of *sessions* and the loops that will be open."""
+        """Return the change of the Now note for the tasks of *sessions* and the loops that will be open."""
         inner = now_block(sessions, self.listed(OPEN_LOOPS), today, self.graph.zone, self.linked)
         return self.change("now", inner, new_page("now", inner))
 
     def now_changes(self, today: date) -> list[Change]:
-        """The change of the Now note, if a note that is or was an open loop changes."""
+        """Return the change of the Now note, if a note that is or was an open loop changes."""
         loops = OPEN_LOOPS in self.paths
         change = self.now_change(self.graph.state().sessions, today) if loops else None
         return [change] if change else []
 
     def anew(self, today: date) -> list[Change]:
-        """The changes that make all maps, the index and the Now note anew."""
+        """Return the changes that regenerate all maps, the index note and the Now note."""
         self.add_all()
         now = [self.now_change(self.graph.state().sessions, today)]
         return [*self.changes(), *filter(None, now)]
 
     def linked(self, text: str) -> str:
-        """*text* of the Now note with links to the notes that it mentions."""
+        """Return *text* of the Now note with links to the notes that it mentions."""
         if self.names is None:
             drafts = self.drafted()
             known = (e for e in self.graph.index.entries() if e.path not in drafts)
@@ -524,8 +557,10 @@ class MapPages:
 
     def changes(self) -> list[Change]:
         """
-        The changes of the maps in `paths`, the maps above them, and the index note. Each page has the day of its
-        newest note. The map of a removed project is deleted, unless a person wrote on it.
+        Return the changes of the maps in `paths`, of the maps above them, and of the index note.
+
+        Each page has the day of its newest note. The map of a removed project is deleted, unless a person wrote
+        on that map.
         """
         topics = self.topics()
         self.paths |= {above for above, of in topics.items() if self.paths & {t.path for t in of}}
@@ -558,7 +593,7 @@ class MapPages:
     def draft_first_pages(
         self, listed: Mapping[str, Sequence[Entry]], topics: dict[str, list[Entry]]
     ) -> None:
-        """Draft a page for each topic in *listed* that has none, and enter it into *topics*."""
+        """Draft a page for each topic in *listed* that has no page, and add the page to *topics*."""
         for moc, entries in listed.items():
             if is_topic(moc) and moc not in self.new and self.graph.vault.bytes(moc) is None:
                 self.new[moc] = self.first_page(moc, entries)
@@ -570,7 +605,8 @@ class MapPages:
         self, moc: str, entries: Sequence[Entry], told: Sequence[str], page: Entry | None
     ) -> Change | None:
         """
-        The change of *moc*, which lists *entries*, topics first. *page*: a topic's line on the map above.
+        Return the change of *moc*, which lists *entries*. *page*: the topic as the map above lists it; None for
+        a map of a type.
         """
         notes = [e for e in entries if e.type != "moc"]
         inner = map_block(moc, entries, told_block(told, {e.path: e for e in notes}))
@@ -582,7 +618,7 @@ class MapPages:
         )
 
     def index_change(self, counts: Mapping[str, int], topics: Iterable[Entry]) -> Change | None:
-        """The change of the index note."""
+        """Return the change of the index note."""
         inner, drafts = index_block(counts, topics), self.drafted()
         days = (self.graph.index.newest_day(LISTED, but=drafts), newest_day(drafts.values()))
         head = {"updated": max(filter(None, days), default=None)}
@@ -590,8 +626,9 @@ class MapPages:
 
     def stays(self, topic: str, entries: Sequence[Entry]) -> bool:
         """
-        Whether *topic* has, or gets, a page. A project's topic gets a page if it has enough notes, and keeps
-        the page as long as the project exists.
+        Return whether *topic* has, or gets, a page.
+
+        A project's topic gets a page if it has enough notes, and keeps the page as long as the project exists.
         """
         if any(e.map == topic for e in entries):
             return True
@@ -601,7 +638,7 @@ class MapPages:
         return page is not None or len(entries) > TOPIC_NOTES
 
     def is_of_project(self, topic: str) -> bool:
-        """Whether the page at *topic* was made for a project, and no person wrote on it."""
+        """Return whether the page at *topic* was made for a project, and no person wrote on it."""
         text, above = self.text(topic), MOCS["project"][0]
         with suppress(BadNode):
             if not topic.startswith(f"{above}-") and above in parse_node(text, topic).links:
@@ -621,8 +658,8 @@ class MapPages:
 
     def still_told(self, moc: str, entries: Sequence[Entry]) -> Sequence[str]:
         """
-        The sentences at the top of *moc*: new ones of the model, else the former sentences whose notes are
-        unchanged.
+        Return the sentences for the top of *moc*: new sentences of the model, else former sentences whose notes
+        are unchanged.
         """
         if moc in self.told:
             return self.told[moc]
@@ -630,8 +667,10 @@ class MapPages:
 
     def about(self, topic: Entry, told: Sequence[str], entries: Sequence[Entry] | None) -> str:
         """
-        The line on *topic*: the line that a person wrote, else the first sentence that a model wrote
-        (*told*), else a line made by rule. Without *entries*, the page of *topic* is not made anew and keeps
+        Return the line on *topic*: a person's line, else the first sentence in *told*, else a line made by
+        rule.
+
+        *told* are the sentences that a model wrote. If *entries* is None, the page is not regenerated and keeps
         its line.
         """
         page = self.graph.vault.bytes(topic.path) if entries is not None else None
@@ -641,19 +680,21 @@ class MapPages:
 
 
 def above_topic(page: Entry) -> str | None:
-    """The map that a topic belongs to: the first map that its page links to."""
+    """
+    Return the map that a topic belongs to: the first map that its page links to; None if there is no such link.
+    """
     return next((t for t in page.links if t.startswith("mocs/") and t != page.path), None)
 
 
 def newest_day(entries: Iterable[Entry]) -> date | None:
-    """The latest day on which an active note among *entries* changed."""
+    """Return the latest day on which an active note among *entries* changed."""
     return max(
         (day for e in entries if e.status == "active" and (day := e.updated or e.created)), default=None
     )
 
 
 def maps_of(entry: Entry, *, loop: bool) -> set[str]:
-    """The maps that list *entry*. With *loop*, the map of open loops counts as well."""
+    """Return the maps that list *entry*. With *loop*, also the map of open loops."""
     home = map_listing(entry.path, entry.type, entry.links)
     about = (entry.path, *entry.links) if entry.type in TYPES else ()
     projects = {map_of_project(path) for path in about if path.startswith(PROJECTS)}
@@ -661,7 +702,10 @@ def maps_of(entry: Entry, *, loop: bool) -> set[str]:
 
 
 def with_size(topic: Entry, count: int) -> Entry:
-    """*topic* as the map above describes it: its number of notes, and its subject if that is known."""
+    """
+    Return *topic* as the map above lists it: with the number of its notes and, if known, its subject as
+    description.
+    """
     size = how_many(count, "note")
     known = topic.description != page_title(topic.path)[1]
     return replace(topic, description=f"{size}: {topic.description}" if known else size)
