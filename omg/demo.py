@@ -192,7 +192,7 @@ class Story:
             bearing = [*dict.fromkeys([*named, *given])]
             yield (
                 prompt,
-                "in a group" if session == GROUP_SESSION else "Nora",
+                "a group" if session == GROUP_SESSION else "Nora",
                 Given(standing, bearing, piece.tokens),
             )
 
@@ -278,7 +278,7 @@ def show(story: Story, console: Console, *, offline: bool) -> None:
     put(
         console,
         "undo",
-        f"The night is undone: {how_many(back, 'file')} are as before. Then the undo is undone: {again} are as after the night.",
+        f"`omg undo` takes the night's changes in {how_many(back, 'file')} back; a second one restores them, in {again}.",
     )
     notes, messages, left = story.forget()
     gone = f"{how_many(notes, 'note')} and {how_many(messages, 'message')} are removed"
@@ -292,7 +292,7 @@ def show(story: Story, console: Console, *, offline: bool) -> None:
 
 
 def show_days(story: Story, console: Console) -> None:
-    heading(console, "Her talks with the assistant become notes, one talk a line")
+    heading(console, "Nora talks with the assistant, and OMG writes notes: one conversation a line")
     for day, name, messages, notes in story.sessions():
         said = f"{name:<14} {how_many(messages, 'message'):<12} {how_many(notes, 'note')} written or changed"
         put(console, f"{day:%a %d %b}", said)
@@ -304,24 +304,24 @@ def show_notes(story: Story, console: Console) -> None:
     """Show what became of the wish that is reversed, the plan that is moved, and the page that lies."""
     notes = story.notes()
     heading(console, "A note says what holds now, and keeps what held before, the newest first")
-    for types in (("preference",), ("project", "episode")):
+    for label, types in (("a wish", ("preference",)), ("a plan", ("project", "episode"))):
         changed = [n for n in notes if n.type in types and history_of(n)]
         for note in sorted(changed, key=lambda n: len(history_of(n)))[-1:]:
-            put(console, note.type, note.description, style="bold")
+            put(console, label, note.description, style="bold")
             of_days = {line[:10]: line for line in history_of(note)}  # the last line of each day
             for line in reversed([*of_days.values()][-LINES["history"] :]):
-                put(console, "", f"said {without_links(line)}", style="dim")
+                put(console, "", f"before, on {without_links(line)}", style="dim")
     lies = [n for n in notes if LIE in f"{n.description} {n.body}"]
     put(
         console,
-        "page",
-        f"The assistant read a page which claims that Nora's orders are “{LIE}”. Notes that repeat the claim: {len(lies) or 'none'}.",
+        "a web page",
+        f"It told the assistant that Nora's orders are “{LIE}”. Notes that repeat this: {len(lies) or 'none'}.",
     )
     for note in [n for n in notes if n.origin == "tool" and PAGE in n.description][:1]:
         put(
             console,
             "",
-            f"The price of its paper is noted, as the claim of the page: {note.description}",
+            f"Its price of paper is kept, under the page's name: {note.description}",
             style="dim",
         )
 
@@ -331,12 +331,13 @@ def show_slices(story: Story, console: Console, *, answered: bool) -> None:
         pass
     for n, (prompt, whose, given) in enumerate(story.given()):
         if not n:
-            heading(console, "What the assistant is told with every prompt of Nora's: the first two notes")
+            heading(console, "What the assistant is told with every prompt of Nora's: the first two lines")
             for line in given.standing[: LINES["standing"]]:
                 put(console, "", without_name(line))
-            also = "; for the first, what a strong model answered without memory and with it" * answered
-            heading(console, f"What it is told with four prompts: the two best notes of each{also}")
-        put(console, whose, f"“{prompt}”  with a memory of {given.tokens} tokens", style="bold")
+            also = ". A strong model answered the first, without memory and with it" * answered
+            heading(console, f"What it is told with four prompts: the two best lines of each{also}")
+        alone = ", nothing of them from Nora's own memory" * (whose != "Nora")
+        put(console, whose, f"“{prompt}”  {given.tokens} tokens are told{alone}", style="bold")
         for line in given.bearing[: LINES["prompt"]]:
             put(console, "", without_name(line))
         if answered and not n:
@@ -365,8 +366,8 @@ def without_name(line: str) -> str:
 
 
 def without_links(line: str) -> str:
-    """*line* with links as they are read."""
-    return re.sub(r"\[\[(?:[^\]|]*\|)?([^\]]*)\]\]", r"\1", line)
+    """*line* with the titles of links between quotation marks."""
+    return re.sub(r"\[\[(?:[^\]|]*\|)?([^\]]*)\]\]", r"“\1”", line)
 
 
 def heading(console: Console, text: str) -> None:

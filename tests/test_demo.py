@@ -124,24 +124,24 @@ def test_the_demo_has_colours_at_a_terminal_and_fits_its_width(tmp_path):
 def test_a_reversed_wish_and_a_moved_plan_keep_their_former_state(shown):
     notes = shown.part("A note says what holds now")
     assert re.search(
-        r"^preference .*keep your answers short from now on.*\n(?: +said .*\n)*? +said .*detailed answers",
+        r"^a wish .*keep your answers short from now on.*\n(?: +before, .*\n)*? +before, .*detailed answers",
         notes,
         re.M,
     )
     assert re.search(
-        r"^episode .*due on 2026-03-23.*\n(?: +said .*\n)*? +said .*due on 2026-03-16", notes, re.M
+        r"^a plan .*due on 2026-03-23.*\n(?: +before, .*\n)*? +before, .*due on 2026-03-16", notes, re.M
     )
 
 
 def test_the_lying_page_makes_no_note_about_nora(shown):
-    assert "Notes that repeat the claim: none." in shown.part("A note says what holds now")
+    assert "Notes that repeat this: none." in shown.part("A note says what holds now")
     notes = "".join(f.read_text("utf-8") for f in (shown.folder / "vault/nodes").glob("*/*.md"))
     assert "pre-approved" not in notes and "loves glossy" not in notes
 
 
 def test_the_night_writes_weeks_and_settles_a_contradiction(shown):
     night = shown.part("Every night")
-    assert "Prints from 21 March (2026-03-21) replaced Price of prints" in night
+    assert "“Prints from 21 March” (2026-03-21) replaced “Price of prints”" in night
     assert [f"Week {n} of 2026" in night for n in (10, 11, 12)] == [True] * 3
     assert re.search(r"where things stand on \d maps .*Tidepool", night)  # maps
     old, new = (
@@ -153,7 +153,7 @@ def test_the_night_writes_weeks_and_settles_a_contradiction(shown):
 
 def test_words_that_the_demo_forgets_are_in_no_file(shown):
     part = shown.part("What you can take back")
-    assert re.search(r"(\d+) files are as before\. Then the undo is undone: \1 are as after the night", part)
+    assert re.search(r"changes in (\d+) files back; a second one restores them, in \1", part)
     assert "no file of this memory has the name any more" in part
     left = [f for f in shown.folder.rglob("*") if f.is_file() and b"Lindqvist" in f.read_bytes()]
     assert left == []
@@ -161,7 +161,7 @@ def test_words_that_the_demo_forgets_are_in_no_file(shown):
 
 def test_each_prompt_of_the_demo_is_given_its_answer(shown):
     asked = shown.part("What it is told with four prompts")
-    pieces = re.split(r"^(?:Nora|in a group) .*with a memory of (\d+) tokens$", asked, flags=re.M)
+    pieces = re.split(r"^(?:Nora|a group) .*”  (\d+) tokens are told.*$", asked, flags=re.M)
     assert all(0 < int(n) <= 3000 for n in pieces[1::2])
     for piece, answer in zip(
         pieces[2::2], ("2026-03-23", "50 euros", "Saunders Waterford", "2026-03-28"), strict=True

@@ -556,7 +556,9 @@ def choice_lines(graph: Graph, shown: dict[str, Selection], again: Sequence[str]
             if not what.redacts and (before := told_before(graph, path)):
                 lines.append(f"    before: {before}")
         lines += [f"  {path}" for path in what.trash]
-        lines += [f"  of a longer message, this stays: {left!r}" for _, left in what.cut]
+        lines += [
+            f"  of a longer message, this goes: {gone!r}; this stays: {left!r}" for _, left, gone in what.cut
+        ]
         if what.messages:
             lines.append(f"  {how_many(len(what.messages), 'message')}")
         if what.again:

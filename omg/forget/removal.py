@@ -356,7 +356,7 @@ class Removal:
 
 
 def forgetting(graph: Graph, what: Selection) -> Removal:
-    left = dict(what.cut)
+    left = {id: text for id, text, _ in what.cut}
     return Removal(
         said=lambda m: replace(m, text=left[m.id]) if m.id in left else m,
         clean=partial(blanked, words=what.text),

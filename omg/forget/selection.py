@@ -72,8 +72,8 @@ class Selection:
     keys: tuple[str, ...] = ()  # sessions that are removed whole
     trash: tuple[str, ...] = ()  # our notes in the vault's .trash
     beyond: tuple[str, ...] = ()  # "path: why": files that OMG cannot, or may not, change
-    # message that stays in part → the sentences that are left, because remaining notes hold them
-    cut: tuple[tuple[str, str], ...] = ()
+    # messages that stay in part: the id, the sentences that are left, because remaining notes hold them, and those removed
+    cut: tuple[tuple[str, str, str], ...] = ()
     alone: tuple[str, ...] = ()  # notes that are removed without their messages
     text: str = ""  # the words that were searched
     redacts: bool = False  # only the text is replaced; nothing is removed
@@ -155,7 +155,7 @@ def select(graph: Graph, wanted: Wanted) -> Selection:
         linking=tuple(p for p in notes_linking(graph, gone, former) if not is_generated(graph, p)),
         left=tuple(p for p in left if p not in gone),
         names=tuple(sorted((all_names(graph, gone) | former) - gone)),
-        cut=tuple(sorted((id, part.left) for id, part in parts.items())),
+        cut=tuple(sorted((id, part.left, part.gone) for id, part in parts.items())),
         sessions=tuple(sorted(talk.sessions(messages | parts.keys()))),
         keys=() if wanted.session is None else (wanted.session,),
         alone=tuple(sorted(named)) if wanted.alone else (),

@@ -298,7 +298,10 @@ def choice_text(graph: Graph, choice: str, what: Selection) -> str:
         head = f"{begun} that holds {what.text!r}, also inside longer words, and what came of it: {notes} and {messages}:"
     else:
         head = f"This would be forgotten{f', with {messages} that it came from' * bool(what.messages)}:"
-    stays = [f"- of a message that says more, this stays: {left!r}" for _, left in what.cut]
+    stays = [
+        f"- of a message that says more, this goes: {gone!r}; this stays: {left!r}"
+        for _, left, gone in what.cut
+    ]
     return "\n".join([head, *listed, *more, *stays])
 
 
