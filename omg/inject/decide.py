@@ -1,9 +1,9 @@
 """
 Decides which notes a prompt is given, and when `system` is rendered anew.
 
-`system` is rendered at an activation and then served byte for byte until the next, because prompt caches
+`system` is rendered at an activation, and then served byte for byte until the next, because prompt caches
 depend on that. News in between reaches the model through `prompt`. This module calls no model and reads no
-clock; at an activation it reads index.md, now.md and two maps, and no other file.
+clock. At an activation it reads index.md, now.md and two maps; it reads no other file.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ from .prompt import Found, Standing, event_falls_on, render_prompt, render_syste
 
 # --- Whether a message asks for the course of something: an order, a count, a summary.
 #
-# Such a question wants a complete timeline before details: many lines and short passages. A wrong guess only
+# The answer to such a question needs many lines and short passages rather than details. A wrong guess only
 # costs some detail. The lists are short on purpose: four times as many phrases found no more (bench/LOG.md).
 
 
@@ -84,37 +84,38 @@ COURSE_ASKED_CHARS = 2_000
 
 
 def asks_for_course(text: str) -> bool:
+    """Return whether *text* asks for the course of something: an order, a count, a summary."""
     return bool(COURSE.search(text[:COURSE_ASKED_CHARS]))
 
 
 def topic_of(text: str) -> str:
-    """*text*, a question for a course, without the words that ask."""
+    """Return *text*, a question for a course, without the words that ask."""
     return " ".join(ASKING_WORDS.sub(" ", text).split())
 
 
-# --- How sure a find must be before a prompt gets any memory: most prompts ask nothing of memory.
+# --- How surely a note or message must answer before a prompt gets any memory. Most prompts need none.
 #
 #     asks_of_memory   whether the prompt has a word that could name a subject
-#     sureness         how well the finds answer the prompt
+#     sureness         how surely the notes and messages that were found answer the prompt
 #
 # Pure. Each figure was measured, leaving out one conversation at a time (bench/silence.py, bench/LOG.md).
 
 
-# The least sureness of a find: for any prompt, and for a prompt in the first person.
+# The least `sureness`: for any prompt, and for a prompt in the first person.
 SURE, SURE_OF_OWN = 0.36, 0.19
-# The least cosine by the encoder alone, whoever is asked about (embed.py). Chosen on half of bench/talks.toml.
+# The least cosine if the encoder (embed.py) alone decides, also in the first person. Chosen on half of bench/talks.toml.
 SURE_BY_ENCODER = 0.25
-# For Chinese by the static table, which reads characters and finds all texts alike: the least sum of a cosine
-# and BY_PAIRS times the share of the prompt's character pairs. Chosen on all of bench/talks.toml.
+# For Chinese by the static table, for which all Chinese texts are similar: the least sum of a cosine and
+# BY_PAIRS times the share of the prompt's character pairs. Chosen on all of bench/talks.toml.
 SURE_IN_CHINESE, BY_PAIRS = 0.685, 0.5
 CHINESE = regex.compile(r"\p{Han}"), regex.compile(r"[\p{Hiragana}\p{Katakana}]")
 # Factor for a message's score: messages share words with unrelated prompts more often than notes do.
 SAID_SHARE = 0.7
 # Factor for a message's share of the prompt's words: in a small archive all words are common.
 WRITTEN_ALONE = 0.5
-NAMES_SHARE = 0.5  # factor if the prompt has names and none is known here
-NAME_KNOWN = 0.1  # added if a name is known
-# Weight of the best cosine above a typical one. Outside English, which the table knows best, all are higher.
+NAMES_SHARE = 0.5  # factor if the prompt has names, and no note or message has one of these
+NAME_KNOWN = 0.1  # added if a note or message has one of the prompt's names
+# Weight of the best cosine's excess over a typical cosine. Cosines are higher in other languages than English.
 MEANING, TYPICAL, TYPICAL_ELSE = 0.8, 0.4, 0.55
 
 OF_ONES_OWN = re.compile(
@@ -158,7 +159,7 @@ DETAILS = re.compile(
 )
 HOW = re.compile(r"\s*(?:how|why|wie|warum)\b", re.I)
 NAMED = re.compile(r"\b(?:the|an?|my|your|our|his|her|their)\s+(\w+)", re.I)
-# The beginning of a request: "Tell me what …", "Please list everything …". Its verb names no subject.
+# The beginning of a request: "Tell me what …", "Please list everything …". The verb of a request names no subject.
 REQUEST = re.compile(
     r"\A\W*(?:please\W+)?\w+\W+(?:(?:me|us|mir|uns)\W+)?(?=(?:what|which|everything|alle?s?|(?<=,\s)(?:was|woran|welche\w*))\b)",
     re.I,
@@ -166,10 +167,9 @@ REQUEST = re.compile(
 
 
 def of_days_alone(query: ParsedQuery) -> ParsedQuery:
-    """
-    *query* without its terms, if it asks for days and names no subject: "What happened yesterday?", "Plans for today",
-    "Tell me what I did in spring". Then everything said on those days answers it.
-    """
+    """Return *query* without its terms, if it asks for days and names no subject. Otherwise return *query* itself.
+    Examples: "What happened yesterday?", "Plans for today", "Tell me what I did in spring". Then everything said on
+    those days answers *query*."""
     if not query.days or not (len(query.terms) <= 1 or asks(query.text) or REQUEST.match(query.text)):
         return query  # "Plan my Sunday run."
     words = query.text
@@ -183,7 +183,8 @@ def of_days_alone(query: ParsedQuery) -> ParsedQuery:
 
 
 def asks_of_memory(query: ParsedQuery) -> bool:
-    """Whether *query* asks for days or has a word with a subject. "ok thanks" and "how are you today?" have none."""
+    """Return whether *query* asks for days or has a word that may name a subject. "ok thanks" and "how are you
+    today?" have none."""
     if PHRASE.fullmatch(query.text[:200]):
         return False
     words = {t.shown.lower() for t in query.terms} - STOP - SMALL_TALK
@@ -197,11 +198,9 @@ def sureness(
     known: Callable[[str], bool],
     by_meaning: bool,
 ) -> float:
-    """
-    How surely *hits* and *said*, both best first, answer *query*: from 0 to about 1. *known* tells whether any note
-    or message has a word. *by_meaning*: whether the search also used vectors. A query is answered surely if it asks
-    for days alone, or for the user's own days.
-    """
+    """Return how surely *hits* and *said*, both best first, answer *query*: from 0 to about 1. *known*: whether any
+    note or message has a word. *by_meaning*: whether the search also used vectors. The result is 1 if *query* asks
+    for days alone, or for the user's own days."""
     if query.days and (not query.terms or is_of_own(query)):
         return 1.0
     shares = [max(SAID_SHARE * min(1.0, s.share), WRITTEN_ALONE * s.words) for s in said]
@@ -211,17 +210,15 @@ def sureness(
     if not by_meaning:
         return sure
     near = max([0.0, *(s.cosine for s in said), *(h.cosine or 0.0 for h in hits)])
-    # A message of a moment ago has no vector yet.
+    # A message said a moment ago has no vector yet.
     fresh = max((share for s, share in zip(said, shares, strict=True) if not s.cosine), default=0.0)
     typical = TYPICAL if is_english(query.text) else TYPICAL_ELSE
     return max(fresh, sure + MEANING * (near - typical))
 
 
 def is_sure(graph: Graph, query: ParsedQuery, hits: Sequence[Hit], said: Sequence[Said]) -> bool:
-    """
-    Whether *hits* and *said* answer *query* surely enough. Cosines decide if the encoder reads the query's
-    language, or the table reads its single characters.
-    """
+    """Return whether *hits* and *said* answer *query* surely enough. Cosines decide if the encoder reads the
+    language of *query*, or *query* is in Chinese. Otherwise `sureness` decides."""
     if said and graph.index.by_meaning and not query.days:
         cosines = [hit.cosine or 0.0 for hit in hits]
         if asks_encoder(graph.index.embedder, query.text):
@@ -235,12 +232,12 @@ def is_sure(graph: Graph, query: ParsedQuery, hits: Sequence[Hit], said: Sequenc
 
 
 def is_of_own(query: ParsedQuery) -> bool:
-    """Whether the query is in the first person, or about what was said earlier."""
+    """Return whether *query* is in the first person, or about what was said earlier."""
     return bool(OF_ONES_OWN.search(query.text))
 
 
 def names_in(text: str) -> Iterator[str]:
-    """Capitalised words within a sentence; none in German, where every noun is capitalised."""
+    """Yield the capitalised words within sentences of *text*; none in German, where every noun is capitalised."""
     if not GERMAN.search(text):
         for m in NAME_WITHIN.finditer(text):
             word = re.sub(r"['’]s?$", "", m[0])
@@ -254,10 +251,8 @@ def names_in(text: str) -> Iterator[str]:
 
 
 def named_in(query: ParsedQuery, names: Iterable[tuple[str, str]]) -> dict[str, float]:
-    """
-    Path → the share of the words of *query* that belong to its name. *names* are pairs of path and name; a name
-    counts if *query* has all of its words. Possessives ("meine") and words that ask for a map are not counted.
-    """
+    """Return path → the share of the words of *query* that belong to the path's name, for names that *query* has
+    whole. *names* are pairs of path and name. Possessives ("meine") and words that ask for a map are not counted."""
     asked = word_forms(term for term in query.terms if not OF_ONES_OWN.fullmatch(term.shown))
     found: dict[str, float] = {}
     for path, name in names:
@@ -283,11 +278,9 @@ def word_forms(terms: Iterable[Term]) -> frozenset[str]:
 def named_lines(
     graph: Graph, query: ParsedQuery, named: Mapping[str, float], limit: int, today: date
 ) -> list[Hit]:
-    """
-    The best *limit* lines of each map and project in *named* whose share of *query* is large enough. A project's
-    lines are the notes that link to it. Empty if *query* asks for days, because the search finds the notes of those
-    days.
-    """
+    """Return the best *limit* notes of each map and project in *named* whose share of *query* is large enough. A
+    project's notes are those that link to it. Returns no note if *query* asks for days, because the search finds
+    the notes of those days."""
     found: dict[str, Hit] = {}
     for path, share in sorted(named.items(), key=lambda of: -of[1]) if not query.days else ():
         for entry in lines_of(graph, path, limit, today) if share >= SURE else ():
@@ -296,10 +289,8 @@ def named_lines(
 
 
 def pages_asked_for(graph: Graph, query: ParsedQuery) -> list[Hit]:
-    """
-    The pages on the weeks or months that *query* asks for. A page's score is the share of the query's words that name
-    the days (one half in "What happened in March?").
-    """
+    """Return the pages on the weeks or months that *query* asks for. A page's score is the share of the query's
+    words that name the days: one half in "What happened in March?"."""
     found: dict[str, Hit] = {}
     asked = word_forms(query.terms)
     for when in query.days:
@@ -317,7 +308,8 @@ def pages_asked_for(graph: Graph, query: ParsedQuery) -> list[Hit]:
 
 
 def lines_of(graph: Graph, path: str, limit: int, today: date) -> list[Entry]:
-    """The notes of the map or project at *path*, by priority, then the newest first; open loops by their day."""
+    """Return the best *limit* notes of the map or project at *path*, by priority, then the newest first; open loops
+    by their day."""
     if path == OPEN_LOOPS:
         return standing_loops(graph.index.entries(loop="open"), today)[:limit]
     project = project_of_map(path)
@@ -331,15 +323,13 @@ def lines_of(graph: Graph, path: str, limit: int, today: date) -> list[Entry]:
 
 
 MAPS_GIVEN = 2  # topics given because of the notes found for a prompt
-FALLS_ON = 2  # found notes that a topic must hold; the best one counts for two
+FALLS_ON = 2  # found notes that a topic must hold; the best note counts for two
 
 
 def topics_of(graph: Graph, hits: Sequence[Hit], named: Mapping[str, float]) -> list[Hit]:
-    """
-    The topics that hold the best of *hits* or that the prompt names, to stand before *hits*. A topic counts if it
-    holds several of them, or the best one. If the prompt names a map of a type ("List my projects"), its topics. Only
-    topics whose standing a model wrote are given; the line of any other topic repeats its notes.
-    """
+    """Return the topics (maps) that hold the best of *hits*, or that the prompt names. A topic must hold the best
+    hit, or several hits. If the prompt names a map of a type ("List my projects"), return the topics of that map.
+    Leaves out topics without a text by a model, because their line only repeats their notes."""
     falls: Counter[str] = Counter()
     for n, hit in enumerate(hits):
         for moc in filter(is_topic, maps_of(hit.entry, loop=False)):
@@ -356,20 +346,22 @@ def topics_of(graph: Graph, hits: Sequence[Hit], named: Mapping[str, float]) -> 
     return [Hit(e, score, "the map of what was found") for e in islice(told, most)]
 
 
-SYSTEM_SHARE = 0.3  # of the budget; the rest is for notes and quotations on the message itself
+SYSTEM_SHARE = 0.3  # share of the budget for `system`; `prompt` has the rest
 MANY_NOTES = 4  # times as many notes, if a course is asked for
 MORE_CHARS = 300  # of a note's text
-MAP_CHARS = 500  # of the text on where a topic stands
+MAP_CHARS = 500  # of a model's text on a topic
 PAGE_CHARS = 1_500  # of the page on a week or month that is asked for
 URGENT_S = 60  # how long a cut waits for its observation before `system` goes on without
-# Types whose best notes `system` has, with the number of candidates; more where notes on others come last.
+# Types whose best notes `system` has, with the number of candidates.
 SHOWN = {"identity": 100, "preference": 40, "project": 40}
-FEW_NOTES = 20  # of a vault with so few notes, `system` may have all
+FEW_NOTES = 20  # if a vault has no more notes, `system` may have all
 SYSTEM_KEPT_DAYS = 7  # after so many days without a prompt, a session's served text is dropped
-QUERY_CHARS = 2_000  # of a prompt; text pasted below says little about the question
-LONGEST_ASKED = 92  # days for which pages are given
+QUERY_CHARS = (
+    2_000  # characters of a prompt that are searched; text pasted below says little about the question
+)
+LONGEST_ASKED = 92  # most days asked for, if pages are given
 FLOOR = WEAK_BELOW
-FLOOR_OF_COURSE = 0.05  # if a course is asked for: all that may belong to it
+FLOOR_OF_COURSE = 0.05  # if a course is asked for: all notes that may belong to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,7 +376,8 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """`system` and `prompt`, wrapped, each "" if it has nothing to say; the *reason* of an activation."""
+    """The memory for one prompt: the texts `system` and `prompt`. Each is wrapped, or "" without content. *reason*:
+    why `system` was rendered anew; None if it was not."""
 
     system: str = ""
     prompt: str = ""
@@ -392,7 +385,7 @@ class Slice:
 
     @property
     def tokens(self) -> int:
-        """The tokens of both texts."""
+        """The number of tokens of both texts."""
         return count_tokens(self.system) + count_tokens(self.prompt)
 
 
@@ -408,6 +401,7 @@ class Decision:
 
     def keep(self, state: State, asked: Prompt, at_ms: int) -> None:
         # If something was edited or forgotten since the decision, the slice's text is not written to disk.
+        """Store the decision in *state*, for the session of *asked*."""
         whole = self.epoch == state.epoch
         if not whole and not self.given.reason and asked.session not in state.sessions:
             return  # the session itself was forgotten
@@ -436,9 +430,9 @@ class Relevant:
 
 
 def keep_served(own: SessionState, run: str, text: str, epoch: int) -> None:
-    """Keep a run's served text with its message to the next cut, if OMG is the context engine (context.py)."""
+    """Keep a run's served text with the run's message until the next cut, if OMG is the context engine (context.py)."""
     if next(reversed(own.served), run) not in (run, own.assembled):
-        own.served, own.raw_tokens = {}, 0  # a request was made without the served text: it is gone
+        own.served, own.raw_tokens = {}, 0  # a request was made without the served text: that text is gone
     former = own.served if own.timeline and own.epoch == epoch else {}
     own.served = {key: served for key, served in former.items() if key != run}
     if own.raw_tokens and run and text:
@@ -452,15 +446,16 @@ def activation(
     state: State, session: str, *, now: datetime, pending_tokens: int, config: Config, model: str = ""
 ) -> str | None:
     """
-    Why `system` has to be rendered anew for this prompt of *session*; None if the last one is served again.
+    Return why `system` has to be rendered anew for this prompt of *session*; None if the last text is served
+    again.
 
-    new_session  nothing was served to it yet        model_change  another model has no cache of `system`
-    edit         a person edited, forgot or undid    threshold     message_tokens were said since
-    compaction   its context was cut                 quiet         an observation has been completed at rest
-    reset        its context was dropped             idle          after a long silence the cache is cold anyway
+        new_session  nothing was served to it yet        model_change  another model has no cache of `system`
+        edit         a person edited, forgot or undid    threshold     message_tokens were said since
+        compaction   its context was cut                 quiet         an observation has been completed at rest
+        reset        its context was dropped             idle          after a long silence the cache is cold anyway
 
-    A threshold waits until there is something new. A cut waits until the messages before it are observed, but
-    at most URGENT_S, in case no model answers.
+    A threshold waits until something new was observed. A cut waits until the messages before it are observed,
+    but at most URGENT_S, in case no model answers.
     """
     own, options = state.sessions.get(session), config.observation
     if own is None or not own.activated_ms:
@@ -493,7 +488,7 @@ def hook_result(
     config: Config,
     tell: Callable[..., None] = lambda *_, **__: None,
 ) -> dict[str, str]:
-    """The result of before_prompt_build for the prompt in *body*, without empty fields."""
+    """Return the result of before_prompt_build for the prompt in *body*, without empty fields."""
     session, model, run, session_id, prompt = (
         str(body.get(key) or "") for key in ("sessionKey", "modelId", "runId", "sessionId", "prompt")
     )
@@ -506,7 +501,7 @@ def hook_result(
 
 
 def result_given_before(graph: Graph, session: str, config: Config) -> dict[str, str]:
-    """The result of before_prompt_build without reading the prompt: the last `system`, if still valid."""
+    """Return the result of before_prompt_build without reading the prompt: the last `system`, if still valid."""
     state = graph.state()
     own = state.sessions.get(session)
     if own is None or not own.system or own.epoch != state.epoch or not config.inject.budget_tokens:
@@ -515,7 +510,7 @@ def result_given_before(graph: Graph, session: str, config: Config) -> dict[str,
 
 
 def preview(graph: Graph, prompt: str, session: str, now: datetime, config: Config) -> Slice:
-    """What `slice_for` would give. Changes no state."""
+    """Return what `slice_for` would return. Changes no state."""
     return decide_slice(graph, graph.state(), Prompt(prompt, session), now, config).given
 
 
@@ -527,12 +522,12 @@ def slice_for(
     config: Config,
     tell: Callable[..., None] = lambda *_, **__: None,
 ) -> Slice:
-    """The slice for *asked*. Records an activation in the state."""
+    """Return the slice for *asked*. Records an activation in the state."""
     if not config.inject.budget_tokens:
         return Slice()
     made = decide_slice(graph, graph.state(), asked, now, config)
     if made.given.reason or made.given.prompt:
-        # An activation is written to disk before it is served; counts of use later, so that no prompt waits.
+        # An activation is written to disk before the slice is served. Counts of use are written later: no prompt waits.
         keep = graph.update if made.given.reason else graph.note
         keep(lambda state: made.keep(state, asked, epoch_ms_of(now)))
     if made.recalled and made.epoch == graph.state().epoch:
@@ -546,7 +541,7 @@ def slice_for(
 
 
 def decide_slice(graph: Graph, state: State, asked: Prompt, now: datetime, config: Config) -> Decision:
-    """The slice for *asked*, decided from *state*."""
+    """Decide the slice for *asked*, from *state*. Changes no state."""
     budget, today = config.inject.budget_tokens, now.astimezone(graph.zone).date()
     own = state.sessions.get(asked.session) or SessionState()
     words = strip_memory(without_envelope(legible_text(asked.text))).strip()[:QUERY_CHARS]
@@ -577,7 +572,7 @@ def decide_slice(graph: Graph, state: State, asked: Prompt, now: datetime, confi
 
 
 def noted_in(seen: list[Passage], passages: Iterable[Passage]) -> Iterator[Passage]:
-    """Yield *passages*; each is added to *seen* when the caller takes it."""
+    """Yield *passages*. Each passage is added to *seen* when the caller takes it."""
     for passage in passages:
         seen.append(passage)
         yield passage
@@ -587,7 +582,7 @@ TOLD_HITS, BEGINNING = 24, 40  # notes in a record; characters that identify a q
 
 
 def record_of(made: Decision, session: str, at_ms: int) -> dict[str, Any]:
-    """The record of *made* for a person who asks why (graph/state.py), without words of the conversation."""
+    """Return the record of *made* for a person who asks why (graph/state.py), without words of the conversation."""
     system, prompt = made.given.system, made.given.prompt
     flat = " ".join(prompt.split())
     quoted = [p for p in made.said if " ".join(p.text[:BEGINNING].split()) in flat]
@@ -595,7 +590,7 @@ def record_of(made: Decision, session: str, at_ms: int) -> dict[str, Any]:
         "at": at_ms,
         "session": session,
         "reason": made.given.reason,
-        # Counted by lines: their counts are cached already.
+        # Counted by lines, because the counts of lines are cached already.
         "tokens": [sum(map(count_tokens, text.splitlines(keepends=True))) for text in (system, prompt)],
         "notes": [
             [hit.entry.path, round(hit.score, 2), hit.why, place_in(hit.entry, system, prompt)]
@@ -606,21 +601,22 @@ def record_of(made: Decision, session: str, at_ms: int) -> dict[str, Any]:
 
 
 def place_in(entry: Entry, system: str, prompt: str) -> str:
-    """The part of the slice that names *entry*: "prompt" or "system"; "" if none does."""
+    """Return the part of the slice that names *entry*: "prompt" or "system"; "" if neither does."""
     if is_named(entry, prompt):
         return "prompt"
     return "system" if is_named(entry, system) else ""
 
 
 def is_named(entry: Entry, text: str) -> bool:
-    """Whether *text*, a slice, has a line for *entry*."""
+    """Return whether *text*, a slice, has a line for *entry*."""
     return any(f"\n- {entry.handle}{end}" in text for end in (" — ", " (", "\n"))
 
 
 def find_for(
     graph: Graph, state: State, words: str, session: str, *, now: datetime, config: Config
 ) -> Relevant:
-    """What bears on a prompt of *session* with these *words*; empty if nothing surely answers them."""
+    """Return what bears on a prompt of *session* with these *words*; nothing if no note or message surely answers
+    the prompt."""
     today = now.astimezone(graph.zone).date()
     query = of_days_alone(parse_query(words, today))
     course = asks_for_course(words) or bool(query.days and not query.terms)
@@ -660,10 +656,8 @@ def find_for(
 def less_what_pages_tell(
     graph: Graph, pages: Sequence[Entry], hits: Sequence[Hit], said: Sequence[Said]
 ) -> tuple[list[Hit], list[Said]]:
-    """
-    *hits* and *said* without the notes that *pages* tell and without the messages those notes were made from. A note
-    that changed after its page was written stays.
-    """
+    """Return *hits* and *said* without notes that *pages* summarise, and without those notes' messages. A note that
+    changed after its page was written stays."""
     told = graph.index.ask(told_by, [page.path for page in pages])
     written = max((page.updated or date.min for page in pages), default=date.min)
     kept = [h for h in hits if h.entry.path not in told or (h.entry.updated or date.min) > written]
@@ -672,7 +666,7 @@ def less_what_pages_tell(
 
 
 def surest_first(hits: Sequence[Hit], named: Sequence[Hit]) -> list[Hit]:
-    """*hits* and *named* as one list, each note once, the best score first."""
+    """Return *hits* and *named* as one list, each note once, the best score first."""
     found: dict[str, Hit] = {}
     for h in sorted((*hits, *named), key=lambda h: -h.score) if named else hits:
         found.setdefault(h.entry.path, h)
@@ -688,10 +682,8 @@ OLDER = "From before the user changed the line above:"
 
 
 def more_of(graph: Graph, course: bool, pages: Collection[str], entry: Entry) -> str:
-    """
-    The text of *entry* beyond its description, on one line. In a *course* also its former statements; longer for
-    *pages*.
-    """
+    """Return the text of *entry* beyond its description, on one line. *course*: add the note's former statements.
+    The text is longer if *entry* is one of *pages*."""
     try:
         whole = graph.vault.text(entry.path)
         if entry.type == "moc":
@@ -710,18 +702,18 @@ def more_of(graph: Graph, course: bool, pages: Collection[str], entry: Entry) ->
 
 
 def sentences_beside(line: str, text: str) -> list[str]:
-    """The sentences of *text* that say more than *line*."""
+    """Return the sentences of *text* that say more than *line*."""
     told = written_words(line)
     said = (" ".join(sentence.split()) for sentence in split_sentences(text))
     return [s for s in said if not written_words(s) <= told]
 
 
 def relevant_hits(graph: Graph, query: ParsedQuery, now: datetime, limit: int, floor: float) -> list[Hit]:
-    """The notes that bear on *query*, best first."""
-    # Twice *limit*: some of the notes stand in `system` already.
+    """Return the notes that bear on *query*, best first."""
+    # Twice *limit*, because `system` has some of the notes already.
     hits = graph.index.search(query, 2 * limit, now=now, uses=graph.uses.all(), how=FOR_PROMPT)
     if floor == FLOOR and not query.days:
-        # the page on a week or month repeats notes that the search finds, too
+        # the page on a week or month repeats notes that the search finds as well
         hits = [h for h in hits if h.entry.type != "reflection"]
     return [
         h
@@ -731,7 +723,8 @@ def relevant_hits(graph: Graph, query: ParsedQuery, now: datetime, limit: int, f
 
 
 def choose_maps(falls: Iterable[str]) -> list[str]:
-    """The two maps that hold most hits; if there are fewer, also the maps of preferences and identity."""
+    """Return the two maps that hold most hits; if there are fewer, add the maps of preferences and identity.
+    *falls*: the map of each hit."""
     best = (path for path, _ in Counter(falls).most_common(2))
     return list(dict.fromkeys([*best, map_of_type("preference"), map_of_type("identity")]))[:2]
 
@@ -739,7 +732,7 @@ def choose_maps(falls: Iterable[str]) -> list[str]:
 def render_system(
     graph: Graph, state: State, session: str, mocs: Sequence[str], *, today: date, budget: int
 ) -> str:
-    """The `system` text of *session* as of now."""
+    """Return the `system` text of *session* as of now."""
     index = graph.index
     entries = [
         *index.entries(pinned=True),
@@ -764,10 +757,8 @@ def render_system(
 
 
 def without_agents_notes(entries: Iterable[Entry], by_hand: Mapping[str, int]) -> Iterator[Entry]:
-    """
-    *entries* without inbox notes that no person was seen to write, since agents write there, too. No inbox note is
-    pinned.
-    """
+    """Yield *entries* without inbox notes, unless a person was seen to write the inbox note. Agents can write to
+    the inbox, too. An inbox note is never pinned."""
     for entry in entries:
         if not entry.path.startswith("inbox/"):
             yield entry
@@ -776,16 +767,14 @@ def without_agents_notes(entries: Iterable[Entry], by_hand: Mapping[str, int]) -
 
 
 def with_agents_mark(entry: Entry, by_hand: Mapping[str, int]) -> Entry:
-    """
-    *entry*, marked as a tool's if it is an inbox note that no person was seen to write, even if its head names
-    another origin.
-    """
+    """Return *entry*; if it is an inbox note that no person was seen to write, mark it as a tool's. The mark
+    replaces the origin that the note's head names."""
     believed = not entry.path.startswith("inbox/") or by_hand.get(entry.path) == entry.mtime
     return entry if believed else replace(entry, origin="tool")
 
 
 def written_by_hand(graph: Graph, path: str, budget: int) -> str:
-    """What a person wrote on a page around its block; "" if the page is not there or cannot be read."""
+    """Return what a person wrote on a page around its block; "" if the page is missing or cannot be read."""
     try:
         return clip_text(persons_words(graph.vault.text(path), path), budget)
     except (OmgError, OSError, UnicodeDecodeError):

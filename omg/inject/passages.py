@@ -2,8 +2,8 @@
 Quotations: the messages that answer a prompt, each cut to its answering passage.
 
 Messages come from the archive, found by words and through the notes that bear on the prompt, and from the
-identity's other sessions before they are observed. Not quoted are a tool's text, and words whose note was
-deleted, superseded or changed by a person: then the note speaks. prompt.py writes the passages down.
+identity's other sessions before they are observed. A tool's text is not quoted. Nor are words whose note was
+deleted, superseded or changed by a person: the note replaces them. prompt.py renders the passages.
 """
 
 from __future__ import annotations
@@ -53,28 +53,28 @@ from ..secrets import redact
 from ..text.characters import visible
 from ..text.words import has_prefix, prefix_of, text_pieces, told_words
 
-NOTES = 6  # best hits whose messages are looked at, too
+NOTES = 6  # best notes whose messages are looked at as well
 OF_A_NOTE = 4  # latest messages of a note that are looked at
-# Characters of a quotation: a shorter one is quoted with its neighbours.
+# Characters of a quotation: a shorter statement is quoted with its neighbours.
 LEAST_QUOTED = {"user": 120, "assistant": 300}
 MOST_QUOTED = 1_000  # characters, if few quotations share the room
 CHARS_A_TOKEN = 4
 LOOKED_UP_AT_ONCE = 24  # statements whose notes are looked up in one query: about as many as fit
 SOURCE_SHARE = 0.25  # of a note's score, added to the score of its messages
-TALK_STEPS = 2  # the messages so near to a good message are raised with it
+TALK_STEPS = 2  # messages up to so many steps from a good message are raised with the good message
 NEIGHBOURS_OF = 5  # best messages whose neighbours are looked at
 NEIGHBOUR_SHARE = 0.5  # of a good message's score, given to the messages beside it
 REPLY_SHARE = 0.8  # the same for the reply, if the assistant's words are asked for
-# Score for each character of a statement of a day that is asked for: "ok, thanks" says little.
+# Score for each character of a statement, if only days are asked for: a short "ok, thanks" says little.
 OF_DAY = 0.005
 LEAST = 0.08  # the lowest score of a statement that is quoted
 WITHIN_SHARE = 0.15  # weight of the words in the rest of the message
-FURTHER = 0.7  # factor for each further statement of a message: other messages' best ones go before
-REPEATED = 0.7  # a statement that has this share of another's words repeats it
+FURTHER = 0.7  # factor for each further statement of a message, so that other messages come before it
+REPEATED = 0.7  # a statement that has this share of another statement's words repeats the other
 WRITTEN_SHARE = (
-    0.6  # weight of the share of written words: in a small archive, the index finds all words common
+    0.6  # weight of the question's words as written: in a small archive, the index takes all words for common
 )
-# Factors for the assistant's words, unless they are asked for. A course is told by the person's words first.
+# Factors for the assistant's words, unless the question asks for these. A course begins with the person's words.
 ASSISTANT_SHARE, ASSISTANT_IN_COURSE = 0.8, 0.3
 CODE_SHARE = 0.5  # the factor for lines of code
 ASKS_OF_ASSISTANT = re.compile(
@@ -85,16 +85,17 @@ ASKS_OF_ASSISTANT = re.compile(
     re.I,
 )
 OF_BEST = 0.2  # the least share of the best statement's score that is quoted
-# A passage is "passed on" if more than this share of it is material, and "partly passed on" from so many characters.
+# A passage is "passed on" if more than this share was quoted, forwarded or pasted; "partly passed on" if so many
+# characters were.
 PASSED_ON_SHARE, PARTLY_PASSED_ON = 0.5, 20
 NAME_CHARS = 60
 CONTEXT_CHARS = 400  # read on either side of a passage, because the label of a secret may stand there
-# The same for a word that may be part of a key, whose label is far above.
+# Characters read on either side of a long word, which may be part of a key with its label far above.
 LONG_WORD, KEY_CHARS = re.compile(r"\S{30}"), 5_000
-# The least share of a former statement's words that its note lost, if no number is among them; and the least
-# share that a message has of the words its note kept.
+# The least share of a former statement's words that its note must have lost, unless it lost a number. The least
+# share of the words kept in the note that a message must have.
 LOST, LEAST_KEPT = 0.25, 0.25
-ANSWERED_WITHIN = 6  # messages before an answer that the answer may refer to
+ANSWERED_WITHIN = 6  # most messages before an answer to which the answer may refer
 WRITTEN_TERMS = 32  # words of a prompt that are looked for in each message as written
 # The number of best notes and statements whose later statements are looked up; the least share of words.
 FOLLOWED, FOLLOWS = 2, 0.2
@@ -104,19 +105,17 @@ PENDING_TOKENS = 20_000  # the latest messages that wait to be observed; a searc
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """
-    A message, or the part of it that answers. *note*: the path of a note made from it; *handle*: the name that opens
-    that note.
-    """
+    """A message, or the part of it that answers. *note*: the path of a note made from the message. *handle*: the
+    name that opens that note."""
 
     at_ms: int
     speaker: str
     text: str
     note: str = ""
     handle: str = ""
-    passed_on: str = ""  # or "passed on", "partly passed on": quoted, forwarded or pasted words
+    passed_on: str = ""  # "passed on" or "partly passed on" for quoted, forwarded or pasted words; else ""
     waiting: bool = False  # nobody has observed it yet
-    changed: bool = False  # a note says something else by now
+    changed: bool = False  # a note says something else now
     message: str = ""  # the id of the message
     start: int = 0  # place in the message
     score: float = 0.0  # up to 1, like a note's: how well the passage answers
@@ -124,23 +123,23 @@ class Passage:
 
 @dataclass(slots=True)
 class Said:
-    """
-    A statement that may answer: the one at *place* of *spans*, the statements of its message. *share*: its score in
-    the full-text search. *own* and *words*: the share of the question's words, as written, in the statement and in
-    its whole message.
-    """
+    """A statement that may answer: the statement at *place* in *spans*, the statements of *message*. *share*: the
+    score by words. *own*: the share of the question's words that the statement has as written. *words*: the same
+    share for the whole message."""
 
     message: Message
     session: str
     spans: Sequence[Span] = ()
-    clean: bool = False  # known to hold no secret by today's rules
+    clean: bool = False  # by the present rules, the message holds no secret
     place: int = 0
     share: float = 0.0
     cosine: float = 0.0
     own: float = 0.0
     words: float = 0.0  # the share in the whole message
     part: float = 1.0  # factor of the score
-    beside: float = 0.0  # added if a good note came from the message, or a good message stands beside it
+    beside: float = (
+        0.0  # added to the score for a good note made from the message, or a good message beside the message
+    )
     waiting: bool = False
     repeated: tuple[Message, ...] = ()  # messages that say nearly the same
 
@@ -166,10 +165,9 @@ def find_said(
     now: datetime,
     course: bool = False,
 ) -> list[Said]:
-    """
-    The statements that answer *query*, best first and without near-repeats. Leaves out statements that are still in
-    the context window of *session* (with "" none is left out). If *course*, the assistant's words count less.
-    """
+    """Return the statements that answer *query*, best first and without near-repeats. Leaves out statements that
+    are still in the context window of *session*; with "", leaves out none. *course*: the assistant's words count
+    less."""
     own = graph.state().sessions.get(session) or SessionState()
     found = found_in_archive(graph, query, now, assistants_share(query, "assistant", course))
     words = [prefix_of(term.shown.lower()) for term in query.terms][:WRITTEN_TERMS]
@@ -202,11 +200,9 @@ def find_said(
 def with_what_followed(
     graph: Graph, hits: Sequence[Hit], told: Sequence[Said], *, session: str, now: datetime
 ) -> list[Said]:
-    """
-    *told*, with the person's later statements on the best of *told* and *hits* inserted before these. For "I
-    work at Acme", that is "Since I left Acme …", which a question about their work would not find by itself.
-    So an outdated fact is not quoted as current.
-    """
+    """Return *told*, with the person's later statements on the same facts inserted before the best statements. So
+    an outdated fact is not quoted as current. Before "I work at Acme" comes "Since I left Acme …", which the
+    question might not find."""
     own = graph.state().sessions.get(session) or SessionState()
     noted = [(h.score, h.entry.description, said_ms(h.entry, graph.zone), "") for h in hits[:FOLLOWED]]
     own_words = [s for s in told if s.message.role == "user"][:FOLLOWED]
@@ -219,7 +215,9 @@ def with_what_followed(
         found = graph.index.find_said(query, now=now, assistants=0.0, quick=True)
         found = sorted((f for f in found if f.words >= FOLLOWS), key=lambda f: -f.words)
         later: list[tuple[float, int, Found]] = []
-        for at in range(0, len(found), LOOKED_UP_AT_ONCE):  # mostly one of the first was said later
+        for at in range(
+            0, len(found), LOOKED_UP_AT_ONCE
+        ):  # mostly, one of the first statements was said later
             said_of = graph.index.ask(said_at, {f.row for f in found[at : at + LOOKED_UP_AT_ONCE]})
             for f in found[at : at + LOOKED_UP_AT_ONCE]:
                 mid, of, at_ms = said_of.get(f.row, ("", "", 0))
@@ -234,16 +232,15 @@ def with_what_followed(
 
 
 def said_ms(entry: Entry, zone: tzinfo) -> int:
-    """When the statement of *entry* was last made, in ms: the end of that day."""
+    """Return when the statement of *entry* was last made: the end of that day, in ms. Returns 0 if the day is
+    unknown."""
     day = entry.updated or entry.created or date.min
     return day_start_ms(day + timedelta(1), zone) if day > date.min else 0
 
 
 def on_days(graph: Graph, query: ParsedQuery, waits: Iterable[Said]) -> list[Said]:
-    """
-    The statements of the days that *query* asks for, if it asks for nothing else: from the archive and from
-    *waits*.
-    """
+    """Return the statements said on the days that *query* asks for: statements of the archive, and those of *waits*
+    that wait to be observed."""
     rows = graph.index.ask(said_within, query.days, graph.zone, FOUND)
     found = [Said(*read) for read in graph.index.ask(read_rows, rows).values()]
     days = [(said, day_of_ms(said.message.timestamp, graph.zone)) for said in waits if said.waiting]
@@ -251,19 +248,20 @@ def on_days(graph: Graph, query: ParsedQuery, waits: Iterable[Said]) -> list[Sai
 
 
 def written_share(text: str, words: Sequence[str]) -> float:
-    """The share of *words* that occur in *text*. Each word is a beginning in lower case."""
+    """Return the share of *words* that occur in *text*. Each of *words* is the beginning of a word, in lower case."""
     low = text.lower()
     return sum(has_prefix(low, word) for word in words) / max(1, len(words))
 
 
 def told_once(told: Iterable[Said]) -> list[Said]:
-    """*told* without near-repeats. Of those, the person's latest is kept, at the place of the best one."""
+    """Return *told* without near-repeats. Of near-repeats, the person's latest statement is kept, in the place of
+    the best."""
     kept: list[tuple[Said, frozenset[str]]] = []
     having = defaultdict[str, list[int]](list)  # word → places in *kept* of statements with the word
     for said in told:
         span = said.spans[said.place]
         words = told_words(said.message.text[span.start : span.end])
-        # A near-repeat shares so many words that one of the rarest is among them: only these are looked up.
+        # A near-repeat shares so many words that it has one of the rarest: only the rarest words are looked up.
         rare = sorted(words, key=lambda word: len(having[word]))[: int((1 - REPEATED) * len(words)) + 1]
         near = {n for word in rare for n in having[word]}
         again = (n for n in near if repeats(words, kept[n][1]) or is_within_other(said, words, *kept[n]))
@@ -285,7 +283,8 @@ def told_once(told: Iterable[Said]) -> list[Said]:
 
 
 def repeats(words: frozenset[str], others: frozenset[str]) -> bool:
-    """Whether two statements say nearly the same. Statements that differ in a number do not."""
+    """Return whether two statements, given as their words, say nearly the same. Statements that differ in a number
+    do not."""
     least = REPEATED * max(len(words), len(others), 1)
     if len(words) < least or len(others) < least or len(words & others) < least:
         return False
@@ -293,10 +292,8 @@ def repeats(words: frozenset[str], others: frozenset[str]) -> bool:
 
 
 def is_within_other(said: Said, words: frozenset[str], other: Said, others: frozenset[str]) -> bool:
-    """
-    Whether *other* has all *words* of *said*. A statement of the person is never within an older one, nor within
-    one of the assistant.
-    """
+    """Return whether *other* has all *words* of *said*. Always False if *said* is a person's statement and *other*
+    is older or the assistant's."""
     return words <= others and (said.message.role != "user" or precedence(said) <= precedence(other))
 
 
@@ -305,9 +302,8 @@ def precedence(said: Said) -> tuple[bool, int]:
 
 
 def each_message_first(told: Sequence[Said]) -> list[Said]:
-    """
-    *told*, the best first. Each further statement of a message counts less: other messages come before it.
-    """
+    """Return *told*, the best first. Each further statement of a message counts less, so that other messages come
+    before it."""
     seen: Counter[str] = Counter()
     ranked = []
     for said in told:
@@ -317,12 +313,12 @@ def each_message_first(told: Sequence[Said]) -> list[Said]:
 
 
 def in_window(own: SessionState, at_ms: int) -> bool:
-    """Whether a message of the session at *at_ms* is still in the session's context, word for word."""
+    """Return whether the session's context still has a message of the time *at_ms*, word for word."""
     return at_ms > own.cut_ms and at_ms >= own.raw_from_ms
 
 
 def assistants_share(query: ParsedQuery, speaker: str | None, course: bool) -> float:
-    """The factor for the score of messages by *speaker*, and of notes made from them."""
+    """Return the factor for the scores of *speaker*'s messages, and of notes made from those messages."""
     if speaker != "assistant" or ASKS_OF_ASSISTANT.search(query.text):
         return 1.0
     return ASSISTANT_IN_COURSE if course else ASSISTANT_SHARE
@@ -331,15 +327,13 @@ def assistants_share(query: ParsedQuery, speaker: str | None, course: bool) -> f
 def quoted_passages(
     graph: Graph, query: ParsedQuery, told: Sequence[Said], *, room: int
 ) -> Iterator[Passage]:
-    """
-    The passages around *told* that answer *query*, in the order of *told*. If few share *room* (tokens), they are
-    longer.
-    """
+    """Yield the passages around *told* that answer *query*, in the order of *told*. The fewer share *room*
+    (tokens), the longer they are."""
     chars = min(MOST_QUOTED, room * CHARS_A_TOKEN // max(1, len(told)))
     asked = told_words(" ".join(term.shown.lower() for term in query.terms))
     speaking = NotesOfWords(graph)
     quoted: dict[str, set[int]] = {}  # message → its statements that are quoted already
-    for at in range(0, len(told), LOOKED_UP_AT_ONCE):  # the room is spent before most are reached
+    for at in range(0, len(told), LOOKED_UP_AT_ONCE):  # the room is spent before most statements are reached
         some = told[at : at + LOOKED_UP_AT_ONCE]
         made, gone = speaking.look_up(some)
         names = graph.index.ask(short_names, [(notes[0].row, notes[0].path) for notes in made.values()])
@@ -363,10 +357,10 @@ def quoted_passages(
 
 @dataclass(slots=True)
 class NotesOfWords:
-    """The notes that were made from the quoted messages and may have changed since."""
+    """The notes that were made from the quoted messages, and may have changed since."""
 
     graph: Graph
-    read: Callable[[str], str] = field(init=False)  # many passages ask for the same notes
+    read: Callable[[str], str] = field(init=False)  # cached, because many passages ask for the same notes
     # a note that a person changed, and its message
     denied: list[tuple[str, str]] = field(default_factory=list)
     near: set[str] = field(default_factory=set)  # all notes that have a former statement
@@ -375,10 +369,8 @@ class NotesOfWords:
         self.read = cache(self.graph.vault.text)
 
     def look_up(self, some: Iterable[Said]) -> tuple[dict[str, list[MadeNote]], set[str]]:
-        """
-        Return message → the notes made from it, for the messages of *some* and their near-repeats; and the
-        messages that were forgotten.
-        """
+        """Return message's id → the notes made from the message; and the ids of messages that were forgotten. Looks
+        at the messages of *some* and their near-repeats."""
         messages = {m.id: m for said in some for m in (said.message, *said.repeated)}
         made: dict[str, list[MadeNote]] = self.graph.index.notes_by_source(messages)
         paths = {note.path for notes in made.values() for note in notes}
@@ -392,10 +384,8 @@ class NotesOfWords:
         return made, gone_of(self.graph, made, messages.values())
 
     def say_otherwise(self, passage: Passage, notes: Sequence[MadeNote], heard: Sequence[MadeNote]) -> bool:
-        """
-        Whether a note contradicts *passage*: one of its own *notes*, a note of the messages that it answers
-        (*heard*), or any other.
-        """
+        """Return whether a note contradicts *passage*. Looks at the notes made from the passage's message
+        (*notes*), at notes made from the messages that it answers (*heard*), and at other notes that changed."""
         text, at_ms = passage.text, passage.at_ms
         paths = sorted({note.path for note in (*notes, *heard)})
         return (
@@ -407,11 +397,10 @@ class NotesOfWords:
 
 
 def places_around(said: Said, quoted: Collection[int], chars: int) -> list[int]:
-    """
-    The place of the statement; if it is shorter than *chars*, also the places of neighbours that are not
-    *quoted*: before a person's statement the one that it may refer to, then those that follow below the same
-    heading, or below the statement itself.
-    """
+    """Return the places of the statements to quote: the statement of *said*, and neighbours if it is shorter than
+    *chars*. Before a person's statement, one neighbour is added, to which the statement may refer. Then come
+    following statements below the same heading, or below the statement itself. Statements in *quoted* are not
+    added."""
     spans, of_person = said.spans, said.message.role != "assistant"
     least = max(chars, LEAST_QUOTED["user" if of_person else "assistant"])
     first = last = said.place
@@ -427,7 +416,7 @@ def places_around(said: Said, quoted: Collection[int], chars: int) -> list[int]:
 
 
 def is_heading(said: Said, place: int) -> bool:
-    """Whether the statement at *place* is a heading with text below it; a bold last line is none."""
+    """Return whether the statement at *place* is a heading with text below. A bold last line is not a heading."""
     span = said.spans[place]
     return place + 1 < len(said.spans) and bool(HEADING.match(said.message.text, span.start, span.end))
 
@@ -437,17 +426,14 @@ def length(spans: Sequence[Span], first: int, last: int) -> int:
 
 
 def gone_of(graph: Graph, made: Mapping[str, Sequence[MadeNote]], messages: Iterable[Message]) -> set[str]:
-    """
-    The *messages* that were forgotten, or from which a deleted note was made. *made*: message → its notes.
-    """
+    """Return the ids of *messages* that were forgotten, or from which a deleted note was made. *made*: message's id
+    → its notes."""
     return graph.tombstones.gone({m.id: [note.id for note in made.get(m.id, ())] for m in messages})
 
 
 def notes_made_before(graph: Graph, said: Said) -> list[tuple[Message, list[MadeNote]]]:
-    """
-    For the assistant's statement *said*: the user's messages just before it, and the notes made from each.
-    For a person's statement: nothing.
-    """
+    """Return the user's messages just before the assistant's statement *said*, each with the notes made from the
+    message. Returns nothing for a person's statement."""
     if said.message.role != "assistant":
         return []
     until = said.message.timestamp + 1
@@ -460,27 +446,23 @@ def notes_made_before(graph: Graph, said: Said) -> list[tuple[Message, list[Made
 def repeats_withheld(
     graph: Graph, heard: Sequence[tuple[Message, list[MadeNote]]], passage: Passage, asked: frozenset[str]
 ) -> bool:
-    """
-    Whether the assistant's *passage* repeats words of a message that is no longer quoted. The words *asked*
-    do not count.
-    """
+    """Return whether the assistant's *passage* repeats words of a message in *heard* that may no longer be quoted.
+    The words in *asked* do not count."""
     gone = gone_of(graph, {m.id: notes for m, notes in heard}, [m for m, _ in heard])
     withheld = [m for m, notes in heard if m.id in gone or speak_themselves(graph, notes)]
     return any(told_words(m.text) & (told_words(passage.text) - asked) for m in withheld)
 
 
 def speak_themselves(graph: Graph, notes: Sequence[MadeNote]) -> bool:
-    """
-    Whether *notes*, all made from one message, have replaced its words: a person changed one, or none is active.
-    """
+    """Return whether *notes*, all made from one message, have replaced its words: a person changed a note, or all
+    notes are superseded."""
     superseded = bool(notes) and all(note.status == "superseded" for note in notes)
     return superseded or any(graph.vault.restated(note.path, note.hash) for note in notes)
 
 
 def found_in_archive(graph: Graph, query: ParsedQuery, now: datetime, assistants: float) -> list[Said]:
-    """
-    Statements found by words and meaning. *assistants*: the factor for the assistant's statements; 0: none.
-    """
+    """Return the archived statements found by words and meaning. *assistants*: factor for the assistant's
+    statements; 0 leaves these out."""
 
     def worth(f: Found) -> float:
         return found_share(f.words, f.cosine) * (assistants if f.by_assistant else 1.0)
@@ -490,7 +472,7 @@ def found_in_archive(graph: Graph, query: ParsedQuery, now: datetime, assistants
 
 
 def read_found(graph: Graph, found: Sequence[Found]) -> list[Said]:
-    """*found* with their messages, without messages that are gone by now."""
+    """Return *found* with their messages. Messages deleted meanwhile are left out."""
     rows = graph.index.ask(read_rows, {f.row for f in found})
     return [
         Said(*rows[f.row], f.place, f.words, f.cosine)
@@ -502,11 +484,9 @@ def read_found(graph: Graph, found: Sequence[Found]) -> list[Said]:
 def add_beside(
     graph: Graph, found: list[Said], hits: Sequence[Hit], words: Sequence[str], of_assistant: bool
 ) -> None:
-    """
-    Raise the messages from which the best of *hits* were made, and the messages beside the best of *found*;
-    add such messages that were not found. *of_assistant*: the query asks for the assistant's words, so the
-    reply to a good message is raised, too.
-    """
+    """Raise the messages from which the best of *hits* were made, and the messages beside the best of *found*. Such
+    messages are added to *found* if they are missing. *of_assistant*: the query asks for the assistant's words, so
+    replies to good messages are raised more."""
     best: dict[str, Said] = {}
     for said in sorted((s for s in found if not s.waiting), key=lambda s: -s.score):
         best.setdefault(said.message.id, said)
@@ -533,11 +513,11 @@ def add_best(
     rows: Mapping[str, int],
     words: Sequence[str],
 ) -> None:
-    """Add to *best* and *found* the best statement of each message of *rows*, id → row, that has none there yet."""
+    """For each message of *rows* (id → row) that *best* does not have: add its best statement to *best* and *found*."""
     missing = [row for mid, row in rows.items() if mid not in best]
     for read in graph.index.ask(read_rows, missing).values():
         m, low = read[0], read[0].text.lower()
-        there = [word for word in words if word in low]  # only these can be in a statement
+        there = [word for word in words if word in low]  # only words of the message can be in its statements
         of_its = [Said(*read, n) for n in range(len(read[2]) if there else 1)]
         one = best[m.id] = max(of_its, key=lambda s: (written_share(s.text, there), -s.place))
         one.own, one.words = written_share(one.text, words), written_share(m.text, words)
@@ -545,10 +525,8 @@ def add_best(
 
 
 def waiting(graph: Graph, words: Sequence[str] = ()) -> Iterator[Said]:
-    """
-    The statements of messages that are not observed yet and hold one of *words*; without *words*, of all such
-    messages. While an import waits, these are hundreds of messages.
-    """
+    """Yield the statements of messages that wait to be observed and have one of *words*; without *words*, of all
+    that wait. Reads only the latest PENDING_TOKENS, because hundreds of messages wait during an import."""
     read = 0
     for pending in reversed(graph.pending()):
         read += pending.tokens
@@ -563,10 +541,8 @@ def waiting(graph: Graph, words: Sequence[str] = ()) -> Iterator[Said]:
 
 
 def passage_around(said: Said, places: Sequence[int], quoted: Collection[int], note: str) -> Passage:
-    """
-    The statements at *places*, with their heading if that is not *quoted* yet. The neighbouring sentences are
-    read, too, so that no secret is cut in two.
-    """
+    """Return the statements at *places* as a passage, with their heading if the heading is not *quoted* yet. The
+    text on both sides is read as well, so that no secret is cut in two."""
     m, spans = said.message, said.spans
     first, last = spans[places[0]].start, spans[places[-1]].end
     head = spans[places[0]].head
@@ -587,15 +563,13 @@ def passage_around(said: Said, places: Sequence[int], quoted: Collection[int], n
 
 
 def on_one_line(text: str) -> str:
-    """*text* on one line, without invisible characters."""
+    """Return *text* on one line, without invisible characters."""
     return " ".join(visible(text).split())
 
 
 def clean_part(text: str, start: int, end: int) -> str:
-    """
-    *text* from *start* to *end* on one line, without secrets. Text on either side is read, too, since it may label a
-    secret.
-    """
+    """Return *text* from *start* to *end* on one line, without secrets. Text on either side is read as well,
+    because the label of a secret may stand there."""
     chars = CONTEXT_CHARS if LONG_WORD.search(text, start, end) is None else KEY_CHARS
     since = max(0, start - chars)
     context = text[since : end + chars]
@@ -611,12 +585,12 @@ def clean_part(text: str, start: int, end: int) -> str:
 
 
 def passage_of(message: Message, words: Sequence[str], chars: int) -> Passage:
-    """The part of *message* that has most of *words*."""
+    """Return the part of *message* that has most of *words*, in about *chars* characters."""
     m = message
     first, last = answering_span(m.text, words, chars)
     since, until = max(0, first - CONTEXT_CHARS), min(len(m.text), last + CONTEXT_CHARS)
     clean, first, last = m.text[since:until], first - since, last - since
-    if cleaned(clean) != clean:  # whole sentences are read instead: no secret is cut in two
+    if cleaned(clean) != clean:  # read whole sentences instead, so that no secret is cut in two
         since, until = answering_span(m.text, words, chars + 2 * CONTEXT_CHARS)
         clean = cleaned(m.text[since:until])
         first, last = answering_span(clean, words, chars)
@@ -629,15 +603,14 @@ def passage_of(message: Message, words: Sequence[str], chars: int) -> Passage:
 
 @lru_cache(maxsize=1024)
 def cleaned(text: str) -> str:
-    """*text* without secrets by today's rules; the archive was cleaned by the rules of its day."""
+    """Return *text* without secrets by the present rules. The archive was cleaned by the rules of its time."""
     return redact(text)[0]
 
 
 def speaker_name(message: Message) -> str:
-    """
-    The speaker in a few words on one line. A sender who calls themselves "assistant" or "user" becomes "user by the
-    name of assistant". If the gateway says that a person is not the owner, they are never called the user.
-    """
+    """Return the speaker in a few words on one line. A sender who calls themselves "assistant" or "user" becomes
+    "user by the name of assistant". If the gateway says that a sender is not the owner, the sender is never called
+    the user."""
     name = visible(cleaned(message.sender)).replace(":", " ")
     name = " ".join(name.split())[:NAME_CHARS]
     role = "somebody" if message.role == "user" and message.owner is False else message.role
@@ -647,7 +620,7 @@ def speaker_name(message: Message) -> str:
 
 
 def how_passed_on(m: Message, start: int, end: int) -> str:
-    """How much of *m* from *start* to *end* is material: "passed on", "partly passed on", or ""."""
+    """Return how much of *m* from *start* to *end* is quoted or forwarded: "passed on", "partly passed on", or ""."""
     if m.role != "user":
         return ""
     material = sum(max(0, min(end, span.end) - max(start, span.start)) for span in m.material)
@@ -662,10 +635,8 @@ PIECE_CHARS = 400  # a longer piece is not a sentence
 
 
 def answering_span(text: str, words: Sequence[str], chars: int) -> tuple[int, int]:
-    """
-    The part of *text* that answers. A short text is returned whole; of a long one, the sentence with most of *words*,
-    and the sentences after it up to *chars*.
-    """
+    """Return start and end of the part of *text* that answers. A text of at most *chars* characters is returned
+    whole. From a longer text: the sentence with most of *words*, and the sentences after it, up to *chars*."""
     if len(text) <= chars:
         return 0, len(text)
     parts, low, stems = text_pieces(text, PIECE_CHARS), text.lower(), [prefix_of(word) for word in words]
@@ -682,53 +653,47 @@ def answering_span(text: str, words: Sequence[str], chars: int) -> tuple[int, in
 
 @dataclass(frozen=True, slots=True)
 class Former:
-    """A line of a note's History: the words and days in it that the note does not have any more."""
+    """A line of a note's History: the words and days in the line that the note no longer has."""
 
     words: frozenset[str]
     days: frozenset[date]
     kept: frozenset[str]  # words of the line that the note still has
 
     def is_repeated_by(self, text: str, cited: bool = False) -> bool:
-        """
-        Whether *text* repeats the former statement: the dropped words or days, and half of the words that the
-        note still has. *cited*: the note was made from *text*, so a quarter is enough if a number or a day
-        was dropped. A sentence about another subject is no repetition. A statement that lost only a word or
-        two is never repeated.
-        """
+        """Return whether *text* repeats the former statement: its dropped words or days, and half of the words the
+        note still has. *cited*: the note was made from *text*; then a quarter is enough if a number or a day was
+        dropped. So a sentence about another subject is no repetition. A statement that lost only a word or two is
+        never repeated."""
         told, numbers = told_words(text), {word for word in self.words if word[0].isdigit()}
         dropped = not self.days and not numbers and len(self.words) < LOST * len(self.words | self.kept)
         least = LEAST_KEPT if cited and (self.days or numbers) else 0.5
         if dropped or len(told & self.kept) < least * len(self.kept):
             return False
-        # "on Thursday" also names the day, but not as a date: if days were dropped, only numbers count
+        # If days were dropped, only numbers count: words such as "on Thursday" may name a dropped day.
         lost = numbers if self.days else self.words
         said = bool(lost) and 2 * len(told & lost) >= len(lost)
         return said or any(says_day(text, day) for day in self.days)
 
 
 def is_former(read: Callable[[str], str], path: str, text: str, at_ms: int, uncited: bool = False) -> bool:
-    """
-    Whether *text*, said at *at_ms*, says what the note at *path* said formerly and does not say now. *read*:
-    path → text. *uncited*: the note does not cite the message of *text*, so *text* has to repeat more of the
-    former words.
-    """
+    """Return whether *text*, said at *at_ms*, says what the note at *path* said formerly and does not say now.
+    *read*: path → text of the note. *uncited*: the note does not cite the message of *text*; then *text* must
+    repeat more of the former words."""
     changed_ms, former = former_of(read, path)
     told = (s.is_repeated_by(text, not uncited) for s in former if s.kept or not uncited)
     return at_ms < changed_ms and any(told)
 
 
 def former_of(read: Callable[[str], str], path: str) -> tuple[int, tuple[Former, ...]]:
-    """The former states of the note at *path*; none where it cannot be read."""
+    """Return `former_states` of the note at *path*; 0 and nothing if the note cannot be read."""
     with suppress(OmgError, OSError):
         return former_states(read(path), path)
     return 0, ()
 
 
 def is_denied(graph: Graph, path: str, was: str, text: str, at_ms: int) -> bool:
-    """
-    Whether *text*, said at *at_ms*, repeats words of the message *was* that a person removed from the note at
-    *path*, which was made from *was*.
-    """
+    """Return whether *text*, said at *at_ms*, repeats words that a person removed from the note at *path*. *was* is
+    the text of a message that the note was made from."""
     with suppress(OmgError, OSError, UnicodeDecodeError):
         data = graph.vault.bytes(path)
         if data is None:
@@ -745,7 +710,7 @@ def is_denied(graph: Graph, path: str, was: str, text: str, at_ms: int) -> bool:
 
 @lru_cache(maxsize=512)
 def former_states(text: str, path: str) -> tuple[int, tuple[Former, ...]]:
-    """The time of the note's latest source, and what its History says that the note does not say now."""
+    """Return the time (ms) of the note's latest source, and what its History says that the note does not say now."""
     # Most notes have no History. Parsing their heads was a tenth of a prompt's time.
     if HISTORY_HEADING not in text:
         return 0, ()
