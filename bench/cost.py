@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """
-How many tokens observing and nights ask for, per token of what was said, without a model.
+Counts the tokens that observing and nights would ask of a model, per token of conversation. Asks no model.
 
     python bench/cost.py --recorded FILE.jsonl.gz… --data FOLDER… [--effort full low] [--nights each] [--out DIR] [--json]
 
-The conversations are observed with the replies that a model once gave (see bench/replay.py; what it said of other notes
-may find no place, so `low` writes less than a model would), and each request is counted. "Seen": the tokens at its
-beginning that an earlier request of the same kind had, which a provider may have in its cache. "Empty": nothing was
-found: no edit, no verdict, or no claim refused.
+The conversations are observed with recorded replies of a model (see bench/replay.py), and each request is counted.
+Replies about notes that do not exist here are lost, so `low` writes less than a model would. "Seen": tokens at the
+beginning of a request that an earlier request of the same kind had, too; a provider may have them in its cache.
+"Empty": the reply held no edit, no verdict, or no refused claim.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ def main() -> None:
 
 
 def asked_about(chat: Conversation, recorded: Path, folder: Path, nights: str) -> list[dict[str, Any]]:
-    """Each request about *chat*: its kind, its tokens, those seen before, those of the reply, and whether that is empty."""
+    """
+    Return each request about *chat*: its kind, its tokens, the tokens seen before, the reply's tokens, and whether the
+    reply is empty.
+    """
     replies = Replies(read_recorded(recorded))
     with served(replies) as base:
         observe(chat, Observing(folder, "openai/recorded", base, nights))

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """
-What a day costs: tokens that models are asked for, per token of what was said, on four days and with vaults of three sizes.
+Measures what a day costs: tokens asked of models per token of conversation, on four kinds of day, with vaults of three
+sizes.
 
     python bench/day.py [--days bursts coding long quiet] [--notes 0 200 5000] [--effort full] [--every 40] [--json]
                         [--recorded FILE.jsonl.gz --data FOLDER] [--model MODEL [--api-base URL]]
@@ -8,13 +9,15 @@ What a day costs: tokens that models are asked for, per token of what was said, 
     bursts   24 bursts of 250 tokens, --every so many minutes from 07:00 on     long    a talk of 60,000 tokens
     coding   6 sessions of 8,000 tokens, with tools and pasted code             quiet   nothing is said
 
-The clock is made: what is said is captured at its time, each message of a person's gets its slice, the daemon's look at what
-is due comes every five minutes, and the night at 04:10. A vault's notes are of the same subjects as the talk, and have had
-their first night. No model answers: recorded replies do, of a talk that --data names; without it, of a talk made here. So the
-figures hold for as many edits as those replies have. A model is examined for the check once, not on each day: that is told apart. With --model a live model is asked instead. Tokens are o200k's; a schema counts as `gateway` is told it.
+The clock is simulated: each message is captured at its time and gets its slice (the memory for one prompt), the daemon looks
+every five minutes for what is due, and the night runs at 04:10. A vault's notes have the subjects of the talk, and have had
+their first night. Recorded replies answer instead of a model: those of the talk that --data names, else of a talk made here.
+So the figures hold for as many edits as these replies have. A model is examined for the check only once, so that cost is
+printed separately. With --model a live model answers instead. Tokens are those of o200k; a schema counts as in a request
+to `gateway`.
 
-"Cached" is what a provider may have in its cache: the beginning of a request, of 1,024 tokens or more, that an earlier one of
-the last hour had. It is counted in full in `x said`, which is of input and output together. Prices: LiteLLM's list.
+"Cached" tokens are those that a provider may have in its cache: a beginning of 1,024 tokens or more that another request of
+the last hour had, too. `x said` counts them in full, and counts input and output together. Prices: LiteLLM's list.
 """
 
 from __future__ import annotations
@@ -60,13 +63,13 @@ NIGHT = timedelta(hours=21, minutes=10)  # after DAY
 BURST, SESSION, TALK = 250, 8_000, 60_000
 MODELS = ("gpt-5-mini", "claude-haiku-4-5", "gemini/gemini-2.5-flash")
 CACHED_S, CACHED_TOKENS = 3_600, 1_024
-BATCH = 100  # notes that one receipt makes
+BATCH = 100  # notes written with one receipt
 LINE = "{:>8} {:>9} {:>9} {:>9} {:>8} {:>7}"
 
 
 @dataclass
 class Talk:
-    """Exchanges, each begun by a person, and what a model once replied to them."""
+    """Exchanges, each begun by a person, and the recorded replies of a model to these exchanges."""
 
     exchanges: list[list[Said]]
     rows: list[Row] = field(default_factory=list)
@@ -74,7 +77,7 @@ class Talk:
 
 @dataclass
 class Day:
-    """What is said on a day, a list for each stretch of it, and the replies, known by the new times."""
+    """The messages of a day, one list for each stretch of the day, and the replies, by the messages' new times."""
 
     stretches: list[list[Said]]
     rows: list[Row]
@@ -108,7 +111,9 @@ ADVICE = (
 
 
 def made_talk(tokens: int, seed: int) -> Talk:
-    """A talk of so many tokens in which every second exchange states something; each statement was made a note."""
+    """
+    Make a talk of *tokens* tokens. Every second exchange states something, and its reply makes a note of the statement.
+    """
     draw, talk, at, spent = random.Random(seed), Talk([]), datetime(2025, 1, 6, tzinfo=UTC), 0
     while spent < tokens:
         n = len(talk.exchanges)
@@ -165,8 +170,8 @@ def day_of(name: str, talk: Talk, every: int) -> Day:
 
 def moved(talk: Talk, starts: Sequence[datetime], tokens: int, most: int = 0) -> Day:
     """
-    The exchanges of *talk*, in stretches of *tokens* that begin at *starts*, two minutes for each exchange. *most*: messages
-    are cut to what a stretch may have; what a model noted of a message that was cut is left out.
+    Move the exchanges of *talk* to stretches of *tokens* tokens that begin at *starts*, two minutes for each exchange.
+    With *most*, cut messages to the size of a stretch, and leave out what a model noted of a cut message.
     """
     rest, stretches, to, shorter = iter(talk.exchanges), [], dict[Seen, Seen](), set[Seen]()
     for start in starts:
@@ -199,7 +204,7 @@ def cut(text: str, tokens: int) -> str:
 
 
 def with_tools(day: Day) -> Day:
-    """*day* with as many tokens again of what a person pastes and of what tools return."""
+    """Return *day* with pasted text and tool results added, as many tokens again."""
     draw, stretches = random.Random(5), []
     for stretch in day.stretches:
         whole: list[Said] = []
@@ -232,7 +237,7 @@ def code(draw: random.Random, tokens: int) -> str:
 
 @dataclass
 class Asked:
-    """Every question, with what it cost, answered by recorded replies."""
+    """Answers each question with a recorded reply, and keeps the question with its cost."""
 
     replies: Replies
     now: list[datetime]
@@ -271,7 +276,7 @@ def opened(home: Path, now: list[datetime], asked: Asked, effort: str = "full") 
 
 
 def know(graph: Graph, sentences: Sequence[str], notes: int) -> None:
-    """So many notes of the person's, each a sentence of the talk's subjects, said over the year before."""
+    """Write *notes* notes of the person's, each a sentence on the talk's subjects, dated over the year before."""
     for first in range(0, notes, BATCH):
         plan = Plan(graph, DAY.date() - timedelta(days=1))
         for n in range(first, min(notes, first + BATCH)):
@@ -287,8 +292,8 @@ def know(graph: Graph, sentences: Sequence[str], notes: int) -> None:
 
 def settled(home: Path, sentences: Sequence[str], notes: int) -> int:
     """
-    A home with so many notes that has had its night, so that the day's night sees only what is new, and whose model is
-    examined. Returns the tokens of the examination.
+    Make a home with *notes* notes, run its first night, so that later nights see only what is new, and examine the
+    model. Return the tokens of the examination.
     """
     now = [DAY - timedelta(hours=3)]
     examined = Asked(Replies([]), now)
@@ -307,7 +312,7 @@ def settled(home: Path, sentences: Sequence[str], notes: int) -> int:
 
 
 def lived(home: Path, day: Day, live: Asker | None, effort: str) -> list[dict[str, Any]]:
-    """The requests of one day and its night."""
+    """Live through one day and its night, and return the requests."""
     now = [DAY]
     asked = Asked(Replies(day.rows), now, live)
     told = iter(sorted(due(day), key=lambda event: event[0]))
@@ -333,7 +338,7 @@ def lived(home: Path, day: Day, live: Asker | None, effort: str) -> list[dict[st
 
 
 def due(day: Day) -> Iterator[tuple[datetime, list[Said] | None]]:
-    """What is said when, an exchange at a time; None: the session ends."""
+    """Yield each time with the exchange said then; None means that the session ends."""
     for stretch in day.stretches:
         exchange: list[Said] = []
         for m in stretch:
@@ -453,10 +458,8 @@ def arguments() -> Any:
     add("--notes", type=int, nargs="+", default=[0, 200, 5_000], help="sizes of the vault")
     add("--effort", choices=("full", "low"), default="full")
     add("--every", type=int, default=40, help="minutes from one burst to the next")
-    add(
-        "--tokens", type=int, default=TALK, help="of the talk that is made, at most so many are said on a day"
-    )
-    add("--recorded", type=Path, help="the replies a model gave to the talk of the same name in --data")
+    add("--tokens", type=int, default=TALK, help="tokens of the talk said on a day, at most")
+    add("--recorded", type=Path, help="recorded replies of a model to the talk of this name in --data")
     add("--data", type=Path, nargs="+", default=[])
     add("--model", help="a LiteLLM model that is asked in place of the replies")
     add("--api-base", default="", help="where it is served")

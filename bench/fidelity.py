@@ -1,23 +1,24 @@
 #!/usr/bin/env python3
 """
-What of recorded replies stands in the vault after the code has taken them in: each loss, and the shares kept.
+Measures how much of recorded model replies the vault keeps: prints each loss, and the share kept of each kind.
 
     python bench/fidelity.py --recorded FILE.jsonl.gz… --data FOLDER… [--out DIR] [--json]
 
-    --out  a folder of bench/replay.py whose run is read; without a run in it, one is made there
+    --out  a folder with a run of bench/replay.py; without a run there, one is made
 
 What counts as kept:
 
-    sentence   it stands, in its words, in a description, a body or a history of some note
+    sentence   some note has it word for word, in its description, body or history
     title      a note is or was called so
-    update     its text stands in the note that it names, and in no description of another ("beside")
+    update     the note that it names has its text; "beside" means that another note's description has the text
     supersede  the former note is superseded
-    drop       the sentence stands in a history, and not in the note's text any more
-    property   the note has the last value that it was given; a loop may be done by now
-    verdict    what it says is so in the vault
+    drop       a history has the sentence, and the note's text no longer has it
+    property   the note has the last value that a reply gave; an open loop may be done by now
+    verdict    the vault agrees with it
 
-Reasons are those that the code gives. Labels are what the code put before a sentence of a reply ("The assistant: "). One is
-wrong unless the edit cites a message of the assistant's, and the sentence or the one before it names the assistant.
+Reasons for a loss come from the code. A label is what the code put before a sentence of a reply ("The assistant: "). A
+label is wrong unless the edit cites a message of the assistant's, and this sentence or the one before it names the
+assistant.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ Place = tuple[int, str]  # a recorded request, and the edit of its reply
 
 @dataclass(eq=False)
 class Wanted:
-    """A note as the replies want it: what they call it and say of it, in their order, and its properties in the end."""
+    """A note as the replies want it: its titles and sentences, in the replies' order, and its last properties."""
 
     titles: list[str] = field(default_factory=list)
     descriptions: list[str] = field(default_factory=list)
@@ -71,7 +72,7 @@ class Wanted:
 
 @dataclass
 class Chat:
-    """One chat's replies, the vault they came to, and what bench/replay.py kept of the run."""
+    """One chat's replies, the vault that they made, and the records of the run by bench/replay.py."""
 
     rows: list[Row]
     notes: list[Note]
@@ -86,7 +87,7 @@ class Chat:
         return ((row, (row.n, i), e) for row in self.rows if row.kind == "observe" for i, e in row.edits)
 
     def count(self, what: str, kept: bool | str, place: Place, said: str) -> None:
-        """*kept*: True, or what became of it instead."""
+        """Count one *what* (a sentence, a title …). *kept* is True, or a word for what happened instead."""
         row, edit = place
         became = "no request got it" if f"{row}, edit {edit}" in self.run["left"] else kept or "lost"
         self.counts[what].update(all=1, **{"kept" if kept is True else became: 1})
@@ -97,7 +98,7 @@ class Chat:
             )
 
     def successor(self, note: Note) -> Note:
-        """What *note* was superseded by, to the end of the chain."""
+        """Return the note that replaced *note*, at the end of the chain of successors."""
         by_path = {note.path: note for note in self.notes}
         for _ in self.notes:
             note = by_path.get(str(note.head.get("superseded_by") or "").strip("[]").partition("|")[0], note)
@@ -108,7 +109,7 @@ class Chat:
 
 
 def follow(chat: Chat) -> None:
-    """Fill in what *chat* wants, edit by edit, and which note of the vault each is."""
+    """Fill in the notes that *chat* wants, edit by edit, and find each wanted note in the vault."""
     for row in (row for row in chat.rows if row.kind == "observe"):
         new: dict[str, Wanted] = {}  # titles of this reply's edits
         for i, edit in row.edits:
@@ -130,7 +131,7 @@ def follow(chat: Chat) -> None:
 
 
 def find(chat: Chat, notes: Mapping[str, Titled], name: str, new: Mapping[str, Wanted]) -> Wanted | None:
-    """What a reply calls *name*: a handle of *notes*, by description, then by title; or the title of another edit of it."""
+    """Find the note that a reply calls *name*: a handle of *notes*, a description, a title, or another edit's title."""
     if name not in notes:
         return new.get(slug(name))
     begins, title = notes[name].begins, slug(notes[name].title)
@@ -140,7 +141,7 @@ def find(chat: Chat, notes: Mapping[str, Titled], name: str, new: Mapping[str, W
 
 
 def nearest(chat: Chat, wanted: Wanted) -> Note | None:
-    """The note of the vault that is *wanted*: what was said of it first, its titles, and how much of its text tell which."""
+    """Return the vault's note that matches *wanted* best, by first sentence, titles and share of its text."""
     names, first = {*map(slug, wanted.titles)}, (wanted.descriptions or wanted.bodies)[:1]
 
     def fit(note: Note) -> tuple[int, bool]:
@@ -198,7 +199,7 @@ def compare(chat: Chat) -> None:
 
 
 def changed(chat: Chat, edit: Mapping[str, Any], note: Note | None) -> bool | str:
-    """Whether *note* says, or its history, what *edit* says of it: "beside" where another note says it."""
+    """Return whether *note* or its history has the text of *edit*; "beside" if another note has the text."""
     if note is None:
         return False
     said = [edit["description"]] if edit.get("description") else body_of(edit)
@@ -227,7 +228,7 @@ def properties(chat: Chat, about: Wanted) -> Iterator[tuple[str, bool, str]]:
 
 
 def has(note: Note, key: str, value: Any) -> bool:
-    """Whether *note* has that property. An event of a month is the month's days in the vault."""
+    """Return whether *note* has this property. The vault writes an event of a month as the month's days."""
     there = note.head.get(key)
     if key == "event":
         given, days = (re.split(r"\.\.|/", str(text)) for text in (value, there))
@@ -236,7 +237,7 @@ def has(note: Note, key: str, value: Any) -> bool:
 
 
 def verdicts(chat: Chat) -> None:
-    """The verdicts of the nights. The code tells its reasons in the order in which verdicts were given."""
+    """Count the nights' verdicts. The code gives its reasons in the order of the verdicts."""
     lost: dict[Place, tuple[str, str]] = {}
     for row in (row for row in chat.rows if row.kind == "notes"):
         groups = groups_in(row.request)
@@ -271,7 +272,7 @@ def note_shown(chat: Chat, shown: Titled) -> Note | None:
 
 
 def is_so(chat: Chat, verdict: Mapping[str, Any], notes: list[Note]) -> bool:
-    """Whether what *verdict* says of *notes* is so."""
+    """Return whether the vault agrees with *verdict* on *notes*."""
     node, other, op = notes[0], notes[-1], verdict["op"]
     if op in ("close", "keep"):
         return (node.head.get("loop") == "open") == (op == "keep")
@@ -281,7 +282,7 @@ def is_so(chat: Chat, verdict: Mapping[str, Any], notes: list[Note]) -> bool:
 
 
 def labels(chat: Chat) -> list[dict[str, Any]]:
-    """The labels that stand before sentences of the replies and not in the replies."""
+    """Return the labels that the code put before sentences of the replies."""
     said = as_read("\n".join(edit.get("body") or "" for _, _, edit in chat.edits))
     texts = {note.path: as_read(note.text) for note in chat.notes}
     found: dict[tuple[str, str, str], dict[str, Any]] = {}

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """
-A fleet on a Postgres of its own: what a job, a prompt and a registered tenant cost. Needs Debian's postgresql.
+Measures what a job, a prompt and a registered tenant cost a fleet, on a Postgres of its own. Needs Debian's postgresql.
 
     python bench/fleet.py [throughput] [overhead] [registered] [inject] [chaos] [--scale 1] [--json]
 
-With no name all but chaos are run. --scale: a share of the people, turns, prompts, kills … below. --json: one object, in
-the last line.
+Without a name, all but chaos run. --scale multiplies the people, turns, prompts, kills … below. --json prints one
+object on the last line.
 
     throughput   turns a second of 1 and of 4 workers, one job at a time each, with a model that takes 2 s
-    overhead     ms of CPU of a worker for a job beyond what a home needs for the same turn; of Postgres; bytes of rows
+    overhead     CPU ms of a worker for a job, less what a home needs for the same turn; CPU of Postgres; bytes of rows
     registered   the same job, the tick and a worker's memory with 200 and with 20,000 tenants, of which 200 are active
-    inject       ms of a warm prompt over HTTP, of a cold one; queries of one
+    inject       ms of a warm and of a cold prompt over HTTP; queries for one prompt
     chaos        tests/fleet/chaos.py: 200 graphs, 2,000 turns, 60 kills, 20 stops, 2 restarts
 """
 
@@ -57,7 +57,7 @@ def cpu_s(pid: int) -> float:
 
 
 def postgres_cpu_s(server: Postgres) -> float:
-    """Of all processes of the server, those that ended too."""
+    """Return the CPU seconds of all processes of the server, ended ones included."""
     main = int((server.folder / "data/postmaster.pid").read_text().split()[0])
     total = cpu_s(main)
     fields = Path(f"/proc/{main}/stat").read_text().rpartition(")")[2].split()
@@ -78,7 +78,7 @@ def burden(pid: int) -> dict[str, int]:
 
 
 def written(store: FleetStore) -> int:
-    """Bytes of Postgres' write-ahead log so far."""
+    """Return the bytes written to Postgres' write-ahead log so far."""
     with store.pool.connection() as conn:
         return int(conn.execute("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn").fetchone()[0])
 
@@ -142,7 +142,7 @@ def throughput(server: Postgres, folder: Path) -> dict[str, Any]:
 
 
 def a_home(folder: Path, turns: int) -> float:
-    """ms of CPU for a turn at home: a drop in the spool, taken in and observed."""
+    """Return the CPU ms of a turn in a home: a drop in the spool is taken in and observed."""
     from omg.llm.child import Child
     from omg.memory import Memory
 
@@ -165,7 +165,7 @@ def a_home(folder: Path, turns: int) -> float:
 def measured_jobs(
     server: Postgres, database: str, store: FleetStore, rows: list[GraphRow], folder: Path
 ) -> dict[str, Any]:
-    """Turns, one job each, on a warm worker: its CPU, Postgres', seconds, memory."""
+    """Run turns, one job each, on a warm worker. Return the CPU of the worker and of Postgres, seconds and memory."""
     worker = Worker(database, folder, 30, parallel=1, SCRIPTED_S="0")
     pid = worker.process.pid
     try:

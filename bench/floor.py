@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """
-What a vault costs at the least: files, one FTS5 table, links, vectors and a matrix product, and no more.
+Measures the least that a vault can cost: files, one FTS5 table, links, vectors and a matrix product, and no more.
 
     python bench/floor.py VAULT INDEX.db [--search QUERIES.json]
 
-Nothing is parsed and no model is run. bench/vaults.py runs this beside the library and publishes ratios: they
-hold on any machine, seconds do not. Another script of the same form can be named there instead. One JSON object
+Nothing is parsed and no model is run. bench/vaults.py runs this beside the library and publishes ratios: ratios hold on
+any machine, seconds do not. bench/vaults.py accepts another script of the same form instead. One JSON object
 on the last line: CPU seconds of the sync, files that had changed, and with --search p50 and p95 in ms.
 
 `vault(N, folder)` writes a vault to measure on: made-up words by Zipf's law, people, topics, links, maps.
@@ -36,7 +36,7 @@ TABLES = """
 
 
 def hashed(text: str) -> np.ndarray:
-    """A vector that costs nothing to make: 256 numbers from a hash of the text."""
+    """Return a vector that costs nothing to make: 256 numbers from a hash of the text."""
     numbers = np.random.default_rng(int.from_bytes(hashlib.sha1(text.encode()).digest()[:8])).standard_normal(
         256
     )

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """
-Long lives of a memory (tests/lives.py), seed after seed, until so many steps were lived.
+Plays random lives of a memory (tests/lives.py), seed after seed, until --steps steps are done, and checks the
+invariants.
 
     python bench/fuzz.py [--steps 20000] [--life 100] [--seed 10000]
 
-Prints each invariant that broke, with its seed and the steps up to there; exit code 1 if there was one.
+Prints each broken invariant with its seed and the steps before it. Exit code 1 if one broke.
 """
 
 from __future__ import annotations
@@ -28,11 +29,14 @@ def main() -> int:
     args.add_argument("--steps", type=int, default=20_000)
     args.add_argument("--life", type=int, default=100, help="steps of one life")
     args.add_argument(
-        "--seed", type=int, default=10_000, help="the first one; tests/test_fuzz.py has those below 500"
+        "--seed",
+        type=int,
+        default=10_000,
+        help="the first seed; tests/test_fuzz.py plays the seeds below 500",
     )
     given = args.parse_args()
     logging.disable(logging.CRITICAL)  # failures are scripted here
-    os.fsync = lambda fd: None  # type: ignore[assignment]  # what is killed is a process, not the machine
+    os.fsync = lambda fd: None  # type: ignore[assignment]  # only the process is killed, not the machine
     started, lived, seed, broken = time.monotonic(), 0, given.seed, 0
     with tempfile.TemporaryDirectory() as folder:
         begin = lives.template(Path(folder) / "begin")

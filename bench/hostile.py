@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """
-What a prompt waits while somebody sends what is long and strange: megabytes of one shape, over the daemon's socket.
+Measures how long prompts wait while somebody sends hostile text: megabytes of one shape, over the daemon's socket.
 
     python bench/hostile.py [--seconds 60] [--kb 1000] [--waiting 2] [--people 8] [--json]
 
-Each of the people has a few notes and asks for their memory, one prompt after the other with a pause. First nobody
-else speaks (`idle`). Then drops of --kb each lie in the spool, never fewer than --waiting of them, of every shape in
-tests/corpora/stalls.py (`hostile`): half of them in the askers' own sessions, half in strangers'. Last, the same
-prompts when the spool is empty (`after`).
+Each of the --people has a few notes and asks for their memory, one prompt after the other with a pause. First nobody
+else speaks (`idle`). Then at least --waiting drops of --kb each lie in the spool, of every shape in
+tests/corpora/stalls.py (`hostile`): half of the drops in the askers' own sessions, half in strangers'. Last come the
+same prompts with an empty spool (`after`).
 
-    idle, hostile, after     ms, of every prompt; `failed` had no answer within ten seconds
-    taken       drops that were taken in, and what was left
+    idle, hostile, after     ms that each prompt waited; `failed` counts prompts without an answer within ten seconds
+    taken       drops that were taken in, and drops that were left
 
 Figures of an idle machine are in LOG.md.
 """
@@ -50,7 +50,7 @@ def drop_text(home: Path, session: str, n: int, text: str) -> None:
 
 
 def keep_dropping(home: Path, talks: list[Talk], size: int, waiting: int, stop: threading.Event) -> int:
-    """Never fewer than *waiting* drops in the spool until *stop*; returns how many were made."""
+    """Keep at least *waiting* drops in the spool until *stop*. Return how many drops were made."""
     made = 0
     texts = [text for _, text in shapes(size)]
     random.Random(5).shuffle(texts)
@@ -66,7 +66,7 @@ def keep_dropping(home: Path, talks: list[Talk], size: int, waiting: int, stop: 
 
 
 def prompts(talks: list[Talk], seconds: float, pause_s: float) -> dict[str, Any]:
-    """What prompts of all *talks* at once wait, ms."""
+    """Send prompts of all *talks* at once. Return how long each waited, in ms."""
     until = time.monotonic() + seconds
 
     def ask(talk: Talk) -> None:

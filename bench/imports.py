@@ -3,10 +3,11 @@ Imports a synthetic ChatGPT export as a new user would: a daemon is up, and the 
 
     python bench/imports.py [--chats 1000] [--megabytes 400] [--kills 3] [--beside 300] [--omg COMMAND]
 
-A chat has messages, code that ran, pages that were read, a side branch and a deleted message; images fill the zip up. The
-command is killed with SIGKILL the given number of times, the last time together with the daemon. Then each chat's own fact
-is looked for. With --beside, as many other chats are imported; prompts, and new turns until these are observed, are timed
-before, meanwhile and afterwards. --omg names an installed `omg`; without it, this package runs.
+A chat has messages, executed code, pages that were read, a side branch and a deleted message; images fill up the zip.
+The
+command is killed with SIGKILL the given number of times, the last time together with the daemon. Then a search looks
+for each chat's own fact. With --beside N, N more chats are imported: before, during and after, prompts are timed, and
+new turns until they are observed. --omg names an installed `omg`; without --omg, this package runs.
 """
 
 from __future__ import annotations
@@ -152,7 +153,7 @@ def started_daemon(omg: list[str], home: Path, env: dict[str, str]) -> int:
 
 
 class Costs:
-    """CPU and peak memory of the commands and of the daemons."""
+    """CPU seconds and peak memory of the commands and of the daemons."""
 
     def __init__(self) -> None:
         self.command_s = self.command_mb = self.daemon_s = self.daemon_mb = 0.0

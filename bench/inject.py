@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 """
-How long a prompt waits for its memory: over the daemon's own socket, a connection for each question, as the
-gateway's plugin asks.
+Measures how long a prompt waits for its memory: over the daemon's socket, one connection for each prompt, as with the
+gateway's plugin.
 
     python bench/inject.py [--notes 10000] [--messages 50000] [--prompts 300] [--embedder static|none|auto] [--json]
 
     transport   POST /health: what the socket and the process cost by themselves
     first       the first prompt after the daemon's start
-    inject_cpu  what one of these costs the daemon, its vault watched meanwhile
-    inject      POST /inject: prompts made of the vault's own words, in one session and then in many
+    inject_cpu  CPU of the daemon for one prompt, while it also watches the vault
+    inject      POST /inject: prompts made of the vault's words, in one session and then in many sessions
 
-Vault and archive are made of the words that Zipf's law would give a person: common ones in every note and message,
-names in a few. A note comes from two messages of the archive; one message in four is a reply of the assistant's.
+The words of vault and archive follow Zipf's law: common words are in every note and message, names in a few. A note
+comes from two messages of the archive; one message in four is a reply of the assistant's.
 Figures of an idle machine are in LOG.md.
 """
 
@@ -92,7 +92,7 @@ def plant(home: Memory, notes: int, messages: int, chance: random.Random) -> lis
 def plant_archive(
     graph: Graph, messages: int, vocabulary: list[str], weights: list[float], chance: random.Random
 ) -> list[tuple[str, str, int]]:
-    """Talks of twenty messages each, over three hundred days; session, id and time of each message."""
+    """Archive talks of twenty messages each, over 300 days. Return session, id and time of each message."""
     said, lines = [], []
     for n in range(messages):
         session, at_ms = (
@@ -169,7 +169,7 @@ def main() -> None:
 
 
 def worked(pid: int) -> float:
-    """Seconds of CPU a process has used: what a busy machine does not change."""
+    """Return the CPU seconds that the process used, which other load hardly changes."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -180,7 +180,7 @@ def measure(home: Path, prompts: list[str], n: int) -> dict[str, Any]:
         return lambda: ask_daemon(home, "/inject", body)
 
     with serving(home) as process:
-        time.sleep(3)  # it looks through the vault, and loads its tables
+        time.sleep(3)  # the daemon reads the vault and loads its tables
         first = timed(inject(0, OWNER))
         transport = [timed(lambda: ask_daemon(home, "/health", {})) for _ in range(n)]
         before = worked(process.pid)

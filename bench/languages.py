@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """
-Facts in German, Spanish, Chinese and Japanese, found among 1,000 notes.
+Measures how many facts in German, Spanish, Chinese and Japanese a search finds among 1,000 notes.
 
     python bench/languages.py [--embedder static|multilingual|none …] [--notes 1000] [--first 5] [--json]
 
-One person's 24 facts (bench/talks.toml) stand as notes among remarks, each in the words of the talk. Found is what is among
-the first hits for a prompt in the person's language. `own`: the notes are in that language. `english`: they are in
-English, and the prompt is not. Of each the 12 that no threshold was chosen on, and the 12 others; and how many of those
-that ask for a fact by its words were found (6 each).
+One person's 24 facts (bench/talks.toml) are notes among remarks, in the words of the talk. A fact counts as found if its
+note is among the --first hits for a prompt in the person's language. `own`: the notes are in this language. `english`: the
+notes are in English. Printed are the hits of 12 facts on which no threshold was chosen ("kept"), of the 12 others, and of the
+12 prompts that ask by the fact's own words.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
 def read_talks() -> dict[str, dict[str, list[str]]]:
-    """Language → `said`, `asks`, `nothing`, `remarks`, each a list."""
+    """Return language → the lists `said`, `asks`, `nothing` and `remarks`."""
     talks: Mapping[str, Mapping[str, str]] = tomllib.loads(TALKS.read_text(encoding="utf-8"))
     return {
         language: {
@@ -52,7 +52,7 @@ def read_talks() -> dict[str, dict[str, list[str]]]:
 
 
 def remarks(talk: Mapping[str, str]) -> Iterator[str]:
-    """Every remark once, in an order that is the same in each language."""
+    """Return every remark once, in the same order for each language."""
     chance = random.Random(3)
     forms, fills = talk["remarks"].split("\n")[:-1], {k: talk[k].split("|") for k in ("who", "where", "what")}
     seen = set()
@@ -64,7 +64,7 @@ def remarks(talk: Mapping[str, str]) -> Iterator[str]:
 
 
 def index_of(notes: list[str], home: Path, embedder: Embedder | None) -> Index:
-    """An index of a vault in which the note n says *notes*[n]."""
+    """Return the index of a vault whose note n says *notes*[n]."""
     folder = home / "vault/nodes/fact"
     folder.mkdir(parents=True)
     for n, text in enumerate(notes):
@@ -78,7 +78,7 @@ def index_of(notes: list[str], home: Path, embedder: Embedder | None) -> Index:
 
 
 def found(notes: list[str], asks: list[str], embedder: Embedder | None, first: int) -> list[bool]:
-    """Of each of *asks*, whether the note of the same number is among the *first* hits."""
+    """Return for each of *asks* whether the note of the same number is among the *first* hits."""
     home = Path(tempfile.mkdtemp(prefix="languages-"))
     try:
         index = index_of(notes, home, embedder)

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 """
-Many people at once: each with a session and a memory of their own, over the daemon's own socket.
+Puts a daemon under the load of many people, each with a session and a memory, over the daemon's socket.
 
     python bench/load.py [--sessions 100] [--minutes 10] [--embedder auto|static|none] [--connections 500] [--json]
 
-Each session asks for its memory every few seconds; now and then it says something, which is dropped, taken in and
-observed by rules, and now and then it searches. Meanwhile the daemon's memory, descriptors and threads are looked at.
-Then, all in one moment, as many connections as --connections ask: each must be answered or refused, within ten seconds.
+Each session asks for its memory every few seconds, says something now and then, which the rules observe, and searches now
+and then. Meanwhile the daemon's memory, descriptors and threads are measured. Then --connections connections ask at the
+same moment: each must be answered or refused within ten seconds.
 
-    inject      ms, of every prompt; `failed` had no answer within ten seconds
-    rss_mb, descriptors, threads     after the first tenth, at the most, at the end
-    burst       what became of the connections; `after_ms` is the first prompt after them. What the daemon holds after
-                it is looked at when its threads have ended, ten seconds later at the most
+    inject      ms that each prompt waited; `failed` counts prompts without an answer within ten seconds
+    rss_mb, descriptors, threads     of the daemon: after a tenth of the time, the maximum, at the end
+    burst       how many connections were answered, refused or left hanging; `after_ms` is the wait of the next prompt.
+                The daemon is measured again when the burst's threads have ended, at most ten seconds later
 
 Figures of an idle machine are in LOG.md.
 """
@@ -49,12 +49,12 @@ WAYS = "green short early quiet small old warm new long plain dark cheap".split(
 
 @dataclass(slots=True)
 class Talk:
-    """One person's session; what they are called is in all they say."""
+    """One person's session. The person's name is in all that the person says."""
 
     name: str
     home: Path
     chance: random.Random
-    waits: list[float] = field(default_factory=list)  # s
+    waits: list[float] = field(default_factory=list)  # seconds
     failed: Counter[str] = field(default_factory=Counter)
     said: int = 0
 
@@ -103,7 +103,7 @@ class Talk:
 
 
 def burden(pid: int) -> dict[str, int]:
-    """What the process *pid* holds: memory in MB, open descriptors, threads."""
+    """Return the memory in MB, open descriptors and threads of the process *pid*."""
     status = dict(
         line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line
     )
@@ -115,7 +115,7 @@ def burden(pid: int) -> dict[str, int]:
 
 
 def burst(home: Path, connections: int, session: str) -> dict[str, int]:
-    """Connect so many times, then ask on all of them at once; how many were answered, refused, hung."""
+    """Open *connections* connections, then ask on all at once. Return how many were answered, refused, or hung."""
     request = json.dumps({"sessionKey": session, "prompt": "What do I like about tea?", "trigger": "user"})
     head = (
         f"POST /inject HTTP/1.1\r\nhost: omg\r\nconnection: close\r\ncontent-length: {len(request)}\r\n\r\n"

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 """
-How much of the evidence for LoCoMo's questions a search finds, through the library's own vault, index and search.
+Measures how much of the evidence for LoCoMo's questions a search finds, with OMG's own vault, index and search.
 
     python bench/locomo.py --data locomo10.json --embedder none|static|minilm [--level turn|graph] [--json]
 
-    turn    each message is a note. Measures words, meaning and the talk around
+    turn    each message is a note. Measures search by words, by meaning and by neighbouring messages
     graph   notes from the data set's own `observation` lists, written by a scripted Observer through the real
             path (pending → observe → receipt → vault → index); a note reaches the messages in its `sources`
 
-The data set (https://github.com/snap-research/locomo, CC BY-NC) is not part of this repository. Recall is the
-share of a question's evidence among the first k notes, a hit any of it; adversarial questions (category 5)
-have none and are left out. A plain FTS5 table over the same texts is measured in the same run.
+The data set (https://github.com/snap-research/locomo, CC BY-NC) is not part of this repository. Recall is the share of
+a question's evidence among the first k notes; a hit is any evidence among them. Adversarial questions (category 5) have
+no evidence and are left out. A plain FTS5 table over the same texts is measured in the same run.
 
-At graph level some evidence stands in no observation at all. So three counts are given: over all questions;
-over those of which a note cites some evidence; and with the messages that `omg show` prints beside a source.
+At graph level no observation cites some of the evidence. So three counts are given: over all questions; over questions
+with evidence that some note cites; and with the messages that `omg show` prints beside a source.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from omg.vault.vault import Vault
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 SHOWN = 1  # messages that `omg show` prints on each side of a source
-LINKS = 4  # of the notes shown to it, how many the scripted Observer links a new one to
+LINKS = 4  # how many of the notes shown the scripted Observer links a new note to
 
 
 # --- the data set
@@ -100,7 +100,7 @@ def read(file: Path) -> Iterator[Conversation]:
 
 
 def ids(value: Any) -> list[str]:
-    """Message ids, however a list or text of the data set holds them ("D8:6; D9:17")."""
+    """Return the message ids in a list or a text of the data set ("D8:6; D9:17")."""
     return re.findall(r"D\d+:\d+", json.dumps(value))
 
 
@@ -113,7 +113,7 @@ def message(turn: dict[str, Any], at: datetime) -> Message:
 
 
 def turn_level(conversation: Conversation, home: Path, embedder: Embedder | None) -> Index:
-    """A note for each message, and the archive they come from."""
+    """Make a vault with a note for each message, and an archive of the messages."""
     for folder in ("vault/nodes/episode", "archive"):
         (home / folder).mkdir(parents=True)
     lines = [message_to_json(m, session) for session, m in conversation.messages]
@@ -140,7 +140,9 @@ def turn_level(conversation: Conversation, home: Path, embedder: Embedder | None
 
 
 def graph_level(conversation: Conversation, home: Path, embedder: Embedder | None, judge: Embedder) -> Index:
-    """The observations, as an Observer would have written them session by session, linked to what it was shown."""
+    """
+    Make a vault of the observations, as an Observer would write them session by session, linked to the notes shown.
+    """
     index = Index(home / "index.db", embedder)
     vault = Vault(home / "vault", home / "written.jsonl")
     graph = Graph(Identity("agent:main:main", "dm", "main"), home, vault, index)
@@ -157,10 +159,10 @@ def scripted(
     observations: list[tuple[str, list[str]]], messages: list[Message], judge: Embedder
 ) -> Callable[[ModelQuestion], ModelReply]:
     """
-    An Observer that writes what the data set says it should.
+    Return an Observer that writes the observations of the data set.
 
-    Of the notes it is shown it links each new one to the LINKS most alike, going by *judge*: what a model that
-    reads them would call related.
+    The Observer links each new note to the LINKS most similar of the notes shown, as a model would. *judge* embeds the
+    notes.
     """
     handles = {m.id: f"m{n}" for n, m in enumerate(messages, 1)}
 
@@ -196,7 +198,7 @@ def scripted(
 
 
 def title(text: str) -> str:
-    """The first six words that say something: what a note's file is called."""
+    """Return the first six words that are no stop words, as the name of a note's file."""
     return " ".join([term.shown for term in terms_of(text) if " " not in term.match][:6])
 
 
@@ -235,7 +237,7 @@ class Score:
 
 
 class Plain:
-    """The baseline: an FTS5 table of the texts, every word of the question joined by OR, bm25 as it comes."""
+    """The baseline: an FTS5 table of the texts, asked for any word of the question, ranked by plain bm25."""
 
     def __init__(self, texts: Sequence[tuple[str, frozenset[str]]], stop_words: bool) -> None:
         self.db = sqlite3.connect(":memory:")

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 """
-Many people on one machine: one turn each in the same moment, a model that takes seconds, and prompts meanwhile.
+Measures many people on one machine: a turn of each at the same moment, a slow model, and prompts meanwhile.
 
     python bench/many.py [--people 200] [--model-s 5] [--check-s 0] [--parallel 16] [--hang 3] [--turns 1]
                          [--imported 0] [--night] [--embedder static] [--json]
 
-Each person has a few notes. Then everybody says something (`--turns` times, one after the other), and a real daemon has it
-observed by a scripted OpenAI-compatible server on loopback that answers after --model-s seconds (the second question of
-an observation, the check, after --check-s), and never to --hang people. `--imported N` gives one person N old turns to observe beside. `--night` lets the daemon reflect on every graph
-afterwards. Ten prompts a second are asked for their memory all the while. `--parallel 0` leaves the key out of omg.toml.
+Each person has a few notes. Then everybody says something, `--turns` times. A real daemon asks a scripted OpenAI-compatible
+server on loopback to observe these turns. The server answers after --model-s seconds, a check after --check-s seconds, and
+never for --hang people. `--imported N` gives one person N old turns, too. `--night` lets the daemon reflect on every graph
+afterwards. All the while ten prompts a second ask for memory. `--parallel 0` leaves the key out of omg.toml.
 
-    observed    seconds until the last turn of everybody the server answers was observed; the bare minimum; the most
-                calls under way at once, as the server saw them; calls in all
-    night       the same of `POST /reflect` (of `observed` people: those the server answers)
-    inject      ms of every prompt meanwhile
-    burden      rss_mb of the daemon and of its child, descriptors and threads: early, most, late
+    observed    seconds until the last answered person's last turn was observed; the least possible; the most calls at
+                once, as the server saw them; all calls
+    night       the same for `POST /reflect`, over the people whom the server answers
+    inject      ms that each prompt waited meanwhile
+    burden      rss_mb of the daemon and of its child, descriptors and threads: early, maximum, late
     cpu_s       of the daemon and its child, from the first turn to the last
 """
 
@@ -49,7 +49,7 @@ from omg.config import Config, Embedding, Observation
 from omg.memory import Memory
 
 PROMPTS_PER_S = 10
-LONGEST_S = 3_600.0  # a run may take
+LONGEST_S = 3_600.0  # at most for a run
 HELD = "{thing} is kept on shelf {n} of the blue cabinet, says {name}."
 THINGS = (
     "The spare key",
@@ -63,7 +63,7 @@ THINGS = (
 
 @dataclass(slots=True)
 class Served:
-    """What the server saw: shared with its process."""
+    """What the server counted, shared between its process and this one."""
 
     base: str
     calls: Any
@@ -81,7 +81,7 @@ def play(
     ready: Any,
     over: Any,
 ) -> None:
-    """The model, in a process of its own; it ends when *over* is told."""
+    """Serve the scripted model in a process of its own, until *over* is set."""
     hung = {person(n) for n in range(people - hang, people)}
 
     def reply(request: Request) -> Any:
@@ -144,7 +144,7 @@ def person(n: int) -> str:
 
 
 def furnish(home: Path, talks: list[Talk]) -> None:
-    """Everybody's first notes, by rules."""
+    """Write everybody's first notes by rules."""
     config = Config(home=home, observation=Observation(model="offline"), embedding=Embedding(model="none"))
     with Memory(config) as memory:
         for talk in talks:
@@ -162,7 +162,7 @@ def furnish(home: Path, talks: list[Talk]) -> None:
 
 
 def import_turns(home: Path, talk: Talk, turns: int) -> None:
-    """*turns* of some 500 tokens, of last year, as they lie in a spool."""
+    """Put *turns* turns of last year into the spool, each of some 500 tokens."""
     then = time.time_ns() // 1_000_000 - 400 * 86_400_000
     for n in range(turns):
         at = then + n * 3_600_000
@@ -174,7 +174,7 @@ def import_turns(home: Path, talk: Talk, turns: int) -> None:
 
 
 def observed_turns(home: Path) -> dict[str, int]:
-    """Identity → messages observed since the daemon is up."""
+    """Return identity → number of messages observed since the daemon started."""
     found: dict[str, int] = {}
     for file in (home / "events.1.jsonl", home / "events.jsonl"):
         for line in file.read_bytes().splitlines() if file.exists() else ():
@@ -195,7 +195,7 @@ def cpu_s(pid: int) -> float:
 
 
 class Looks:
-    """What the daemon holds, and what prompts wait, until the block ends."""
+    """Measures the daemon's memory and how long prompts wait, until the block ends."""
 
     def __init__(self, daemon: int, talks: list[Talk], pause_s: float = 1 / PROMPTS_PER_S) -> None:
         self.daemon, self.talks, self.pause_s = daemon, talks, pause_s
@@ -335,7 +335,7 @@ def everybody(home: Path, talks: list[Talk], turns: int) -> bool:
 
 
 def reflect(home: Path, hang: int) -> None:
-    """A night over every graph; with *hang* until all others are done."""
+    """Reflect on every graph. With *hang*, wait only for the graphs of the people who are answered."""
     file = home / "events.jsonl"
     graphs = len(list((home / "graphs").iterdir()))
 

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 """
-How much of what LoCoMo's own observers noted the offline Observer keeps, through the real path.
+Measures how many of LoCoMo's own observations the offline Observer notes, through OMG's real path.
 
     python bench/offline.py [--data locomo10.json] [--show CONVERSATION] [--links 50] [--json]
 
 Every session is observed without a model (pending → observe → receipt → vault → index). An observation of the
-data set counts as covered if a note cites its message and has half of its words that say something, in title,
-description or body. The ceiling is the same count for the messages themselves: what no extract can exceed without
-paraphrasing. Then the data set's questions are asked of the vault, as bench/locomo.py does at its graph level.
+data set counts as covered if a note cites the observation's message and has half of the observation's words, stop words
+aside, in title, description or body. The ceiling is the same count with whole messages for notes: quotations cannot exceed
+it. Then the data set's questions are asked of the vault, as bench/locomo.py does at its graph level.
 
-Then a night without a model goes over each vault, and its notes with a link to another note are counted; also those of
-the demo's conversation, which is all that is read without --data. Maps do not count.
+Then a night without a model runs over each vault, and notes with a link to another note are counted, also in the vault of
+the demo's conversation. Without --data only the demo's conversation is read. Maps do not count.
 
-`--show` prints a conversation's notes, `--links` so many links drawn from all, for reading: a share of words says
-nothing about junk.
+`--show` prints a conversation's notes, and `--links N` prints N links drawn at random, for a person to read: shares of
+words do not show which notes are junk.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Tally:
 
 
 def remembered(conversation: Conversation, home: Path) -> Graph:
-    """The conversation's vault, observed session by session."""
+    """Observe the conversation session by session, and return what the vault holds."""
     vault = Vault(home / "vault", home / "written.jsonl")
     graph = Graph(Identity("agent:main:main", "dm", "main"), home, vault, Index(home / "index.db"))
     graph.index.sync(vault)
@@ -112,8 +112,8 @@ class Linked:
 
     notes: int = 0
     in_prose: int = 0  # in the body
-    at_all: int = 0  # there, or among the properties
-    joined: int = 0  # those, and those they lead to
+    at_all: int = 0  # in the body, or among the properties
+    joined: int = 0  # at_all, and the notes that they link to
 
     def shares(self) -> dict[str, float]:
         counts = asdict(self)
@@ -121,7 +121,7 @@ class Linked:
 
 
 def read_sample(folder: Path) -> tuple[Memory, Graph]:
-    """The demo's conversation, observed without a model."""
+    """Observe the demo's conversation without a model."""
     memory = Memory(demo_config(folder))
     import_drops(memory.intake, read_drops(sorted(SAMPLE_FOLDER.glob("*.jsonl")), None))
     memory.work(force=True)
@@ -137,7 +137,7 @@ def after_a_night(graph: Graph) -> list[Node]:
 
 
 def count_links(graph: Graph, notes: list[Node], linked: Linked) -> list[str]:
-    """Counts the *notes* that have a link; returns the links, to be read."""
+    """Count the *notes* that have a link. Return the links as text to read."""
     active = {n.path: n for n in notes if n.status == "active"}
     joined, lines = set(), []
     for note in active.values():

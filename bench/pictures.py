@@ -1,10 +1,10 @@
 """
 Makes the pictures of README and docs: the page and a vault's graph, from the demo, and the plot of docs/answers.md.
 
-    make pictures           all of them, into docs/pictures/; needs Debian's Chromium
+    make pictures           all pictures, into docs/pictures/; needs Debian's Chromium
 
-The demo's memory is made anew, so a picture shows what `omg demo` gives. The plot's figures are read from the first table of
-docs/answers.md: none stands here.
+The demo's memory is made anew, so a picture shows what `omg demo` gives. The plot's figures are read from the first
+table of docs/answers.md.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PICTURES = ROOT / "docs" / "pictures"
 ANSWERS = ROOT / "docs" / "answers.md"
 WIDE, PHONE = 1000, 360
 MOST_BYTES = 150_000
-WAYS = ("rules", "low", "full")  # of observing, in the table
+WAYS = ("rules", "low", "full")  # ways of observing, as named in the table
 FONT = (
     '"Liberation Sans", sans-serif'  # as wide as what most people's browsers take; Debian's is a fifth wider
 )
@@ -61,7 +61,9 @@ def main() -> None:
 
 
 def dots_in(page: str) -> list[Dot]:
-    """The figures of the first table of docs/answers.md, and those of the line below it, as dots of the plot."""
+    """
+    Return the dots of the plot: the figures in the first table of docs/answers.md and in the line below the table.
+    """
     table = page[page.index("\n|") + 1 :].partition("\n\n")[0].splitlines()
     budgets = [int(cell.replace(",", "")) for cell in re.findall(r"\| ([\d,]+)(?: tokens)? (?=\|)", table[0])]
     dots = []
@@ -85,7 +87,7 @@ def dots_in(page: str) -> list[Dot]:
 
 @contextlib.contextmanager
 def demo_memory(folder: Path) -> Iterator[Memory]:
-    """The demo's memory on the morning after its night, when its owner's prompts were asked."""
+    """Make the demo's memory, as on the morning after its night, when the owner's prompts were asked."""
     with contextlib.redirect_stdout(io.StringIO()):
         run_demo(folder)
     now = NIGHT + timedelta(hours=6)
@@ -118,7 +120,7 @@ def take_pictures(memory: Memory, out: Path, profile: Path) -> None:
 
 
 def most_told(graph: Graph) -> str:
-    """The person's note with the longest history: it shows what a note is."""
+    """Return the person's note with the longest history, as an example of a note."""
     notes = (graph.vault.read(e.path) for e in graph.index.entries() if e.path.startswith("nodes/"))
     best = max(notes, key=lambda n: (n.body.count("\n- "), len(n.sources), len(n.links), n.path))
     return best.path
@@ -131,7 +133,7 @@ def show(browser: Browser, url: str, width: int) -> None:
 
 
 def picture(browser: Browser, width: int, part: str = "body") -> bytes:
-    """*part* of the page as PNG, a little less high than wide, on a phone twice as high."""
+    """Return *part* of the page as PNG: slightly wider than high, or on a phone twice as high as wide."""
     x, y, wide, high = browser.js(
         f"(r => [r.x, r.y, r.width, r.height])(document.querySelector({part!r}).getBoundingClientRect())"
     )

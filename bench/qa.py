@@ -1,27 +1,29 @@
 #!/usr/bin/env python3
 """
-How well an assistant answers questions about the past with what this memory gives it, beside no memory and the whole past.
+Measures how well an assistant answers questions about old chats with OMG's memory, with no memory, and with the whole
+chat.
 
     python bench/qa.py --data FILE|FOLDER… --out DIR --observe MODEL|offline --answer MODEL --judge MODEL [--questions N]
                        [--context none last full raw slice vault tools] [--budget TOKENS] [--against DIR] [--json]
     python bench/qa.py --curve LABEL=DIR… --out DIR [--json]
 
-    none   nothing: what can be guessed       raw    a search over the sentences that were said, to the budget
+    none   nothing, so answers are guesses    raw    a search over the sentences that were said, to the budget
     last   the last messages, to the budget   slice  what a prompt is given on the day of the question, to the budget
     full   the whole conversation             vault  every note, whole
     tools  the slice, and up to four calls of omg_search (also `raw`) and omg_open
 
 Any LiteLLM model; `--api-base` (or one for each) names a server. Conversations are observed session by session through
-the library, on the days they were had. The answerer quotes the words that decide its answer; an answer whose quotes do
-not stand in its own context counts as unknown. The judge sees question, gold answer and answer, in no order.
+the library, each on its own day. The answerer quotes the words that decide its answer; an answer whose quotes do
+not stand in its own context counts as unknown. The judge sees question, gold answer and answer; the order of answers is random.
 
-All is kept in --out, a file an item: killed and run again, it goes on; another --judge judges the same answers.
+Each item is kept as a file in --out, so a killed run continues when started again; another --judge judges the same
+answers.
 Another run's points on the same questions are compared with `--against`: a paired difference, with its interval.
-`--curve` asks nothing: it reads the folders of runs that are done, one for each budget and way of observing, and writes
-curve.md and curve.svg, the points over the tokens that a question read, into --out.
+`--curve` asks no model. It reads the folders of finished runs, one for each budget and way of observing, and writes
+curve.md and curve.svg into --out: points over the tokens that a question's answerer read.
 bench/questions/exclusions.json names gold answers that are plainly wrong, with the reason: they are left out.
-PYTHONPATH may name another checkout, whose omg is measured then. OMG_OBSERVATION_EFFORT=low with `--nights each` measures
-that effort; give it an --out of its own.
+PYTHONPATH may name another checkout, to measure its omg. OMG_OBSERVATION_EFFORT=low with `--nights each` measures the
+effort `low`; use another --out for it.
 """
 
 from __future__ import annotations
@@ -54,8 +56,16 @@ from omg import Memory
 
 STAGES = ("observe", "contexts", "answer", "judge", "report")
 EXCLUSIONS = Path(__file__).parent / "questions" / "exclusions.json"
-READ = ("data", "questions", "seed", "adversarial", "budget", "observe", "nights")  # what contexts hang on
-ANSWERED = ("answer", "prompt")  # and answers, besides
+READ = (
+    "data",
+    "questions",
+    "seed",
+    "adversarial",
+    "budget",
+    "observe",
+    "nights",
+)  # options that contexts depend on
+ANSWERED = ("answer", "prompt")  # options that answers depend on, too
 
 
 def main() -> None:
@@ -107,7 +117,7 @@ def work(
     chosen: Mapping[str, Sequence[Question]],
     how: Observing,
 ) -> list[str]:
-    """One stage, what is not done of it yet; what went wrong."""
+    """Do what is left of one stage. Return what went wrong."""
     asked = [c for c in conversations if chosen.get(c.id)]
     items = [item for context in args.context for item in in_turn(context, asked, chosen)]
     if stage == "observe":
@@ -145,8 +155,9 @@ def in_turn(
     context: str, asked: Sequence[Conversation], chosen: Mapping[str, Sequence[Question]]
 ) -> list[Item]:
     """
-    The requests of one context in their order: conversation by conversation where its questions share the text, which
-    is then cached; else a question of each in turn, so that whoever reads some in a row meets no conversation twice.
+    Return the requests of one context in order. If a conversation's questions share the text: conversation by
+    conversation, so that the text is cached. Else one question of each conversation in turn, so that a reader of
+    several in a row meets no conversation twice.
     """
     items = [(n, Item(q, c, context)) for c in asked for n, q in enumerate(chosen[c.id])]
     if context not in SHARED:
@@ -155,7 +166,7 @@ def in_turn(
 
 
 def keep_settings(args: Any) -> dict[str, Any]:
-    """What the files of --out were made with stays: a folder of two models or two samples means nothing."""
+    """Keep the settings of --out, and refuse other ones: a folder with two models or two samples means nothing."""
     file = args.out / "run.json"
     was = read(file) or {}
     if args.stage == "observe":
@@ -189,7 +200,7 @@ def reported(
     benchmarks = {}
     for name, asked in by_benchmark.items():
         if name == "all" and len(by_benchmark) == 2:
-            continue  # the same again
+            continue  # the same settings again
         part = measured(args.out, args.judge, args.context, asked, args.seed)
         if args.against:
             part["against"] = [
@@ -226,7 +237,11 @@ def arguments() -> Any:
     add("--stage", choices=(*STAGES, "all"), default="all")
     add("--context", choices=CONTEXTS, nargs="+", default=["none", "raw", "slice", "full"])
     add("--budget", type=int, default=3_000, help="tokens of last, raw and slice")
-    add("--questions", type=int, help="at most so many of each benchmark, by category; default: all")
+    add(
+        "--questions",
+        type=int,
+        help="at most so many questions of each benchmark, spread over its categories; default: all",
+    )
     add("--adversarial", action="store_true", help="LoCoMo's category 5 too")
     add("--seed", type=int, default=1)
     add("--exclude", type=Path, default=EXCLUSIONS)
@@ -235,7 +250,7 @@ def arguments() -> Any:
         "--nights",
         choices=NIGHTS,
         default="offline",
-        help="when to reflect: once in the end, by rules (offline) or by the model (end); by it after each session",
+        help="when to reflect: once at the end, by rules (offline) or by the model (end); or by the model after each session",
     )
     add("--answer", default="openai/strong", metavar="MODEL")
     add("--judge", default="openai/strong", metavar="MODEL")

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """
-Records the replies that `omg demo` plays: takes the sample through the demo's path and asks a model all that it asks.
+Records the replies that `omg demo` plays: runs the sample as the demo does, and asks a model each of the demo's
+questions.
 
     OMG_LLM_API_BASE=http://127.0.0.1:8765/v1 OMG_LLM_API_KEY=x python bench/record_demo.py openai/strong
-    python bench/record_demo.py --stale     # what has changed since: the questions that are not as they were recorded
-    python bench/record_demo.py --keep      # keep the replies, whose questions a reader has compared, for today's questions
+    python bench/record_demo.py --stale     # list the questions that changed since they were recorded
+    python bench/record_demo.py --keep      # keep the replies for today's questions, after you have compared the questions
 
 Replies are written to omg/sample/replies.json as they come, unedited.
 """
@@ -58,7 +59,7 @@ def main() -> None:
 
 
 def recorded(folder: Path, ask: Callable[[ModelQuestion], ModelReply]) -> list[Recorded]:
-    """Take the sample through the demo's path in *folder*; what was asked, and what *ask* answered."""
+    """Run the demo's sample in *folder*. Return what was asked, and what *ask* answered."""
     rows, lock = list[Recorded](), threading.Lock()
 
     def asked(question: ModelQuestion) -> ModelReply:

@@ -1,11 +1,11 @@
 """
-What a night costs: the Reflector on a vault of N notes, after 0, 10 and 100 of them have changed; and what it finds
-for that, of contradictions, repetitions and loops past their day that were planted among other notes.
+Measures what a night costs, on a vault of N notes after 0, 10 and 100 changed notes, and how many planted
+contradictions, repetitions and open loops past their day a night finds.
 
     python bench/reflect.py [--notes 1000 10000] [--pairs 50] [--json]
 
-The model is scripted, so its calls and tokens are counted and its time is nothing. CPU seconds are those of
-this process over refresh and cycle; "command" is a whole `omg reflect` of its own, imports included.
+The model is scripted: its calls and tokens are counted, and it takes no time. CPU seconds are those of this process for
+refresh and cycle; "command" is a whole process `omg reflect`, imports included.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def vocabulary(rnd: random.Random) -> list[list[str]]:
 def nodes(
     count: int, subjects: list[list[str]], rnd: random.Random, start: int = 0, days: int = 800
 ) -> list[Node]:
-    """*count* notes said within *days* before NOW, numbered from *start*."""
+    """Make *count* notes dated within *days* days before NOW, numbered from *start*."""
     found = []
     for n in range(start, start + count):
         subject = subjects[rnd.randrange(len(subjects))]
@@ -69,7 +69,7 @@ def nodes(
 
 
 def night(home: Memory, graph: Graph, when: dt.datetime, observer: Observer) -> tuple[float, float, Cycle]:
-    """CPU and wall seconds of one cycle, refresh included."""
+    """Reflect once. Return CPU and wall seconds, with the refresh."""
     cpu, wall = time.process_time(), time.perf_counter()
     home.refresh(graph)
     cycle = reflect_graph(graph, observer, home.config, when)
@@ -77,7 +77,7 @@ def night(home: Memory, graph: Graph, when: dt.datetime, observer: Observer) -> 
 
 
 def command(home: Memory) -> float:
-    """CPU seconds of `omg reflect` as cron runs it, offline."""
+    """Run `omg reflect` offline as cron does, and return its CPU seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     env = {**os.environ, "OMG_HOME": str(home.folder), "PYTHONPATH": str(ROOT), "OMG_TIME_ZONE": "UTC"}
     subprocess.run(
@@ -120,14 +120,14 @@ def measure(count: int) -> list[dict[str, Any]]:
             put(graph, *nodes(changed, subjects, rnd, start=count + 1000 * n, days=3))
             row(str(changed), *night(home, graph, NOW + dt.timedelta(days=1 + n), model))
         home.close()
-        cpu = command(home)  # the first takes in that the day is another one
+        cpu = command(home)  # the first run notices the new day
         cpu = command(home)
         rows.append({"notes": count, "after": "0, whole command, offline", "cpu_s": round(cpu, 2)})
     return rows
 
 
 def found(graph: Graph, planted: Planted) -> str:
-    """Of what was planted, how much one night has mended."""
+    """Say how much of what was planted the night has mended."""
 
     def gone(pairs: list[tuple[str, str]]) -> int:
         return sum(any(graph.vault.read(p).status != "active" for p in pair) for pair in pairs)
@@ -140,7 +140,7 @@ def found(graph: Graph, planted: Planted) -> str:
 
 
 def measure_planted(pairs: int) -> dict[str, Any]:
-    """One night over a vault in which there is something to find."""
+    """Reflect once on a vault with *pairs* planted pairs of each kind, and print what was found."""
     with tempfile.TemporaryDirectory() as folder:
         home = home_at(Path(folder))
         graph = graph_of(home)
@@ -170,7 +170,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--notes", type=int, nargs="+", default=[1_000, 10_000])
-    parser.add_argument("--pairs", type=int, default=50, help="planted; 0: only what a night costs")
+    parser.add_argument(
+        "--pairs", type=int, default=50, help="how many pairs of each kind to plant; 0: measure only the cost"
+    )
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     rows = [row for count in options.notes for row in measure(count)]

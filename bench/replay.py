@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """
-Runs recorded conversations through the code with the replies that a model once gave, and compares two checkouts.
+Runs recorded conversations through the code with recorded replies of a model, and compares two checkouts.
 
     python bench/replay.py --recorded FILE.jsonl.gz… --data FOLDER… [--against CHECKOUT] [--observe recorded|offline]
                            [--nights offline|none|end|each] [--slices 100] [--out DIR] [--json]
 
-    --recorded  requests and replies of one conversation each, named after it: beam-3.jsonl.gz is that of --data …/beam/3
+    --recorded  a file with the requests and replies of one conversation: beam-3.jsonl.gz belongs to --data …/beam/3
     --data      the conversations, as for bench/qa.py
     --against   a checkout of another omg (a git worktree); both are run, and vaults and slices compared
     --observe   `offline` runs the rules, which need no replies
 
-Prints for each conversation which of the recorded replies its requests got, then each difference as a diff. "identical":
-the same files with the same bytes, and the same slices. Slices are what is given to the conversations' questions, and to
-messages of theirs as prompts. The clock stands at the conversation's days, so two runs of the same code are identical.
+Prints for each conversation which of the recorded replies its requests got, then each difference as a diff. "identical"
+means the same files with the same bytes, and the same slices. A slice is the memory for one prompt: here a question
+about the conversation, or one of its messages. The clock is set to the conversation's days, so two runs of the same
+code are identical.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def main() -> None:
 
 
 def replayed(args: Any, out: Path) -> dict[str, Any]:
-    """Run what *args* ask for into *out*, and compare; printed and returned."""
+    """Run what *args* ask for into *out*, and compare. Print and return the result."""
     sides = {"this": CHECKOUT} | ({"against": args.against.resolve()} if args.against else {})
     if done := [side for side in sides if (out / side).exists()]:
         raise SystemExit(f"{out / done[0]} holds another run; name another folder for --out")
@@ -79,7 +80,7 @@ def replayed(args: Any, out: Path) -> dict[str, Any]:
 
 
 def chats_of(args: Any) -> list[dict[str, Any]]:
-    """What is to be run of each conversation. Raises SystemExit, naming what does not fit."""
+    """Return the runs to do for each conversation. Raises SystemExit if --recorded and --data do not match."""
     files = {file.name.removesuffix(".jsonl.gz"): file.resolve() for file in args.recorded}
     chats = {c.id: c for c in read_all(args.data)}
     if args.observe == "recorded" and (alone := files.keys() ^ chats.keys()):
@@ -100,9 +101,9 @@ def chats_of(args: Any) -> list[dict[str, Any]]:
 
 
 def run(job: dict[str, Any], out: Path) -> None:
-    """One conversation through one checkout, in a process of its own. Raises RuntimeError with the end of what it said."""
+    """Run one conversation with one checkout, in a separate process. Raises RuntimeError with the end of its output."""
     folder = out / job["side"]
-    # Nothing of the environment's settings: both sides are run as the defaults say.
+    # Without the environment's settings: both sides run with the defaults.
     env = {k: v for k, v in os.environ.items() if not k.startswith("OMG_")} | {"PYTHONPATH": job["checkout"]}
     asked = json.dumps(job | {"folder": str(folder.resolve())})
     done = subprocess.run(
@@ -147,7 +148,7 @@ def run_here(job: dict[str, Any]) -> None:
 
 
 class Told(logging.Handler):
-    """What the code says it dropped or refused, after which request."""
+    """Collects what the code says it dropped or refused, and after which request."""
 
     def __init__(self, replies: Replies) -> None:
         super().__init__()
@@ -165,10 +166,10 @@ def vault_of(home: Path) -> Path:
 
 def how_shown(request: str, title: str, home: Path) -> str:
     """
-    How much of the note called *title*, as it is now, *request* shows: it "whole", "in part", or "by its line"; "not found"
-    if no note is called so.
+    Return how much of the note *title*, as it is now, *request* shows: "whole", "in part" or "by its line"; "not found"
+    if no note has this title.
     """
-    made = any(home.glob("graphs/*/vault"))  # not yet, in the first request
+    made = any(home.glob("graphs/*/vault"))  # not yet made at the first request
     notes = called(read_notes(vault_of(home)), title) if made else []
     text = [part for part in sentences(notes[0].text) if part not in notes[0].description] if notes else []
     there = [stands_in(part, as_read(request)) for part in text]
@@ -184,7 +185,9 @@ def how_shown(request: str, title: str, home: Path) -> str:
 
 
 def take_slices(conversation: Conversation, how: Observing, n: int) -> list[dict[str, str]]:
-    """What *n* prompts are given on the day after: the questions, then messages of the user's, evenly over the time."""
+    """
+    Return the slices of *n* prompts on the next day: the questions, then messages of the user's, evenly over time.
+    """
     at = conversation.questions[0].at if conversation.questions else conversation.messages[-1].at
     prompts = [(q.at, q.text) for q in conversation.questions][:n]
     said = [m.text for m in conversation.messages if m.role == "user"]
@@ -202,7 +205,7 @@ def take_slices(conversation: Conversation, how: Observing, n: int) -> list[dict
 
 
 def files_of(side: Path) -> dict[str, bytes]:
-    """The vaults' files, and the slices as one file each."""
+    """Return the files of the vaults, and each slice as a file."""
     found = {}
     for home in sorted(p for p in side.iterdir() if (p / "graphs").is_dir()):
         vault = vault_of(home)
@@ -217,7 +220,7 @@ def files_of(side: Path) -> dict[str, bytes]:
 
 
 def compare(one: Path, other: Path) -> dict[str, Any]:
-    """Each difference as a diff, printed; how many there are."""
+    """Print each difference as a diff. Return the counts of differences."""
     a, b = files_of(one), files_of(other)
     different = [name for name in a.keys() | b.keys() if a.get(name) != b.get(name)]
     different.sort(key=lambda name: ("/nodes/" not in name, name))  # maps and slices follow from the notes
@@ -274,14 +277,14 @@ def arguments() -> Any:
 
 
 def inputs(parser: Any) -> None:
-    """What bench/fidelity.py has, too."""
+    """Add the options that bench/fidelity.py also has."""
     add = parser.add_argument
     add("--recorded", type=Path, nargs="+", default=[])
     add("--data", type=Path, nargs="+", default=[])
     add(
         "--verdicts",
         type=Path,
-        help="what a careful model answered to the check, by claim; default: supported",
+        help="a careful model's answers to the check, by claim; default: supported",
     )
     add("--out", type=Path, help="keep the vaults here; default: a temporary folder")
     add("--parallel", type=int, default=2)

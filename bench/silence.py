@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """
-Whether a prompt that nothing fits is given nothing, and one that something fits still is.
+Measures how many prompts get no memory if nothing fits them, and how many still get memory if something does.
 
     python bench/silence.py --talks [--embedder static|multilingual|none]
     python bench/silence.py --data locomo10.json [BEAM/7 longmemeval.json …] [--prompts 200] [--embedder static|none|minilm-int8]
@@ -9,13 +9,13 @@ Whether a prompt that nothing fits is given nothing, and one that something fits
     fits       questions about the conversation that the graph was made of
     nothing    questions about other conversations' people; and general knowledge, coding, small talk (GENERAL)
 
-With --talks: one person's life in five languages (bench/talks.toml), observed by the rules, each prompt as omg/inject/decide.py
-decides it; printed are the half that thresholds were chosen on (0) and the other (1).
+With --talks: one person's life in five languages (bench/talks.toml), observed by the rules. omg/inject/decide.py
+decides each prompt. Half 0 of the figures is the one on which thresholds were chosen, half 1 the other.
 
-The notes are those of the offline Observer, of LoCoMo also the data set's own observations (bench/locomo.py, graph level), with
-the archive beside them. Found is what a prompt is given where no threshold stands in its way. Thresholds are chosen for each
-conversation on all others: the highest that keep the share --kept of what is found there. Reported are those, and the ones
-that omg/inject/decide.py has.
+The notes are the offline Observer's, for LoCoMo also the data set's own observations (bench/locomo.py, graph level); the
+archive is there, too. "Found" is what a prompt would be given without a threshold. For each conversation, thresholds are
+chosen on all other conversations: the highest thresholds that keep the share --kept of what is found there. Printed are the
+results of these thresholds, and of those in omg/inject/decide.py.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ from omg.text.words import told_words
 from omg.vault.vault import Vault
 
 ASKER = "agent:main:asks"
-BEGAN = datetime(2026, 1, 5, 9, tzinfo=UTC)  # of the talks
+BEGAN = datetime(2026, 1, 5, 9, tzinfo=UTC)  # first day of the talks
 SESSION_LINES = 8
-SAID_SHARE = 0.6  # of a fact's words, in one line
-GENERAL_SHARE = 0.3  # of the prompts that nothing fits
+SAID_SHARE = 0.6  # a line with this share of a fact's words says the fact
+GENERAL_SHARE = 0.3  # share of GENERAL among the prompts that nothing fits
 GENERAL = """\
 Write a Python function that reverses a linked list|How do I center a div with flexbox?|What is the capital of Mongolia?
 Explain how TCP slow start works|Translate 'good morning' into Japanese|Write a haiku about autumn leaves
@@ -91,14 +91,14 @@ class Row:
     fits: bool
     general: bool
     own: bool  # asked in the first person
-    found: bool  # something, where no threshold stands in its way
+    found: bool  # whether something is found without a threshold
     sure: float
 
 
 def rows_of_graph(
     graph: Graph, name: str, now: datetime, prompts: Iterable[tuple[str, bool, bool]]
 ) -> list[Row]:
-    """*prompts*: text, whether something fits it, whether it is of GENERAL."""
+    """Return a row for each of *prompts*: (text, whether something fits, whether the text is of GENERAL)."""
     rows = []
     for text, fits, general in prompts:
         query = parse_query(text, now.date())
@@ -112,7 +112,7 @@ def rows_of_graph(
 
 
 def threshold(rows: Sequence[Row], kept: float, otherwise: float) -> float:
-    """The highest that keeps the share *kept* of what is found; *otherwise* where there is too little to tell by."""
+    """Return the highest threshold that keeps the share *kept* of found rows; *otherwise* if there are too few rows."""
     found = sorted(row.sure for row in rows if row.fits and row.found)
     return found[int(len(found) * (1 - kept))] if len(found) >= 20 else otherwise
 
@@ -203,7 +203,7 @@ def tell_talks(embedder: Embedder | None) -> None:
 
 
 def graph_of_talk(talk: dict[str, list[str]], home: Path, embedder: Embedder | None) -> Graph:
-    """What the person said, eight remarks after each fact, a session of eight lines a day."""
+    """Make a graph of the talk: eight remarks after each fact, one session of eight lines a day."""
     index = Index(home / "index.db", embedder)
     graph = Graph(
         Identity("agent:main:main", "dm", "main"), home, Vault(home / "vault", home / "written.jsonl"), index
@@ -226,13 +226,13 @@ def graph_of_talk(talk: dict[str, list[str]], home: Path, embedder: Embedder | N
 
 
 def says(fact: str, text: str) -> bool:
-    """Whether a line of *text* has most words of *fact*."""
+    """Return whether a line of *text* has most words of *fact*."""
     words = told_words(fact)
     return any(len(words & told_words(line)) >= SAID_SHARE * len(words) for line in text.split("\n"))
 
 
 def observations(file: Path) -> list[locomo.Conversation]:
-    """LoCoMo's own; none of another data set's."""
+    """Return LoCoMo's own observations; none for another data set."""
     raw = json.loads(file.read_text(encoding="utf-8")) if file.suffix == ".json" else None
     return list(locomo.read(file)) if isinstance(raw, list) and "observation" in raw[0] else []
 
@@ -240,7 +240,7 @@ def observations(file: Path) -> list[locomo.Conversation]:
 def asked_of(
     conversation: Conversation, all: Sequence[Conversation], prompts: int, chance: random.Random
 ) -> list[tuple[str, bool, bool]]:
-    """Its share of *prompts*: text, whether something fits it, whether it is of GENERAL."""
+    """Return a conversation's share of *prompts*: (text, whether something fits, whether the text is of GENERAL)."""
     each = max(1, prompts // len(all))
     own = [q.text for q in conversation.questions if not q.abstain and q.category != "open-domain"]
     foreign = [q.text for c in all if c is not conversation for q in c.questions if not q.abstain]
@@ -259,7 +259,9 @@ def rows_of_conversation(
     embedder: Embedder | None,
     asked: Iterable[tuple[str, bool, bool]],
 ) -> list[Row]:
-    """What a graph of *conversation* answers; its notes are the observations in *told*, or those of the rules."""
+    """
+    Return the rows of a graph of *conversation*. Its notes are the observations in *told*, or else the rules' notes.
+    """
     home = Path(tempfile.mkdtemp(prefix="silence-"))
     who = Identity("agent:main:main", "dm", "main")
     try:

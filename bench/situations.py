@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """
-What a model makes of the situations of tests/corpora/situations.jsonl: whether the vault says afterwards what it must.
+Judges what a model makes of the situations in tests/corpora/situations.jsonl: do the notes say afterwards what they
+must?
 
     python bench/situations.py --out DIR… [--observe MODEL] [--nights end] [--judge MODEL] [--api-base URL] [--only ID…] [--json]
 
-Each situation is a home of its own, with the notes that are known; its sessions are captured and observed. The judge sees
-what must and what must not be so beside the notes, and not whose they are: `--stage judge` with the folders of several
-runs asks about all of them in one shuffled row. A situation counts 1 where all of it is so, .5 where half of it is.
+Each situation is a home of its own, which begins with the situation's known notes; its sessions are captured and observed.
+The judge sees the notes and the sentences that must or must not be true of the notes, but not which model wrote the notes:
+`--stage judge` with the folders of several runs asks about all runs in one shuffled row. A situation counts 1 if all
+its sentences are met, .5 if at least half of them are, else 0.
 
-All is kept in --out, a file an item: killed and run again, it goes on. PYTHONPATH may name another checkout, whose omg
-is measured then.
+Each item is kept as a file in --out, so a killed run continues when started again. PYTHONPATH may name another
+checkout, to measure its omg.
 """
 
 from __future__ import annotations
@@ -80,11 +82,11 @@ def main() -> None:
 
 
 def play(row: Mapping[str, Any], how: Observing, out: Path) -> None:
-    """The notes that are known, then session by session what was said; the notes afterwards go to *out*."""
+    """Write the known notes, observe the situation session by session, and write the notes afterwards to *out*."""
     if read(file := out / "notes" / f"{row['id']}.json"):
         return
     if (home := how.home(row["id"])).exists():
-        raise RuntimeError(f"{home}: was broken off; remove it")
+        raise RuntimeError(f"{home} is left from an interrupted run; remove this folder")
     now = [at(row["sessions"][0][0]["at"])]
     with opened(row["id"], how, lambda: now[0]) as memory:
         graph = memory.graph(identity_of_session(MAIN))
@@ -101,7 +103,7 @@ def play(row: Mapping[str, Any], how: Observing, out: Path) -> None:
 
 
 def know(graph: Graph, known: Sequence[Mapping[str, Any]]) -> None:
-    """*known* as notes of the person's, each by a message of its day."""
+    """Write *known* as notes of the person's, each from a message of the note's day."""
     plan = Plan(graph, date.min)
     for n, note in enumerate(known):
         said = at(note["said"])
@@ -138,7 +140,7 @@ def at(text: str) -> datetime:
 
 
 def notes_of(graph: Graph) -> list[str]:
-    """Each note as its title, the properties that say something, and its text; and the page of what goes on now."""
+    """Return each note as title, non-empty properties and text, and then the page Now."""
     texts = []
     for path in sorted(path for path in graph.vault.paths() if path.startswith("nodes/")):
         node = graph.vault.read(path)
@@ -199,7 +201,7 @@ def arguments() -> Any:
         type=Path,
         nargs="+",
         required=True,
-        help="everything is kept here; to judge, of several runs",
+        help="the folder that keeps everything; several folders for --stage judge",
     )
     add("--stage", choices=("observe", "judge", "report", "all"), default="all")
     add("--corpus", type=Path, default=SITUATIONS)

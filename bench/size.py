@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
-How large OMG is: modules, lines of code and all lines, for each room of omg/ and each folder of tests/; and which
-functions have more than 25 branches or six parameters.
+Counts modules, lines of code and all lines of each room of omg/ and each folder of tests/, and lists functions with
+more than 25 branches or six parameters.
 
     python bench/size.py [--root CHECKOUT] [--json]
 
@@ -32,7 +32,7 @@ EMPTY = {
 
 
 def code_lines(source: str) -> int:
-    """Lines of *source* without docstrings, comments and blank lines."""
+    """Count the lines of *source* without docstrings, comments and blank lines."""
     lines: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type not in EMPTY:
@@ -51,7 +51,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def within(function: ast.AST) -> Iterator[ast.AST]:
-    """What is in *function*, without the functions in it."""
+    """Yield the nodes of *function*, without those of functions inside it."""
     for node in ast.iter_child_nodes(function):
         if not isinstance(node, Function):
             yield node
@@ -76,7 +76,7 @@ def parameters(function: Function) -> int:
 
 
 def large_functions(folder: Path) -> Iterator[str]:
-    """A line for each function below *folder* with more than BRANCHES or PARAMETERS."""
+    """Return a line for each function below *folder* with more than BRANCHES branches or PARAMETERS parameters."""
     for file in sorted(folder.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, Function):
@@ -87,8 +87,10 @@ def large_functions(folder: Path) -> Iterator[str]:
 
 
 def measured(folder: Path) -> dict[str, dict[str, int]]:
-    """Modules, code lines and lines of each room below *folder*. A module or folder directly below it is a room; a
-    test file counts for its folder."""
+    """
+    Return modules, code lines and lines of each room. A room is a module or folder directly below *folder*; a test file
+    counts for its folder.
+    """
     rooms: dict[str, dict[str, int]] = defaultdict(lambda: {"modules": 0, "code": 0, "lines": 0})
     for file in sorted(folder.rglob("*.py")):
         parts = file.relative_to(folder).parts

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """
-A long time in a short one: many people's turns through the real path, and what is left that grows with them.
+Simulates a long time in a short one: many people's turns through OMG's real path, to see which files and costs grow.
 
     python bench/soak.py [--turns 5000] [--identities 50] [--in-turn 0] [--json]
 
-Each identity has a turn a day: its prompt is given its slice, what was said is dropped, taken in and observed by the
-rules when the conversation rests. At each tenth of the way: bytes by what they are (the index is made of
-archive and notes; `written` is a line a write and a use, made short beyond a thousand more than there are notes, and logs are
-begun anew beyond 5 MB: both are bounded, and small beside), descriptors, and what a prompt costs. A day passes for the files as well.
-`--in-turn N`: then N identities are served a prompt each, one after the other, as after a day of strangers.
+Each identity has a turn a day: its prompt gets its slice (the memory for one prompt), and the rules observe what was said
+when the conversation rests. Each tenth of the way prints bytes by kind of file, descriptors, and the CPU of a prompt. The
+index grows with archive and notes. `written` has a line for each write and each use of a note, and is shortened once it has
+1,000 lines more than there are notes; logs begin anew at 5 MB. A day passes for the files' times, too. `--in-turn N`: then
+N identities get a prompt each, one after the other.
 
-One JSON object on the last line with --json. `kept`: receipts and the rest at the end, to half way.
+One JSON object on the last line with --json. `kept`: bytes of receipts and the rest at the end, divided by those half
+way.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def said(person: int, day: int) -> str:
 
 
 def live(home: Memory, clock: list[datetime], turns: int, identities: int) -> list[dict[str, Any]]:
-    """A row for each tenth."""
+    """Simulate *turns* turns of *identities* people. Return a row for each tenth of the way."""
     rows: list[dict[str, Any]] = []
     days, waits = max(1, turns // identities), list[float]()
     for day in range(days):
@@ -79,7 +80,7 @@ def live(home: Memory, clock: list[datetime], turns: int, identities: int) -> li
 
 
 def prompt(home: Memory, person: int, text: str, now: datetime) -> float:
-    """CPU milliseconds until it has its memory: those of the clock depend on what else the machine does."""
+    """Return the CPU ms that a prompt takes. Wall time would depend on the machine's other load."""
     who = home.registry.identity_of(key(person), channel="telegram", sender=str(person))
     assert who is not None
     graph = home.graph(who)
@@ -132,7 +133,7 @@ def kind(file: Path) -> str:
 
 
 def in_turn(home: Memory, identities: int) -> list[dict[str, Any]]:
-    """Strangers, one after the other: descriptors at each tenth."""
+    """Serve a prompt to one stranger after the other. Return the open descriptors at each tenth of the way."""
     rows, waits = [], list[float]()
     for n in range(identities):
         waits.append(prompt(home, 1_000_000 + n, "What do you know of me?", home.clock()))
@@ -144,7 +145,7 @@ def in_turn(home: Memory, identities: int) -> list[dict[str, Any]]:
 
 
 def descriptors() -> int | None:
-    """Open files of this process; None where nobody can say."""
+    """Return the number of open files of this process; None if the system does not tell."""
     here = Path("/proc/self/fd")
     return sum(1 for _ in here.iterdir()) if here.is_dir() else None
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """
-The sample conversation, turn by turn through the real path: how still the injected `system` slice stands.
+Measures how often the text `system`, which each prompt of a session gets, changes during the sample conversation.
 
     python bench/stability.py [--observer offline] [--embedder static] [--json]
 
-For each prompt: what it is given, at the time it was said; then its turn is dropped, taken in and observed if that is
-due, and a tick passes at the end of each rest (`quiet_after`), as the daemon's would. A prompt is *warm* if the
-provider's cache still has the one before it (less than `activate_after_idle` ago, in the same session): only there
-does a change of `system` cost anything. The hook's wait is that of building the slice and keeping the state.
+Each prompt gets its memory at the time when it was said. Then its turn is taken in, and observed if due; at the end of each
+rest (`quiet_after`) the clock ticks as the daemon's would. A prompt is *warm* if the provider's cache still has the
+session's last prompt (less than `activate_after_idle` ago): only then does a change of `system` cost anything. The hook's
+wait is the time to build the memory and to save the state.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Turn = tuple[str, str, list[Any]]  # session, prompt, entries
 
 
 def turns() -> list[Turn]:
-    """Every turn of the sample: what a person says, and all up to the next time they do."""
+    """Return every turn of the sample: a person's message, and all up to the next message of a person."""
     sample = sorted((Path(omg.__file__).parent / "sample").glob("*.jsonl"))
     found: list[Turn] = []
     for drop in read_drops(sample, None):
@@ -121,7 +121,7 @@ def main() -> None:
     args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     args.add_argument("--observer", default="offline")
     args.add_argument("--embedder", default="static")
-    args.add_argument("--turns", type=int, default=10_000, help="how many of the sample's at the most")
+    args.add_argument("--turns", type=int, default=10_000, help="how many of the sample's turns, at most")
     args.add_argument("--json", action="store_true")
     given = args.parse_args()
     options = Observation(model=given.observer)

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """
-Whether a fact that changed without being corrected is still told as it was ("we sold the car", after "I drive a Skoda").
+Measures how often prompts still get an outdated fact that changed without a correction ("I drive a Skoda", then "we
+sold the car").
 
     python bench/stale.py [--between 0 40 400] [--embedder static|multilingual|none] [--contexts DIR] [--json]
 
-Each case of tests/corpora/stale.jsonl is a home of its own: what was so, talk about other things, what changed it; all by
-the rules. Three questions: on the old state, on the new one, on what follows. A slice is
+Each case of tests/corpora/stale.jsonl is a home of its own: the old fact, talk about other things, then the change, all
+observed by the rules. Three questions are asked: on the old state, on the new state, on a consequence. A slice (the memory
+for one prompt) is
 
-    told     it has what changed the fact
-    alone    it tells the fact as it was, and not what changed it: a reader would believe it
-    silent   neither
+    told     the slice has the change
+    alone    the slice has the old fact without the change, so a reader would believe the old fact
+    silent   the slice has neither
 
 --contexts: write each question with its slice to a file, for a reader.
 """
@@ -73,7 +75,7 @@ def main() -> None:
 
 
 def slices(case: dict[str, Any], between: int, embedder: str) -> Iterator[tuple[str, str]]:
-    """Each question of *case*, and all that its prompt is given, in a conversation of its own."""
+    """Return each question of *case* with its slice, each asked in a new conversation."""
     with tempfile.TemporaryDirectory() as home:
         now = BEGAN + timedelta(days=60)
         with Memory(home, embed=load_embedder(embedder), clock=lambda: now) as memory:
@@ -115,7 +117,7 @@ def arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--between", type=int, nargs="+", default=[0, 40, 400])
-    parser.add_argument("--cases", type=int, help="the first so many alone")
+    parser.add_argument("--cases", type=int, help="only the first so many cases")
     parser.add_argument("--embedder", default="static")
     parser.add_argument("--contexts", type=Path)
     parser.add_argument("--json", action="store_true")

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """
-Through which files of omg/ one turn passes, from its drop in the spool to the next prompt's slice, by the rules.
+Lists the files of omg/ through which one turn passes, from its file in the spool to the memory for the next prompt,
+with rules.
 
     python bench/turn.py [--functions]
 
 A file counts if one of its functions is called while the turn is taken in, observed and answered; what is only imported, and
-what opening the home calls, does not. A change of file is a call from a function of one file to one of another. The turn says
-one preference; the home has taken in and observed another turn before, so nothing is done for the first time.
+what opening the home calls, does not. A change of file is a call from a function in one file to a function in another. The turn
+says one preference; the home has observed another turn before, so nothing is done for the first time.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """
-What a small local model finds, asked message by message and asked for a whole session at once.
+Compares what a small local model finds when asked message by message and when asked about a whole session.
 
     python bench/turnwise.py --data locomo10.json --base http://127.0.0.1:8091/v1 [--sessions session_1 …] [--json FILE]
 
-Both forms go the real way: pending → observe → receipt → vault. Share found: of the facts that the data set lists
-for a session, those to which some note comes near (cosine of MiniLM at least NEAR); precision: of the notes,
-those that come near to some fact. Near is no proof of meaning the same, so the pairs are kept in the JSON to be read.
+Both ways use OMG's real path: pending → observe → receipt → vault. Share found: the share of the facts that the data set
+lists for a session to which some note is near (cosine of MiniLM at least NEAR). Precision: the share of notes near some
+fact. Near texts need not mean the same, so the JSON has the pairs for a person to read.
 The data set (https://github.com/snap-research/locomo, CC BY-NC) is not part of this repository.
 """
 
@@ -41,7 +41,7 @@ from omg.observe.question import Observer
 from omg.observe.run import observe_batch
 from omg.vault.vault import Vault
 
-NEAR = 0.6  # below it pairs of another topic begin; .5 and .7 are printed besides, to show what hangs on it
+NEAR = 0.6  # pairs below it are of different topics; .5 and .7 are also printed, to show how much depends on NEAR
 
 
 def main() -> None:
@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def run(conversation: Conversation, session: str, config: Config, ask: Ask) -> dict[str, Any]:
-    """The notes that the model behind *ask* makes of *session*, with the time it took and what went wrong."""
+    """Return the notes that the model behind *ask* makes of *session*, the time taken, and what went wrong."""
     messages = conversation.sessions[session]
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """
-What a vault costs as it grows: to index, to keep up with, to search, in memory and on disk.
+Measures what a vault costs as it grows: to index, to update, to search, in memory and on disk.
 
     python bench/vaults.py --notes 1000 10000 100000 [--embedder static|none] [--svg FILE] [--json]
 
-For each size a vault is generated (by ../shared/bench/gen_vault.py where that is at hand, else by floor.py), then
-measured three times over: by a floor that does as little as can be done (../shared/bench/reference.py, else
-floor.py), by the library in a process of its own, and through the daemon's socket. Ratios to the floor hold on
-any machine; seconds only beside each other. CPU is that of the process, user and system.
+For each size a vault is generated (by ../shared/bench/gen_vault.py if it exists, else by floor.py), and measured three
+times: with a floor, a script that does the least possible (../shared/bench/reference.py, else floor.py); with the library
+in a process of its own; and through the daemon's socket. Ratios to the floor hold on any machine; compare seconds only
+within one run. CPU is user and system time of the process.
 
     cold      a first sync, from no index to all notes        one, hundred   notes edited, then synced by path
     no-op     a sync of everything with nothing to do         vectors        made in the background, search works meanwhile
@@ -40,7 +40,7 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 def generated(notes: int, folder: Path) -> tuple[Path, Path]:
-    """A vault of so many notes and its questions."""
+    """Generate a vault of *notes* notes, and its questions."""
     vault = folder / f"vault{notes}"
     if (SHARED / "gen_vault.py").exists():
         made = subprocess.run(
@@ -217,7 +217,7 @@ def over_the_socket(root: Path, questions: Path, home: Path, embedder: str) -> d
 
 
 def idle(pid: int) -> None:
-    """Wait until the process has had nothing to do for two seconds: its vectors are made."""
+    """Wait until the process has used no CPU for two seconds: then its vectors are made."""
     quiet, last = 0, -1.0
     for _ in range(1200):
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -300,7 +300,7 @@ def show(m: dict[str, Any]) -> None:
 
 
 def plot(measured: list[dict[str, Any]]) -> str:
-    """Cost against size, both logarithmic, as SVG: what is linear is a line of slope one."""
+    """Plot cost over size as SVG, both logarithmic: linear growth is a line of slope one."""
     series = {
         "cold index, s of CPU": ([m["cold"]["cpu_s"] for m in measured], "#2563eb"),
         "the floor's": ([m["floor"]["cold_cpu_s"] for m in measured], "#93c5fd"),
@@ -348,7 +348,10 @@ def main() -> None:
     parser.add_argument("--notes", type=int, nargs="+", default=[1000, 10_000])
     parser.add_argument("--embedder", choices=("none", "static", "minilm"), default="static")
     parser.add_argument(
-        "--rounds", type=int, default=3, help="cold syncs, by turns with the floor's; the least counts"
+        "--rounds",
+        type=int,
+        default=3,
+        help="how many cold syncs, alternating with the floor's; the smallest figure counts",
     )
     parser.add_argument("--svg", type=Path, help="draw cost against size")
     parser.add_argument("--json", action="store_true", help="one JSON object on the last line")

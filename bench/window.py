@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """
-A conversation longer than its model's window, on the real gateway, with OMG as its context engine and without.
+Measures which facts a model still sees in a conversation longer than its window, with and without OMG as the real
+gateway's context engine.
 
     OMG_OPENCLAW=… python bench/window.py [--turns 200] [--facts 20] [--side with|without|both] [--out FOLDER] [--json]
 
-Each side is a gateway of its own, with a scripted model of 32,768 tokens and memory observed by the rules; without,
-the slot was taken and given back. What is said: tests/gateway/longtalk.py. Then a question for each fact that was
-said in the first forty turns: in how many requests do the words of its answer stand, and where? That is what a model
-was given, not what one would answer; with `--out` the requests are kept, for a model that answers. The summary of the gateway's own
-compaction is a scripted model's, so facts without the engine are no measure of what a summary keeps.
+Each side is a gateway of its own, with a scripted model of 32,768 tokens, and with memory observed by the rules. On the side
+without the engine, OMG was installed as the engine and removed again. tests/gateway/longtalk.py has the conversation. Then
+comes a question for each fact of the first forty turns. Counted are the requests that have the words of the answer, and
+where the words are. This measures what a model is given, not what it answers; `--out` keeps the requests for a model that
+answers. The gateway's own summaries come from the scripted model, so the side without does not measure what a summary keeps.
 
 `--script` prints what would be said and starts nothing. One JSON object on the last line with --json.
 """
@@ -86,7 +87,7 @@ def told(n: int, which: str, began: float) -> None:
 
 
 def keep(out: Path, which: str, rows: list[dict[str, Any]], answers: list[Any], gateway: Gateway) -> None:
-    """A JSON line a question, with its request; the daemon's log and what the gateway said beside it."""
+    """Write a JSON line for each question with its request, and beside it the logs of daemon and gateway."""
     out.mkdir(parents=True, exist_ok=True)
     with (out / f"{which}.jsonl").open("w") as f:
         for row, turn in zip(rows, answers, strict=True):
@@ -102,7 +103,12 @@ def keep(out: Path, which: str, rows: list[dict[str, Any]], answers: list[Any], 
 def main() -> None:
     args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     args.add_argument("--turns", type=int, default=200)
-    args.add_argument("--facts", type=int, default=20, help=f"of {len(FACTS)}, one in every other turn")
+    args.add_argument(
+        "--facts",
+        type=int,
+        default=20,
+        help=f"how many of the {len(FACTS)} facts are said, one in every other turn",
+    )
     args.add_argument("--side", choices=("with", "without", "both"), default="both")
     args.add_argument("--out", type=Path, help="keep the questions' requests and the logs in this folder")
     args.add_argument("--script", action="store_true", help="print what would be said, and start nothing")

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 """
-How many of the gold answer's words stand in what a question is given: a proxy that asks no model.
+Measures how many words of the gold answer are in the memory that a question gets: a proxy that asks no model.
 
     python bench/words.py --data FOLDER… [--context slice raw …] [--recorded FILE.jsonl.gz…] [--vaults DIR]
                           [--budget 3000] [--texts DIR] [--json]
 
-    --recorded  observe with the replies that a model once gave (bench/replay.py), one file for each conversation;
+    --recorded  observe with recorded replies of a model (bench/replay.py), one file for each conversation;
                 without it the rules observe
-    --vaults    keep the observed conversations here, and use those that are there
+    --vaults    keep the observed conversations in this folder, and use the conversations already in it
     --texts     write each text to DIR/<context>/<question>.txt, to be read
 
-A question's share: of the different words of its gold answer that the question itself has not, those that the text has;
-without stop words, numbers as they are, a plural as its singular. Questions whose right answer is that nothing is known are left out. Printed are the means
-by conversation and by category, and the tokens. A text that has the words need not answer: read before a change is
-believed. PYTHONPATH may name another checkout, whose omg is measured then.
+A question's share is taken over the different words of its gold answer that are not in the question: the share of these
+words that the text has. Stop words do not count; a plural counts as its singular. Questions whose right answer is "not
+known" are left out. Printed are the means by conversation and by category, and the tokens. A text with the words need not
+answer the question, so read the texts before you trust a change. PYTHONPATH may name another checkout, to measure its omg.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ STOP = frozenset(
     under until up very was we were what when where which while who whom why will with would you your
     """.split()
 )
-RUBRIC = re.compile(r"^LLM response should \w+:\s*")  # of BEAM's gold: no part of the answer
+RUBRIC = re.compile(r"^LLM response should \w+:\s*")  # a prefix of BEAM's gold answers, no part of the answer
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -59,7 +59,7 @@ def words_of(text: str) -> frozenset[str]:
 
 
 def share(question: Question, text: str) -> float | None:
-    """None where the gold answer has no words but those of the question."""
+    """Return the question's share in *text*; None if the gold answer has only words of the question."""
     gold = frozenset[str]().union(*(words_of(RUBRIC.sub("", item)) for item in question.gold))
     gold -= words_of(question.text)
     return len(gold & words_of(text)) / len(gold) if gold else None
@@ -68,7 +68,7 @@ def share(question: Question, text: str) -> float | None:
 def rows_of(
     conversation: Conversation, contexts: Iterable[str], how: Observing, budget: int, texts: Path | None
 ) -> list[dict[str, Any]]:
-    """What each question is given in each of *contexts*: its share and its tokens."""
+    """Return a row for each question in each of *contexts*: its share and its tokens."""
     asked = [q for q in conversation.questions if not q.abstain]
     now, rows = [conversation.messages[-1].at], list[dict[str, Any]]()
     with opened(conversation.id, how, lambda: now[0], budget) as memory:
@@ -98,7 +98,7 @@ def measured(conversation: Conversation, args: Any, vaults: Path) -> list[dict[s
 
 
 def table(rows: Sequence[dict[str, Any]], by: str) -> dict[str, dict[str, dict[str, float]]]:
-    """Context → the value of *by*, and "all" → the mean share, the mean tokens, the number of questions."""
+    """Return context → value of *by* (or "all") → mean share, mean tokens and number of questions."""
     groups: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         for name in (row[by], "all"):
@@ -150,7 +150,7 @@ def arguments() -> Any:
     add("--recorded", type=Path, nargs="+", default=[])
     add("--vaults", type=Path, help="keep the observed conversations here; default: a temporary folder")
     add("--budget", type=int, default=3_000, help="tokens of last, raw and slice")
-    add("--texts", type=Path, help="write what each question is given into this folder")
+    add("--texts", type=Path, help="write the text that each question gets into this folder")
     add("--parallel", type=int, default=1)
     add("--json", action="store_true", help="one JSON object on the last line")
     return parser.parse_args()

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """
-Whether a person would keep the notes of a vault: notes drawn at random, each with its messages, read by a model.
+Estimates how many notes of a vault a person would keep: a model reads notes drawn at random, each with its messages.
 
     python bench/worth.py [HOME…] [--notes 100] [--reader MODEL] [--out DIR] [--api-base URL] [--seed N] [--json]
 
-HOME is an `OMG_HOME` (of a run of qa.py: a folder under `vaults/`); without one, the shipped sample is observed by the
-rules. From each home so many active notes are drawn, of all its vaults. Without --reader they are printed, to be read by
-a person. A note that is not worth its place is trivial, no longer so, the assistant's list, wrong, a twin of another
-drawn note, or not about the person. Shares come with 95 % intervals. All is kept in --out, a file a note: killed and
-run again, it goes on.
+HOME is an `OMG_HOME` (in a run of qa.py: a folder below `vaults/`); without HOME, the rules observe the shipped sample.
+From each home --notes active notes are drawn, of all its vaults. Without --reader the notes are printed, for a person to
+read. A note is not worth keeping if it is trivial, outdated, a list of the assistant's, wrong, a twin of another drawn
+note, or not about the person. Shares have 95 % intervals. Each note's result is kept as a file in --out, so a killed run
+continues when started again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from omg.memory import Memory
 
 REASONS = ("trivial", "no longer so", "the assistant's list", "wrong", "a twin", "not about them")
 SHOWN = "type standing event loop created updated".split()
-MESSAGE_CHARS = 1_500  # shown of each message
+MESSAGE_CHARS = 1_500  # characters shown of each message
 PROMPT = f"""\
 A person has a vault of notes about their life and work, made from what they said to an assistant. You are shown one of
 the notes, the messages that it cites, and the titles of other notes. Imagine you are the person the note is about, and
@@ -79,7 +79,7 @@ def sample_home(folder: Path) -> Path:
 
 
 def draw(home: Path, n: int, seed: int) -> list[dict[str, Any]]:
-    """*n* of the active notes of all vaults of *home*, each with the messages that it cites."""
+    """Draw *n* active notes from all vaults of *home*, each with the messages that it cites."""
     with Memory(load_config(home, {}), embed=None) as memory:
         notes = [note for graph in memory.registry.graphs() for note in notes_of(graph, home)]
     return random.Random(seed).sample(notes, min(n, len(notes)))
