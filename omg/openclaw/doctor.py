@@ -276,7 +276,7 @@ def check_loaded(claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
     loaded = value_at(health, "plugins.loaded")
     if loaded is not None and ENGINE not in loaded:
         what = f"the gateway runs without {ENGINE}"
-        yield Finding("warn", what, "openclaw health --json: plugins", "start it again")
+        yield Finding("warn", what, "openclaw health --json: plugins", "restart the gateway")
 
 
 def check_turns(graph: Graph, since_ms: int) -> Iterator[Finding]:

@@ -141,7 +141,7 @@ def test_the_doctor_names_an_engine_that_the_gateway_has_put_out_of_use_or_not_l
     ((level, what, _),) = snapshot(claw, plugins=failed)
     assert (level, what) == ("fail", f"the gateway could not load {ENGINE}: a syntax error")
     ((level, what, mend),) = snapshot(claw, plugins={"loaded": ["omg"], "errors": []})
-    assert (level, mend) == ("warn", "start it again")
+    assert (level, mend) == ("warn", "restart the gateway")
     assert snapshot(claw, plugins={"loaded": ["omg", ENGINE], "errors": []}) == []
     (claw.state / "health").unlink()
     assert [f.level for f in check_loaded(claw, claw.config())] == ["warn"]
