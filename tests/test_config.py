@@ -95,7 +95,7 @@ def test_omg_is_switched_off_for_all_agents_or_for_some(home):
         ("buffer_tokens = false", None),
     ],
 )
-def test_a_step_below_one_is_a_share_and_above_it_tokens(home, line, tokens):
+def test_a_step_below_one_is_a_share_and_a_larger_one_a_number_of_tokens(home, line, tokens):
     assert observation(home, line).observation.step == tokens
 
 

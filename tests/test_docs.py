@@ -137,7 +137,7 @@ def test_every_field_on_the_format_page_has_a_meaning() -> None:
         assert len(row.split(" | ")[-1].rstrip(" |")) > 10, row
 
 
-def test_the_example_with_every_field_leaves_none_out() -> None:
+def test_the_full_example_note_has_every_field() -> None:
     assert parse_node(render_node(FULL), FULL.path) == FULL
     plain = Node(path=FULL.path, id=FULL.id, description="", type="note")
     assert all(getattr(FULL, slot) != getattr(plain, slot) for slot in FULL.__slots__ if slot not in SAME)

@@ -42,7 +42,7 @@ def test_in_long_lives_each_message_of_a_context_is_shown_or_observed(seed, begi
     life.finish()
 
 
-def test_a_drawn_life_has_every_kind_of_event(begin, tmp_path):
+def test_a_random_life_has_every_kind_of_event(begin, tmp_path):
     """Were nothing to happen, everything would hold."""
     life = lives.Life(7, tmp_path / "life", begin)
     while len(life.steps) < 150 or not {step.rstrip("01") for step in life.steps} >= set(lives.STEPS):
@@ -66,7 +66,7 @@ def test_many_people_observed_at_once_keep_every_turn_in_order_within_the_cap(se
 
 
 @pytest.mark.parametrize("crime", ["lose", "forget a source", "overwrite", "repeat", "cut"])
-def test_each_invariant_fails_where_it_should(crime, begin, tmp_path):
+def test_each_invariant_detects_a_violation(crime, begin, tmp_path):
     """Each of them fails where it should."""
     life = lives.Life(3, tmp_path / "life", begin)
     while not (len(life.theirs()) > 2 and any(life.marks.values())):

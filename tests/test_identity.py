@@ -123,7 +123,7 @@ def test_the_owners_message_in_another_persons_conversation_stays_in_that_conver
         (MAIN, ""),
     ],
 )
-def test_the_account_of_a_direct_conversation_is_named_as_links_name_it(key, account):
+def test_the_account_of_a_direct_conversation_has_the_form_used_in_links(key, account):
     assert account_of(key) == account
     if account:
         linked = identity_of_session(key, links={"alice": [account]})

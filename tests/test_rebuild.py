@@ -172,7 +172,7 @@ def test_a_persons_note_keeps_what_the_rebuild_added_to_it(omg):
     assert not graph.vault.ours(graph.vault.bytes(sister))
 
 
-def test_a_persons_note_renamed_between_building_and_taking_exists_once(omg):
+def test_a_persons_note_renamed_during_a_rebuild_exists_once(omg):
     graph = omg.find(MAIN)
     sister = path_of(graph, "Lisbon")
     correct(omg, graph, sister, "Lisbon", "Porto")
@@ -184,7 +184,7 @@ def test_a_persons_note_renamed_between_building_and_taking_exists_once(omg):
 
 
 @pytest.mark.parametrize("step", ["persons_notes", "fill_pending"])
-def test_a_note_that_a_person_edits_while_the_rebuild_is_taken_stays(omg, monkeypatch, step):
+def test_a_note_that_a_person_edits_while_a_rebuild_replaces_notes_stays(omg, monkeypatch, step):
     graph = omg.find(MAIN)
     build_anew(graph, SILENT, omg.config, NOW)
     file, done = graph.vault.file(path_of(graph, "checklists")), getattr(rebuild, step)

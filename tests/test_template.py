@@ -48,7 +48,7 @@ def filled(form: Path, title: str) -> str:
 
 
 @pytest.mark.parametrize("file", PAGES, ids=name)
-def test_every_page_is_a_node_that_we_would_write_the_same(file: Path) -> None:
+def test_omg_would_write_every_page_of_the_template_unchanged(file: Path) -> None:
     node = read(file)
     assert node.type in ("index", "now", "moc", "log")
     assert node.id.startswith("omg/")

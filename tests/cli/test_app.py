@@ -82,7 +82,7 @@ def test_every_command_and_every_option_says_what_it_does(name: str) -> None:
     assert "Usage" in shown.output
 
 
-def test_it_tells_its_version() -> None:
+def test_omg_prints_its_version() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))["project"]
     assert run("--version").stdout == f"omg {project['version']}\n"
 
@@ -139,7 +139,7 @@ def test_a_command_whose_pipe_is_closed_ends_quietly() -> None:
     assert done.stderr == ""
 
 
-def test_init_fills_in_what_a_vault_made_by_hand_lacks_and_touches_nothing(tmp_path: Path) -> None:
+def test_init_adds_missing_files_to_a_handmade_vault_and_changes_no_other_file(tmp_path: Path) -> None:
     vault = tmp_path / "mine"
     theirs = {
         "index.md": "# My index\r\n\r\nby hand\r\n",
@@ -295,7 +295,7 @@ def test_a_note_is_shown_in_words_and_without_its_yaml(tmp_path: Path) -> None:
     assert "\n(fact)\n" in run("show", "mine").stdout
 
 
-def test_a_note_opens_in_obsidian_where_it_knows_the_vault_and_else_in_the_editor(
+def test_a_note_opens_in_obsidian_if_obsidian_knows_the_vault_else_in_the_editor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vault, person, seen = tmp_path / "my notes", tmp_path / "home", tmp_path / "seen"
@@ -391,7 +391,7 @@ def test_show_marks_where_it_cuts_a_message(tmp_path: Path) -> None:
     assert "The end." in run("show", note, "--json").stdout
 
 
-def test_while_it_waits_for_a_model_it_says_so_and_how_to_leave(
+def test_a_command_that_waits_for_a_model_says_so_and_how_to_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("init", str(tmp_path / "vault"))

@@ -194,7 +194,7 @@ def test_beside_a_daemon_each_command_leaves_the_observing_to_the_gateways_model
         assert others() <= elsewhere and len(installed.noted()) > len(elsewhere), command
 
 
-def test_no_command_is_left_out() -> None:
+def test_every_command_is_tried_beside_a_daemon_or_excluded_by_name() -> None:
     assert ALL.keys() - ELSEWHERE.keys() == COMMANDS.keys()
 
 

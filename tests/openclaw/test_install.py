@@ -121,7 +121,7 @@ def test_where_others_can_write_to_the_agent_no_vault_lies_in_its_workspace(
     assert load_config(home).vaults == {}
 
 
-def test_a_plugin_that_openclaw_did_not_take_is_an_error(claw: OpenClaw, home: Path) -> None:
+def test_a_plugin_that_openclaw_did_not_install_is_an_error(claw: OpenClaw, home: Path) -> None:
     (claw.state / "sulking").touch()
     with pytest.raises(GatewayError, match="did not install"):
         list(carried_out(install_plugin(claw, home)))

@@ -119,7 +119,7 @@ def test_each_button_does_what_it_says_and_undo_takes_it_back(
     assert "Undone" in text_of(browser)
 
 
-def test_a_wrong_belief_is_gone_in_three_taps_and_a_reason_found_in_two(
+def test_a_wrong_note_is_removed_in_three_taps_and_why_a_note_was_given_found_in_two(
     page: Page, chromium: Browser, omg: Memory
 ) -> None:
     taps = iter(("The user likes tea.", "Not me, or not so"))
@@ -273,7 +273,9 @@ def test_the_graph_starts_with_its_note_in_the_middle_of_a_phone(
 
 @pytest.mark.skipif(not AXE.is_file(), reason="no axe-core: make test installs it beside OpenClaw")
 @pytest.mark.parametrize("dark", [False, True])
-def test_axe_finds_nothing_serious(page: Page, chromium: Browser, omg: Memory, dark: bool) -> None:
+def test_the_accessibility_checker_axe_finds_nothing_serious(
+    page: Page, chromium: Browser, omg: Memory, dark: bool
+) -> None:
     chromium.dark(dark)
     for url in every_address(page, omg):
         chromium.open(url)

@@ -185,7 +185,7 @@ def test_a_note_shows_the_words_it_came_from_and_what_it_said_before(page: Page,
     assert "I live in Leipzig." in shown and "2026-03-01: I live in Leipzig." in shown
 
 
-def test_an_unknown_note_is_said_to_be_unknown(page: Page) -> None:
+def test_the_page_of_an_unknown_note_says_that_the_note_is_unknown(page: Page) -> None:
     assert "no note" in page.get("note", path="nodes/fact/none") and page.status == 404
 
 
@@ -362,7 +362,7 @@ def test_a_question_unanswered_for_a_month_stands_at_the_end(page: Page, graph: 
     assert shown.index("Not answered for 30 days: 1") < shown.index("weighs less") < shown.index("likes tea")
 
 
-def test_health_says_what_waits_and_what_it_cost(page: Page, omg: Memory) -> None:
+def test_the_health_view_says_what_waits_and_what_models_cost(page: Page, omg: Memory) -> None:
     omg.worker.ledger.spend(ModelReply("", "m", 900, 100, 0.5), "observe", omg.clock())
     omg.capture([{"role": "user", "content": "I moved to Hamburg."}])
     shown = page.get("health")
