@@ -46,7 +46,7 @@ def index(tmp_path):
 
 
 def save(vault, path, text="", **fields):
-    """A note as a person or the Observer would have left it; `text` alone is a file without a head."""
+    """Write a note as a person or the Observer would; *text* alone makes a file without a head."""
     file = vault.root / f"{path}.md"
     file.parent.mkdir(parents=True, exist_ok=True)
     if fields:
@@ -62,7 +62,7 @@ def save(vault, path, text="", **fields):
 
 
 def age(file):
-    """A person is not as quick as a test: a file saved just now is looked at twice."""
+    """Set the file's time back: the index reads a file twice that was saved just now."""
     os.utime(file, ns=(1, time.time_ns() - 3_600_000_000_000 + next(CLOCK) * 1_000_000))
 
 
@@ -103,7 +103,7 @@ class Letters:
 
 
 def everything(index):
-    """All that can be asked of an index, but for mtimes."""
+    """Return every answer of an index, except mtimes."""
     entries = [replace(e, mtime=0) for e in index.entries(status=None)]
     paths = [e.path for e in entries]
     return (
@@ -184,7 +184,7 @@ def test_a_copied_note_has_not_moved(vault, index):
     assert len(index.entries()) == 2
 
 
-def test_a_file_that_is_no_note_is_reported_and_spoils_no_other(vault, index):
+def test_a_file_that_is_not_a_note_is_reported_and_affects_no_other_file(vault, index):
     save(vault, "good", "alpha")
     save(vault, "broken", "---\nid: [unclosed\n---\nbeta\n")
     (vault.root / "latin.md").write_bytes("---\nid: x\n---\nchâteau".encode("latin-1"))
@@ -317,7 +317,7 @@ def test_links_in_the_head_come_first_and_links_in_code_do_not_count(vault, inde
 # --- the archive
 
 
-def test_the_archive_is_read_from_where_it_was_left(index, tmp_path):
+def test_only_new_lines_of_the_archive_are_read(index, tmp_path):
     folder = archive(tmp_path / "archive", said(1, "hello"), said(2, "again"))
     assert index.archive(folder) == 2
     assert index.archive(folder) == 0
@@ -327,7 +327,7 @@ def test_the_archive_is_read_from_where_it_was_left(index, tmp_path):
     assert [m.text for m in index.messages(["m3", "m1"])] == ["hello", "later"]
 
 
-def test_an_unfinished_line_is_read_later_and_a_torn_line_spoils_no_other(index, tmp_path):
+def test_an_unfinished_line_is_read_later_and_a_damaged_line_affects_no_other(index, tmp_path):
     folder = archive(tmp_path / "archive", said(1, "hello"))
     file = folder / "2026-03.jsonl"
     line = message_to_json(said(2, "a line separator \u2028 inside"), "s")
@@ -377,7 +377,7 @@ def test_a_sentence_deep_in_a_reply_is_found_and_leaves_with_its_message(index, 
         )
 
 
-def test_of_words_with_more_rows_than_are_counted_the_rarest_is_asked_for(index, tmp_path):
+def test_if_all_words_are_common_the_rarest_is_searched(index, tmp_path):
     texts = [f"The kiln {'burns' if n % 2 else 'cools'} again." for n in range(20)]
     index.archive(archive(tmp_path / "archive", *(said(n, text) for n, text in enumerate(texts))))
     rarity = Rarity("statement_fts", "statements", postings=4)
@@ -423,7 +423,7 @@ def test_a_message_half_a_day_later_belongs_to_another_talk(vault, index, tmp_pa
 # --- vectors
 
 
-def test_a_question_reaches_the_model_only_once_it_is_loaded(vault, tmp_path):
+def test_a_search_uses_the_embedding_model_only_after_it_is_loaded(vault, tmp_path):
     save(vault, "a", "alpha")
     model = Letters()
     index = Index(tmp_path / "v.db", model)
@@ -476,7 +476,9 @@ def test_an_embedder_uses_only_its_own_vectors(vault, tmp_path):
 
 
 def test_vectors_of_statements_are_made_once_by_the_current_embedder(vault, tmp_path):
-    """A process whose first vectors are of notes took what it found for its own, or made all of them again."""
+    """
+    A process whose first vectors were notes' once kept another embedder's vectors, or made all vectors again.
+    """
     made: list[str] = []
 
     def opened(n: int) -> Index:
@@ -519,7 +521,7 @@ def test_a_note_that_changes_while_it_is_embedded_does_not_get_the_old_vector(va
 
 
 @pytest.mark.parametrize("others", [5, 60])
-def test_a_weak_likeness_scores_the_same_among_few_notes_and_many(vault, tmp_path, others):
+def test_a_weak_similarity_scores_the_same_among_few_notes_and_many(vault, tmp_path, others):
     known = {}
 
     def embed(texts):
@@ -677,7 +679,7 @@ def test_processes_that_start_together_build_one_index_and_keep_every_row(tmp_pa
             assert db.execute("select count(*) from meta where key like 'by %'").fetchone() == (8,)
 
 
-def test_a_thread_in_the_background_waits_at_the_index_while_a_prompt_is_answered_and_no_other_does(index):
+def test_only_background_threads_wait_while_a_prompt_is_answered(index):
     asked = threading.Event()
 
     def ask():
@@ -693,7 +695,7 @@ def test_a_thread_in_the_background_waits_at_the_index_while_a_prompt_is_answere
     assert asked.wait(5)
 
 
-def test_prompts_without_end_do_not_stop_the_background(index):
+def test_endless_prompts_do_not_stop_background_threads(index):
     asked = threading.Event()
 
     def ask():

@@ -55,7 +55,7 @@ def remember(tmp_path):
     ["When's Ines' birthday?", "Ines’s birthday", "birthday NEAR(x", '"birthday', "birthday*", "-birthday", "(birthday", "title:birthday",
      "{body}: birthday", "birthday AND OR NOT", "^birthday", "birthday + ines", "birthday\x00", "birthday\ud800", "a" * 50_000 + " birthday"],
 )  # fmt: skip
-def test_no_character_of_a_question_is_syntax(remember, query):
+def test_no_character_of_a_question_is_read_as_syntax(remember, query):
     find = remember(ines="Ines has her birthday on 4 May.", other="The boiler is broken.")
     assert find(query)[:1] == ([] if len(query) > 2000 else ["ines"])
 
@@ -110,7 +110,7 @@ def test_a_question_of_stop_words_alone_still_looks_for_them(remember):
         ("Ordered ｆｕｌｌ width.", "full"),
     ],
 )
-def test_names_numbers_and_rare_words_survive(remember, text, query):
+def test_names_numbers_and_rare_words_are_searched(remember, text, query):
     others = {
         f"other{n}": f"Something else about the {w}, which was moved on Monday."
         for n, w in enumerate("flat site list".split())
@@ -151,7 +151,7 @@ def test_words_in_other_scripts_are_found(remember, text, query):
     assert remember(this=text, **others)(query)[:1] == ["this"]
 
 
-def test_stop_words_do_not_outweigh_what_is_asked(remember):
+def test_stop_words_do_not_outweigh_words_that_carry_meaning(remember):
     find = remember(
         chatter="What did you do when you were there and how was it for you?", this="Melanie paints."
     )

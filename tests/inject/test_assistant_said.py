@@ -1,4 +1,7 @@
-"""What the assistant said is there when it is asked for, as the assistant's word, with what the user made of it."""
+"""
+Questions about the assistant's words get these words, marked as the assistant's, and show whether the user
+accepted them.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ def reply_to(request: Request) -> Any:
 
 
 def observed(memory: Memory) -> Memory:
-    """All of it said to one person's assistant, each row in a conversation of its own."""
+    """Return *memory* after all conversations were observed, each row as a conversation of one person."""
     for n in range(max(len(row["observed"]) for row in ROWS.values())):
         for id, row in ROWS.items():
             for piece in row["observed"][n : n + 1]:
@@ -84,7 +87,7 @@ def test_statements_of_the_assistant_are_given_as_the_assistants(scripted: Memor
     assert unanswered(scripted, ask) == []
 
 
-def test_without_a_model_it_is_quoted_for_26_of_27_questions(offline: Memory) -> None:
+def test_without_a_model_the_assistant_is_quoted_for_26_of_27_questions(offline: Memory) -> None:
     missing = {ask: words for ask in ASKED if (words := unanswered(offline, ask))}
     assert len(ASKED) == 27
     assert len(missing) <= 1, missing
@@ -108,7 +111,7 @@ def test_nothing_that_the_assistant_said_is_given_as_the_users_word(how: str, as
 
 
 @pytest.mark.parametrize("ask", [ask for ask in ASKED if ASKED[ask]["shows"]])
-def test_a_statement_of_the_assistant_says_whether_the_user_took_it_up(scripted: Memory, ask: str) -> None:
+def test_a_statement_of_the_assistant_shows_whether_the_user_accepted_it(scripted: Memory, ask: str) -> None:
     told = [t for t in given(scripted, ask) if any(words in t for words in ASKED[ask]["shows"])]
     assert told
     if ASKED[ask]["stance"] == "accepted" and "answer: “" not in "".join(told):
@@ -116,7 +119,7 @@ def test_a_statement_of_the_assistant_says_whether_the_user_took_it_up(scripted:
 
 
 @pytest.mark.parametrize("id", ROWS)
-def test_an_offer_becomes_the_users_only_if_the_user_took_it_up(scripted: Memory, id: str) -> None:
+def test_an_offer_becomes_the_users_note_only_if_the_user_accepted_it(scripted: Memory, id: str) -> None:
     graph = scripted.find("agent:main:ines")
     notes = {(e.title, e.type, e.origin) for e in graph.index.entries()}
     for note in ROWS[id]["notes"]:

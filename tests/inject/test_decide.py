@@ -1,4 +1,4 @@
-"""When `system` is rendered anew, what a prompt is given, and that nothing changes in between."""
+"""When `system` is rendered anew, what a prompt is given, and that `system` stays the same in between."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_an_empty_vault_gives_an_empty_slice_without_an_error(graph: Graph) -> N
     assert ask(graph, WIFI).reason is None
 
 
-def test_a_conversation_is_given_its_own_task_and_the_others_as_others(graph: Graph) -> None:
+def test_a_conversation_gets_its_own_task_and_other_tasks_under_another_heading(graph: Graph) -> None:
     live(graph, OWN, task="Plan the garden", next="Ask about the shed")
     live(graph, OTHER, task="Buy a bike", next="Ask for the size")
     own, other = ask(graph, WIFI).system, ask(graph, WIFI, session=OTHER).system
@@ -227,7 +227,7 @@ LISTS = [
 
 @pytest.fixture
 def mapped(graph: Graph) -> Graph:
-    """With a topic of its own, and notes that link to a project of whose words they have none."""
+    """A graph with a topic, and notes that link to a project without a word in common."""
     graph.vault.write("mocs/moc-garden", new_page("mocs/moc-garden", NOTHING_YET).encode(), None)
     put(graph, node("fact", "apple", "The apple tree is a Boskoop.", links=("mocs/moc-garden",)))
     links = (map_of_type("episode"), "nodes/project/ledger")
@@ -274,7 +274,7 @@ def test_a_map_is_found_under_the_title_that_a_person_gave_it(graph: Graph) -> N
         "Which project did Joanna finish?",
     ],
 )
-def test_a_word_that_happens_to_name_a_map_gives_none_of_its_lines(graph: Graph, prompt: str) -> None:
+def test_a_word_that_happens_to_name_a_map_lists_none_of_its_notes(graph: Graph, prompt: str) -> None:
     ask(graph, "hello")
     assert ask(graph, prompt, NOW + timedelta(seconds=9)).prompt == ""
 
@@ -287,7 +287,7 @@ def test_a_map_gives_no_more_lines_than_a_prompt_may_have(graph: Graph) -> None:
     assert given.tokens <= 3000
 
 
-def test_a_question_that_names_only_days_finds_what_falls_on_them(graph: Graph) -> None:
+def test_a_question_that_names_only_days_finds_the_notes_of_those_days(graph: Graph) -> None:
     ask(graph, WIFI)
     put(graph, node("episode", "opera", "Carmen, row 4.", event="2026-03-18", day=date(2026, 3, 9)))
     given = ask(graph, "What is next week?", NOW + timedelta(seconds=9))
@@ -409,7 +409,7 @@ def test_system_and_prompt_together_never_exceed_the_budget(
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
-    """One graph for many examples; its `system` is whatever the last of them was given."""
+    """One graph for many examples. Its `system` comes from the last example."""
     yield from graph.__wrapped__(tmp_path_factory.mktemp("shared"))  # type: ignore[attr-defined]
 
 
@@ -498,7 +498,7 @@ def test_a_cut_of_one_conversation_leaves_the_others_cache_alone(graph: Graph) -
     assert ask(graph, WIFI, at, session=OTHER).reason is None
 
 
-def test_a_cut_is_served_as_it_stands_while_its_turns_are_pending(graph: Graph) -> None:
+def test_after_a_cut_system_stays_the_same_while_turns_are_pending(graph: Graph) -> None:
     system = ask(graph, WIFI).system
     at = NOW + timedelta(seconds=5)
     live(graph, OWN, at, cut="compaction", cut_ms=ms(at))
@@ -510,7 +510,7 @@ def test_a_cut_is_served_as_it_stands_while_its_turns_are_pending(graph: Graph) 
 
 
 def test_an_edit_during_the_rendering_of_system_is_not_missed(graph: Graph) -> None:
-    """The epoch that is kept is the one read before, not the one at the time of writing."""
+    """The state keeps the epoch read before the rendering, not the epoch at the time of writing."""
     made = decide_slice(graph, graph.state(), Prompt(WIFI, OWN), NOW, config())
     assert made.given.reason
     graph.update(lambda state: setattr(state, "epoch", 1))
@@ -585,7 +585,7 @@ def test_a_line_names_its_note_by_the_shortest_unique_prefix(graph: Graph) -> No
 # --- days
 
 
-def test_a_standing_note_says_how_far_off_its_day_is(graph: Graph) -> None:
+def test_prompt_says_how_far_off_the_day_of_a_note_in_system_is(graph: Graph) -> None:
     put(graph, *NOTES)
     given = preview(graph, "When is my dentist appointment?", OWN, NOW, config())
     assert "Dentist appointment on 2026-03-12." in given.system
@@ -610,14 +610,14 @@ def test_a_question_about_a_day_gets_the_notes_of_that_day(graph: Graph, prompt:
     assert "wifi" not in given.prompt
 
 
-def test_a_note_of_a_day_that_is_asked_for_is_named_though_it_stands_in_system(graph: Graph) -> None:
+def test_prompt_names_the_notes_of_a_day_asked_for_even_if_system_has_them(graph: Graph) -> None:
     put(graph, node("decision", "boat", "The boat will be sold.", day=date(2026, 3, 9)), *NOTES)
     given = preview(graph, "What happened yesterday?", OWN, NOW, config())
     assert "- boat — The boat will be sold." in given.system
     assert "- boat (said yesterday)" in given.prompt
 
 
-def test_a_day_that_is_asked_for_is_told_though_nothing_is_known_of_it(graph: Graph) -> None:
+def test_a_question_about_a_day_gets_todays_date_even_without_notes_of_that_day(graph: Graph) -> None:
     put(graph, *NOTES, *MANY)
     for asked in ("What's the date today?", "Welches Datum ist heute?", "Do I have anything on 3 June?"):
         assert "Today is Tuesday, 2026-03-10." in preview(graph, asked, OWN, NOW, config()).prompt
@@ -652,7 +652,7 @@ def test_a_question_that_mentions_a_day_in_passing_gets_nothing_of_that_day(grap
     assert preview(graph, "What's the weather in Oslo today?", OWN, NOW, config()).prompt == ""
 
 
-def test_the_page_of_a_month_replaces_the_notes_that_it_tells(graph: Graph) -> None:
+def test_the_page_of_a_month_replaces_the_notes_that_it_summarises(graph: Graph) -> None:
     month = node("reflection", "2026-02", "February went into the boat shed.", day=date(2026, 3, 1))
     month = replace(month, path="reflections/2026-02", links=(map_of_type("reflection"),))
     week = replace(month, path="reflections/2026-W06", reflected_in=(month.path,))
@@ -666,7 +666,7 @@ def test_the_page_of_a_month_replaces_the_notes_that_it_tells(graph: Graph) -> N
     assert "Tarred the boat shed." in detailed
 
 
-def test_a_question_about_my_plans_gets_the_open_loops_and_one_about_a_buildings_plan_does_not(
+def test_a_question_about_my_plans_gets_open_loops_but_a_buildings_plan_does_not(
     graph: Graph,
 ) -> None:
     put(graph, *NOTES, *MANY)
@@ -675,7 +675,7 @@ def test_a_question_about_my_plans_gets_the_open_loops_and_one_about_a_buildings
 
 
 @pytest.mark.parametrize("links_in", ["head", "prose"])
-def test_a_note_that_rests_on_one_that_was_replaced_says_so(graph: Graph, links_in: str) -> None:
+def test_a_note_that_links_to_a_replaced_note_says_so(graph: Graph, links_in: str) -> None:
     job = node("fact", "job", "Works at Acme.", status="superseded", superseded_by="nodes/fact/new-job")
     commute = node(
         "fact", "commute", "Takes the tram to the Acme office.", links=(map_of_type("fact"), job.path)

@@ -1,4 +1,4 @@
-"""What was said, as a prompt quotes it: whose words, which part of them, and whose words never."""
+"""How a prompt quotes what was said: which part, whose words, and what is never quoted."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def message(text: str, id: str, *, ago: timedelta = timedelta(days=5), **over: A
 
 
 def put_turn(graph: Graph, *messages: Message, session: str = PHONE) -> str:
-    """A turn that waits to be observed; the name of its file."""
+    """Put a turn that waits to be observed. Return the name of its file."""
     return graph.put(f"{messages[-1].timestamp}-{messages[0].id}", Turn(session, messages=messages)).name
 
 
@@ -71,7 +71,7 @@ def archive(graph: Graph, *messages: Message, session: str = PHONE) -> None:
 
 
 def put_note(graph: Graph, name: str, description: str, *ids: str, **over: Any) -> str:
-    """A note that was made from the messages *ids*; its path."""
+    """Write a note made from the messages *ids*. Return its path."""
     type = over.pop("type", "fact")
     path, day = f"nodes/{type}/{name}", over.pop("day", date(2026, 3, 5))
     sources = tuple(Source(PHONE, id, ms(NOW)) for id in ids)
@@ -86,24 +86,24 @@ def put_note(graph: Graph, name: str, description: str, *ids: str, **over: Any) 
 
 
 def told(home: Memory, prompt: str, session: str = MAIN) -> str:
-    """The fresh part of what *prompt* is given."""
+    """Return `prompt`, the new part of the slice for *prompt*."""
     return home.inject(prompt, session=session).prompt
 
 
 def quoted(text: str, lead: str = SAID_LEAD) -> list[str]:
-    """The lines below *lead*."""
+    """Return the lines below *lead* in *text*."""
     block = text.partition(f"{lead}\n")[2].partition("\n\n")[0]
     return [line for line in block.splitlines() if not line.startswith("</")]
 
 
 def quotation(home: Memory, prompt: str) -> str:
-    """The only line that *prompt* is quoted."""
+    """Return the only quotation that *prompt* is given."""
     (line,) = [x for x in quoted(told(home, prompt)) if x.startswith("- ")]
     return line
 
 
 def edit(graph: Graph, path: str, change: dict[str, str]) -> None:
-    """As an editor saves it."""
+    """Change the note at *path* as a person's editor would."""
     file = graph.vault.file(path)
     text = file.read_text()
     for old, new in change.items():
@@ -321,7 +321,7 @@ def test_the_quoted_part_of_a_mixed_message_decides_whose_words_they_are(home: M
 # --- where it was said
 
 
-def test_a_conversation_is_not_quoted_what_its_own_window_holds(home: Memory) -> None:
+def test_messages_in_a_conversations_own_window_are_not_quoted(home: Memory) -> None:
     graph = graph_of(home)
     archive(graph, message(CAT, "b"), session=MAIN)
     put_turn(graph, message("Mimi the cat caught a mouse.", "w"), session=MAIN)
@@ -409,7 +409,7 @@ def test_a_prompt_that_nothing_fits_is_given_nothing(home: Memory, prompt: str) 
 
 
 @pytest.mark.parametrize("prompt", ["How are you today?", "ok thanks, how are you?", "can you repeat that?"])
-def test_small_talk_is_given_nothing_though_it_names_a_day_of_notes(home: Memory, prompt: str) -> None:
+def test_small_talk_that_names_a_day_is_given_nothing(home: Memory, prompt: str) -> None:
     graph = graph_of(home)
     archive(graph, message("Today I repeat the last unit of my Polish course.", "today"))
     put_note(graph, "polish", "Repeats the last unit of a Polish course.", "today", day=NOW.date())
@@ -443,7 +443,7 @@ def test_shared_words_with_another_meaning_give_no_quotation(tmp_path: Path) -> 
 
 
 def test_messages_without_a_note_are_quoted_beside_notes_found_by_meaning(tmp_path: Path) -> None:
-    """That no note is near does not count against it, and "name" is not looked for, which nobody said."""
+    """A distant note does not lower the score of a message. Nobody said "name", so "name" is not searched."""
     with with_vectors(
         tmp_path, "Runs a village store.", "Is going to the dentist.", "Builds a shed."
     ) as home:
@@ -751,7 +751,7 @@ def test_an_answer_in_a_bold_last_line_is_quoted(home: Memory) -> None:
     assert bold in told(home, "What did you say the boat to Riga costs in euros?")
 
 
-def test_words_of_which_the_note_only_dropped_a_detail_are_not_marked(home: Memory) -> None:
+def test_a_quotation_is_not_marked_if_its_note_only_dropped_a_detail(home: Memory) -> None:
     graph = graph_of(home)
     said = "I carefully test my website by hand on Chrome and Firefox."
     archive(
@@ -933,7 +933,7 @@ def test_a_prompt_in_chinese_that_nothing_fits_is_given_nothing(tmp_path: Path) 
 # --- what was said later of what is told
 
 
-def test_later_statements_of_the_person_on_a_fact_come_with_it(home: Memory) -> None:
+def test_a_fact_comes_with_the_persons_later_statements_about_it(home: Memory) -> None:
     graph = graph_of(home)
     filler = [
         message(f"The documentary on subject {n} was better than I thought.", f"f{n}") for n in range(30)

@@ -1,4 +1,4 @@
-"""The words of a slice: what gets in, in which order, and never more than the budget."""
+"""The text of a slice: what is included, in which order, and never more than the budget."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def section(text: str, heading: str) -> list[str]:
 # --- system
 
 
-def test_system_begins_with_what_its_text_is() -> None:
+def test_system_begins_by_saying_that_it_holds_notes() -> None:
     text = system(entries=told_of_nina()[:1])
     assert strip_memory(text) == ""  # what we inject is what we strip
     for said in (
@@ -74,7 +74,7 @@ def test_no_conversation_is_ever_given_anothers_task_as_its_own(n: int, own: int
     assert ours == ([f"Task: task of agent:main:s{own}."] if own < n else [])
 
 
-def test_notes_stand_under_pinned_open_loops_or_their_map_each_once() -> None:
+def test_each_note_stands_once_under_pinned_open_loops_or_its_map() -> None:
     pinned, known = entry("nodes/fact/a", pinned=True, loop="open"), entry("nodes/fact/c")
     loop, liked = entry("nodes/fact/b", loop="open", event="2026-03-20"), entry("nodes/preference/e")
     project = entry("nodes/project/p")
@@ -231,7 +231,7 @@ def test_a_name_and_an_allergy_stay_in_system_beside_many_newer_identity_notes()
 
 
 @pytest.mark.parametrize("budget", [300, 500, 1200, 3000])
-def test_a_section_says_that_there_is_more_and_what_opens_it(budget: int) -> None:
+def test_a_section_says_how_many_notes_are_left_out_and_what_opens_them(budget: int) -> None:
     text = system(entries=told_of_nina(), budget=budget)
     for heading, type in (
         ("Who the user is", "identity"),

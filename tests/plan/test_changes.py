@@ -1,4 +1,7 @@
-"""Corrections, reversals, cancellations, moved dates, retitles: one note with the present state, its course behind it."""
+"""
+Corrections, cancellations and moved dates give one note with the present state; its History has the former
+states.
+"""
 
 from datetime import UTC, date, datetime
 

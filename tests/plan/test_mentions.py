@@ -138,7 +138,7 @@ def write(graph, *notes):
         commit_receipt(graph, new_receipt("observation", datetime.now(UTC), plan.changes()))
 
 
-def test_an_older_note_is_linked_by_night_to_what_was_noted_after_it(memory):
+def test_at_night_an_older_note_is_linked_to_newer_notes(memory):
     graph = memory.graph(identity_of_session(MAIN))
     write(graph, ("episode", "Deadline", "They say Katrin moved the deadline to 2026-03-23."))
     theirs = graph.vault.file("nodes/episode/deadline").with_name("mine.md")
@@ -172,7 +172,7 @@ def test_a_name_in_the_description_alone_is_linked_in_the_head(memory):
     assert plan.draft(path).node.body == "It is near."
 
 
-def test_a_link_of_the_head_moves_into_the_text_where_its_name_stands(memory):
+def test_a_link_in_the_head_moves_to_its_name_in_the_text(memory):
     graph = memory.graph(identity_of_session(MAIN))
     write(graph, ("fact", "Editor", "The user's editor is Katrin Ahlers."))
     plan = Plan(graph, date(2026, 2, 2))

@@ -440,7 +440,7 @@ OAK = ("Ines takes oak, because it lasts.", ["Oak"])
 REPAIR = ("Ines is repairing her old wooden boat.", ["Boat"])
 
 
-def test_a_model_tells_what_a_topic_is_and_where_it_stands(boat: Graph) -> None:
+def test_a_model_writes_what_a_topic_is_and_where_it_stands(boat: Graph) -> None:
     model = Telling({"Boat": {"sentences": [REPAIR, OAK]}})
     done = night_of(boat, model)
     assert (
@@ -554,7 +554,7 @@ def test_a_prompt_gets_the_state_of_the_topic_of_its_notes(boat: Graph) -> None:
 
 
 @pytest.mark.parametrize("prompt", ["List my projects", "How is the boat going?", "What are my projects?"])
-def test_a_question_about_a_whole_is_answered_from_its_map_first(boat: Graph, prompt: str) -> None:
+def test_a_question_about_a_whole_topic_gets_its_map_first(boat: Graph, prompt: str) -> None:
     night_of(boat, Telling({"Boat": {"sentences": [REPAIR, OAK]}}))
     given = preview(boat, prompt, "s", AT, load_config(boat.folder.parent.parent)).prompt
     assert given.index("- moc-boat") < given.index(OAK[0]) < given.index("- nodes/project/boat")
@@ -577,7 +577,7 @@ def test_a_topic_of_a_tools_notes_alone_has_no_line_in_system(home: Path) -> Non
 
 
 def test_a_night_with_many_changes_describes_the_newest_maps_within_its_token_limit(home: Path) -> None:
-    """Of 40 topics that changed, in 200 notes of the longest usual lines, with a model that says all it may."""
+    """40 topics changed, with 200 notes of the longest usual lines, and the model writes as much as it may."""
     with Memory(home, embed=None, clock=lambda: AT) as memory:
         graph, words = graph_of(memory), "oak mast keel sail rope deck hull anchor tiller plank".split()
         for n in range(40):

@@ -1,4 +1,6 @@
-"""What an update does to a note: nothing is lost, nothing need be repeated, and what is not said stays."""
+"""
+What an update does to a note: it adds and replaces text, loses nothing, and leaves other properties unchanged.
+"""
 
 import json
 import os
