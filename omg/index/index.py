@@ -232,7 +232,7 @@ class Index:
             gone, ids, texts = self.ask(statements.missing_vectors, limit)
             made = self.embedder(texts or ["warm"])
         except ModelUnavailable as e:
-            log.warning("no vectors: %s", e)
+            log.warning("could not make vectors; searches use words only: %s", e)
             return 0
         if ids:
             self._write(statements.put_vectors, gone, ids, made)
@@ -372,7 +372,7 @@ class Index:
     def newest_day(self, types: Collection[str], but: Collection[str]) -> date | None:
         """
         Return the day of the latest change among active notes of *types*, except notes at the paths *but*; None
-        if there are none.
+        if there are no such notes.
         """
         select = """select coalesce(updated, created) as day, type, path from note
             where status = 'active' and day is not null order by day desc"""

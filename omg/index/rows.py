@@ -310,7 +310,7 @@ class KnownFile:
 
 @dataclass(slots=True)
 class VaultScan:
-    """The files that one sync finds in the vault, beside those that the index knows."""
+    """The files that one sync finds in the vault, and the files that the index knows from former syncs."""
 
     vault: Vault
     found: Mapping[str, tuple[int, int]]  # path → mtime, size

@@ -49,7 +49,7 @@ RAISED_BY_DAY = 0.75  # added share of the score for a note of the days asked fo
 UNSURE_BELOW = 0.05  # least confidence of a hit, even if it has only a word that every note has
 DATED_LEAST = 0.2  # lowest score of a note of the days asked for
 SUPERSEDED, DORMANT = 0.5, 0.9
-REPLACES = "replaces what was found"
+REPLACES = "replaces a note that was found"
 PRIORITY = {"high": 1.04, "medium": 1.0, "low": 0.96}
 FRESH, FRESH_DAYS = 0.03, 60  # largest added share, and its e-folding time
 USED = 0.02
@@ -245,8 +245,8 @@ def weigh_pool(
 
 def phrase_within(days: Sequence[int | None], asked: Iterable[When]) -> str | None:
     """
-    Return the phrase of the first of *asked* that overlaps a note's *days* (said from, to; event from, to);
-    None if none does.
+    Return the phrase of the first day in *asked* that overlaps a note's *days* (said from, to; event from, to);
+    None if no day does.
     """
     for when in asked:
         first, last = when.start.toordinal(), when.end.toordinal()
@@ -443,7 +443,7 @@ def best_hits(db: sqlite3.Connection, found: Candidates, k: int, how: How) -> li
     if how.quote:
         said = matching_words(db, order, question)
     else:
-        said = {id: ["found by its words"] for id in found.by_words}
+        said = {id: ["found by words"] for id in found.by_words}
     return hits_of(db, order, pool, said, found.sure)
 
 

@@ -299,7 +299,10 @@ def drop_vectors_of_others(db: sqlite3.Connection, embedder: str) -> None:
 
 
 class SignMatrix:
-    """The signs of all statements' vectors, a bit each. Several threads may use one matrix at once."""
+    """
+    The signs of the numbers in all statements' vectors, a bit for each number. Several threads may use one
+    matrix at once.
+    """
 
     def __init__(self) -> None:
         self._following = threading.Lock()

@@ -343,7 +343,7 @@ def topics_of(graph: Graph, hits: Sequence[Hit], named: Mapping[str, float]) -> 
     score = max((hit.score for hit in hits), default=1.0)
     most = MANY_NOTES if lists else MAPS_GIVEN
     told = (e for e in entries if e.status == "active" and more_of(graph, False, (), e))
-    return [Hit(e, score, "the map of what was found") for e in islice(told, most)]
+    return [Hit(e, score, "a map of the notes that were found") for e in islice(told, most)]
 
 
 SYSTEM_SHARE = 0.3  # share of the budget for `system`; `prompt` has the rest
@@ -501,7 +501,8 @@ def hook_result(
 
 
 def result_given_before(graph: Graph, session: str, config: Config) -> dict[str, str]:
-    """Return the result of before_prompt_build without reading the prompt: the last `system`, if still valid."""
+    """Return the result of before_prompt_build without reading the prompt: the `system` served last, if it is still
+    valid."""
     state = graph.state()
     own = state.sessions.get(session)
     if own is None or not own.system or own.epoch != state.epoch or not config.inject.budget_tokens:

@@ -513,7 +513,10 @@ def add_best(
     rows: Mapping[str, int],
     words: Sequence[str],
 ) -> None:
-    """For each message of *rows* (id → row) that *best* does not have: add its best statement to *best* and *found*."""
+    """
+    For each message of *rows* (id → row) without a statement in *best*: add the message's best statement to
+    *best* and *found*.
+    """
     missing = [row for mid, row in rows.items() if mid not in best]
     for read in graph.index.ask(read_rows, missing).values():
         m, low = read[0], read[0].text.lower()
@@ -685,7 +688,7 @@ def is_former(read: Callable[[str], str], path: str, text: str, at_ms: int, unci
 
 
 def former_of(read: Callable[[str], str], path: str) -> tuple[int, tuple[Former, ...]]:
-    """Return `former_states` of the note at *path*; 0 and nothing if the note cannot be read."""
+    """Return `former_states` of the note at *path*; `(0, ())` if the note cannot be read."""
     with suppress(OmgError, OSError):
         return former_states(read(path), path)
     return 0, ()

@@ -59,8 +59,8 @@ class Correction:
 @dataclass(frozen=True, slots=True)
 class Corrected:
     """
-    The path of the corrected note. *left*: other sentences of the note with words or days that the correction
-    removed.
+    The path of the corrected note. *left*: the note's other sentences that still have words or days which the
+    correction removed.
     """
 
     path: str
@@ -149,7 +149,7 @@ def amend_persons(
     now = with_sentence(main, made)
     if now == main and with_sentence(draft.node.description, made) == draft.node.description:
         raise BadInput(
-            f"{draft.node.path}.md was written by hand, and the sentence spans lines; change it in the file"
+            f"{draft.node.path}.md was written by a person, and the sentence spans several lines; change it in the file"
         )
     there = load_properties(draft.text[head])
     kept = {

@@ -209,10 +209,10 @@ class Plan:
         as notes that it *supersedes*, or the note *beside* that it contradicts.
         """
         if not edit.description.strip():  # an update of a note that is gone by now
-            self.dropped.append("an edit without a text of its own")
+            self.dropped.append("an edit without text")
             return None
         if (kept := self.carried_note(edit)) is not None:
-            self.dropped.append(f"{kept}: a person's note says it in its own words")
+            self.dropped.append(f"{kept}: a person's note already says the same")
             return kept
         if (kept := self.noted_already(edit)) is not None:
             if edit.origin not in PERSONS:
@@ -261,10 +261,11 @@ class Plan:
 
     def carried_note(self, edit: Edit) -> str | None:
         """
-        Return the path of the person's note that already says *edit*, in a rebuild; None if there is none.
+        Return the path of the person's note that already says *edit*, in a rebuild; None if there is no such
+        note.
 
-        A person edited that note, and it was made from the same messages. Either it has the same name, or it
-        shares at least half of the words of *edit*, and more than any other note.
+        A person edited that note, and it was made from the same messages as *edit*. Either the note has the
+        same name, or it shares at least half of the words of *edit*, and more words than any other note.
         """
         former, ids = self.graph.former, {s.id for s in edit.sources}
         if former is None or not ids:
@@ -287,7 +288,7 @@ class Plan:
     def noted_already(self, edit: Edit) -> str | None:
         """
         Return the path of a person's note from the same message that says exactly what *edit* says; None if
-        there is none.
+        there is no such note.
         """
         made = self.graph.index.notes_by_source([s.id for s in edit.sources if s.id])
         said = told_words(edit.description)
@@ -563,9 +564,7 @@ class Plan:
     # --- drafts
 
     def draft(self, path: str) -> NoteDraft:
-        """
-        Return the draft of *path*; if there is none, begin a draft from the file. Raises NotFound, BadNode.
-        """
+        """Return the draft of *path*. Without a draft, begin one from the file. Raises NotFound, BadNode."""
         path = self.place_now(path)
         if path not in self.drafts:
             vault = self.graph.vault

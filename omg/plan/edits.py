@@ -314,6 +314,6 @@ def as_entry(node: Node) -> Entry:
 
 
 def with_node_properties(node: Node, of: Node, properties: Iterable[str]) -> Node:
-    """Return *node* with the frontmatter *properties* of the note *of*."""
+    """Return *node* with the values of *properties* (frontmatter names) taken from the note *of*."""
     names = [n for p in properties for n in (("scope", "identity") if p == "appliesTo" else (p,))]
     return replace(node, **{name: getattr(of, name) for name in names if name in Node.__slots__})

@@ -147,7 +147,8 @@ def mark_of(sentence: str, on_map: Mapping[str, Entry]) -> str:
 
 def standing_of(page: str) -> str:
     """
-    Return the sentences that a model wrote on *page* about the topic, without links; "" if there are none.
+    Return the sentences that a model wrote on *page* about the topic, without links; "" if no model wrote on
+    *page*.
     """
     found = TOLD.match(generated_block(page) or "")
     return " ".join(map(without_citations, found[1].splitlines())) if found else ""
@@ -192,7 +193,7 @@ def newest_first(entries: Iterable[Entry]) -> list[Entry]:
 
 def by_standing(path: str, entries: list[Entry]) -> Iterator[str]:
     """
-    Yield the notes of a topic in sections: its project; what is open, by day; decisions; the rest, newest
+    Yield the notes of a topic in sections: its project; open loops, by day; decisions; all other notes, newest
     first.
     """
     rest = [e for e in entries if e.path != project_of_map(path)]
@@ -286,8 +287,8 @@ def index_block(counts: Mapping[str, int], topics: Iterable[Entry] = ()) -> str:
     """
     Return the block of the index note.
 
-    *counts*: path of a map → the number of notes on it. Of *topics*, only the largest are listed; the map above
-    a topic lists all topics.
+    *counts*: path of a map → the number of notes on the map. Only the largest of *topics* are listed; other
+    maps list all topics.
     """
     lines = [map_line(path, *page_title(path), counts.get(path, 0)) for path in STANDARD]
     largest = sorted(topics, key=lambda t: (-counts[t.path], t.path))[:TOP_TOPICS]

@@ -264,7 +264,7 @@ def _secret_chars(text: str, start: int, end: int, kind: str, m: re.Match[str], 
 
 def _value_in_sentence(text: str, start: int, end: int, kind: str) -> Sequence[Span]:
     """
-    Return the first word after the label that looks like a secret. If there is none, return the last such word
+    Return the first word after the label that looks like a secret. If no word does, return the last such word
     before a password's label.
     """
     if PART_OF_NAME.match(text, end):

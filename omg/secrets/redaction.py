@@ -128,7 +128,7 @@ WRAPPED = re.compile(
 def wrapped(text: str, span: Span) -> Span | None:
     """
     Return the rest of a key that continues on the next lines: the lines below *span* that look like parts of a
-    key. None if there are none.
+    key. None if the key does not continue.
     """
     start, end, kind = span
     at, wide = end, 0

@@ -279,7 +279,7 @@ def account_numbers(text: str) -> Iterator[Span]:
 
 def iban_length(text: str) -> int:
     """
-    Return the length of the IBAN at the beginning of *text*; 0 if there is none. Other words may follow the
+    Return the length of the IBAN at the beginning of *text*; 0 without an IBAN. Other words may follow the
     IBAN.
     """
     ends = (m.start() for m in re.finditer(r"(?=[ -]|$)", text))
