@@ -165,17 +165,16 @@ def found_text(
     more, quoted, told_all = dict[int, str](), list[Passage](), True
     room -= count_tokens("\n".join([*lines, SAID_LEAD, more_said]))
     for n, passage in zip_longest(range(len(hits)), said):
-        if n is not None and (text := sentences_for(graph, hits[n].entry, query)):
-            room -= (cost := count_tokens(text) + 2)
-            if room >= 0:
-                more[n] = text
-            else:
-                room += cost
-        if passage is not None:
-            room -= (cost := count_tokens(said_line(graph, passage)) + 1)
-            if not (told_all := room >= 0):
-                break
-            quoted.append(passage)
+        text = "" if n is None else sentences_for(graph, hits[n].entry, query)
+        if n is not None and text and (cost := count_tokens(text) + 2) <= room:
+            more[n], room = text, room - cost
+        if passage is None:
+            continue
+        if (cost := count_tokens(said_line(graph, passage)) + 1) > room:
+            told_all = False
+            break
+        quoted.append(passage)
+        room -= cost
     told = [f"{line}\n  {more[n]}" if n in more else line for n, line in enumerate(lines)]
     if quoted:
         quoted.sort(key=lambda p: p.at_ms)
