@@ -130,8 +130,8 @@ class RowWriter:
 
     def settle(self, fresh: bool) -> None:
         """
-        Find the notes that links lead to, set what depends on links, and then update the full text. *fresh*:
-        all links are new.
+        Find the notes that links lead to. Then set maps, successors and linked titles, and update the full
+        text. *fresh*: all links are new.
         """
         if fresh:
             relink_rows(self.db)

@@ -256,7 +256,9 @@ def phrase_within(days: Sequence[int | None], asked: Iterable[When]) -> str | No
 
 
 def final_successor(db: sqlite3.Connection, id: int) -> int | None:
-    """Return the row of the last note in the chain of notes that replaced *id*; None if no note did."""
+    """
+    Return the row of the last note in the chain of notes that replaced *id*; None if *id* was not replaced.
+    """
     chain = [id]
     while len(chain) < 20:
         row = db.execute(

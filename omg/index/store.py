@@ -636,8 +636,8 @@ def entries_where(db: sqlite3.Connection, where: str, values: Iterable[object]) 
 
 def contradictions(db: sqlite3.Connection) -> dict[int, tuple[tuple[str, ...], bool]]:
     """
-    Return row of a note → the paths of the active notes that contradict it, and whether it was said after all
-    of them.
+    Return row of a note → the paths of the active notes that contradict the note, and whether the note was said
+    last.
 
     Either of two notes may name the contradiction. A note of the assistant or a tool puts no person's note in
     doubt.

@@ -656,7 +656,7 @@ def answering_span(text: str, words: Sequence[str], chars: int) -> tuple[int, in
 
 @dataclass(frozen=True, slots=True)
 class Former:
-    """A line of a note's History: the words and days in the line that the note no longer has."""
+    """A line of a note's History: the line's words and days that are missing in the present note."""
 
     words: frozenset[str]
     days: frozenset[date]

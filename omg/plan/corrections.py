@@ -238,8 +238,8 @@ def accepted_proposals(graph: Graph, before: Sequence[Message], messages: Sequen
     order.
 
     A person accepts a proposal by a plain yes to the reply just before. The reply must have the whole text of
-    this proposal and of no other. A proposal made after the reply is not accepted. Nor does a yes count from a
-    sender to whom the reply does not answer.
+    this proposal and of no other. A proposal made after the reply is not accepted. A yes does not count if the
+    reply answers another sender.
     """
     told, last = ([m for m in said if m.role != "tool" and m.text] for said in (messages, before))
     yeses, answered = [], ""  # the sender to whom the reply answers

@@ -523,10 +523,8 @@ class Plan:
 
     def lift_contradictions(self, node: Node) -> list[str]:
         """
-        Remove *node*, which changes or no longer holds, from the `contradicts` of other notes.
-
-        Returns the paths of those of the other notes that have the title of *node* and were changed by a person
-        (`put_beside`).
+        Remove *node*, which changes or no longer holds, from the `contradicts` of other notes. Return the paths
+        of other notes that have the title of *node*, if a person changed these (`put_beside`).
         """
         theirs: list[str] = []
         for path in node.contradicts:
@@ -660,7 +658,7 @@ class Plan:
     # --- from drafts to changes
 
     def drafted(self) -> dict[str, Entry]:
-        """Return path → the note as the index will have it. Only drafts that change their file."""
+        """Return path → the note as the index will have it, for drafts that change their file."""
         left = {d.was: d.node for d in self.drafts.values() if d.was}
         gone = {was: replace(as_entry(node), path=was, status="superseded") for was, node in left.items()}
         return gone | {p: as_entry(d.node) for p, d in self.drafts.items() if d.text != d.before}

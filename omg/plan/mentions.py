@@ -260,9 +260,8 @@ def is_free(text: str, start: int, end: int) -> bool:
 
 def link_names(plan: Plan, paths: Iterable[str], known: Iterable[Entry]) -> list[str]:
     """
-    Link the names of other notes in the notes at *paths*, if OMG wrote their text. Return the changed paths.
-
-    The other notes are *known* and the drafts. A name that only the description mentions is linked in the head.
+    In the notes at *paths* whose text OMG wrote, link the names of other notes: of *known*, and of the drafts.
+    A name that only the description mentions is linked in the head. Return the changed paths.
     """
     drafted = plan.drafted()
     names = plan.maps.names = MentionedNames(
