@@ -78,7 +78,7 @@ def test_a_clients_proposal_is_not_the_users_word_and_changes_no_note_of_hers(
 
 
 @pytest.mark.parametrize("tool", ["confirm", "omg_forget", "delete", "_graphs", "answer"])
-def test_a_client_has_no_other_tool(tmp_path: Path, tool: str) -> None:
+def test_an_mcp_client_can_call_none_of_the_agents_tools(tmp_path: Path, tool: str) -> None:
     from omg.errors import BadInput
 
     t = Talk(tmp_path)

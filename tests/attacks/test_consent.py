@@ -654,7 +654,9 @@ def test_a_short_correction_of_what_was_just_said_is_taken_at_once(tmp_path: Pat
 
 
 @each(NO_VALUE)
-def test_a_value_that_corrects_nothing_replaces_nothing(tmp_path: Path, row: tuple[str, str, str]) -> None:
+def test_a_value_changes_no_note_if_the_reply_before_does_not_name_the_wrong_value(
+    tmp_path: Path, row: tuple[str, str, str]
+) -> None:
     assert not put_right(tmp_path, row, f"Noted: {row[1]}")
 
 

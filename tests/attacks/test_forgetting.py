@@ -59,7 +59,7 @@ def test_forgetting_takes_only_the_meant_sentences_of_a_message(
     assert sorted(t.theirs()) == sorted(others)
 
 
-def test_another_note_that_says_the_forgotten_thing_goes_too(tmp_path: Path) -> None:
+def test_another_note_that_says_the_same_as_a_forgotten_note_is_forgotten_too(tmp_path: Path) -> None:
     said = "My ring size is 54. My cat is Minka."
     t, paths = told(tmp_path / "home", said, ["My ring size is 54."])
     message = {"id": f"m{t.agent.n}", "text": said, "timestamp": 1_795_000_000_001}
@@ -71,7 +71,7 @@ def test_another_note_that_says_the_forgotten_thing_goes_too(tmp_path: Path) -> 
     assert t.agent.notes(ALICE) == []
 
 
-def test_a_message_behind_no_other_note_is_forgotten_whole(tmp_path: Path) -> None:
+def test_a_message_that_no_other_note_cites_is_forgotten_whole(tmp_path: Path) -> None:
     t, paths = told(tmp_path / "home", "My ring size is 54. Sizes are odd.", ["My ring size is 54."])
     first = t.call("omg_forget", "forget that", id=paths["My ring size is 54."])
     t.call("omg_forget", first["details"]["code"], code=first["details"]["code"])

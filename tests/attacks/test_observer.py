@@ -659,7 +659,7 @@ def opencode(file: Path, text: str, answer: str) -> Path:
 
 @pytest.mark.parametrize("host", ["claude-code", "codex", "opencode", "gemini"])
 @pytest.mark.parametrize("check", ["honest", "yes", "failed"])
-def test_nothing_of_a_page_that_the_host_kept_back_becomes_the_persons_word(
+def test_text_of_a_page_in_a_hosts_transcript_never_becomes_the_persons_word(
     tmp_path: Path, host: str, check: str
 ) -> None:
     for n, (plant, word) in enumerate(PLANTS):

@@ -229,7 +229,9 @@ CORRECTION = "No, she closes the gym at 16:43, not 15:17."
 
 
 @pytest.mark.parametrize("by", ["words", "name", "only"])
-def test_former_texts_of_a_forgotten_note_are_named_and_forgotten_for_good(home: Memory, by: str) -> None:
+def test_the_preview_shows_former_texts_of_a_note_and_forgetting_removes_them_for_good(
+    home: Memory, by: str
+) -> None:
     say(home, "My sister Maya lives in Lisbon.", BEFORE)
     say(home, CORRECTION)
     (path,) = (p for p, text in notes(home.find()).items() if "16:43" in text)
@@ -246,7 +248,7 @@ def test_former_texts_of_a_forgotten_note_are_named_and_forgotten_for_good(home:
     assert by == "only" or traces(home, "15:17") == traces(home, "16:43") == []
 
 
-def test_forgetting_words_beside_a_note_keeps_what_still_holds(home: Memory) -> None:
+def test_a_note_that_loses_one_source_is_made_again_from_its_other_sources(home: Memory) -> None:
     (first,), (second,) = say(home, BEFORE), say(home, CORRECTION)
     (beside,) = say(home, f"Ask Quentin for the {SECRET}.")
     graph, (path,) = home.find(), notes(home.find())

@@ -142,7 +142,7 @@ def test_no_file_names_a_forgotten_session(home: Memory) -> None:
     assert "Lisbon" in "".join(e.description for e in home.find(MAIN).index.entries())
 
 
-def test_a_person_whose_only_session_is_forgotten_leaves_no_folder(home: Memory) -> None:
+def test_forgetting_a_persons_only_session_removes_the_folder_of_their_graph(home: Memory) -> None:
     say(home, "I prefer tea in the morning.", session=ALICE)
     ids = say(home, "My sister Maya lives in Lisbon.", session=ALICE)
     home.inject("tea?", session=ALICE)
@@ -157,7 +157,7 @@ def test_a_person_whose_only_session_is_forgotten_leaves_no_folder(home: Memory)
     assert "Porto" in "".join(e.description for e in home.find(ALICE).index.entries())
 
 
-def test_a_graph_with_a_note_of_a_persons_own_stays_though_its_session_goes(home: Memory) -> None:
+def test_a_graph_with_a_note_of_a_persons_own_stays_if_its_only_session_is_forgotten(home: Memory) -> None:
     say(home, "I prefer tea in the morning.", session=ALICE)
     graph = home.find(ALICE)
     path = new_note(graph, "fact", "Attic", "The attic is dry.", NOW).path
@@ -171,7 +171,9 @@ def test_a_graph_with_a_note_of_a_persons_own_stays_though_its_session_goes(home
 
 
 @pytest.mark.parametrize("redacts", [False, True])
-def test_a_graph_merged_into_this_one_keeps_nothing_forgotten(home: Memory, redacts: bool) -> None:
+def test_forgetting_also_cleans_the_graphs_that_were_merged_into_this_graph(
+    home: Memory, redacts: bool
+) -> None:
     say(
         home,
         f"Remember that the combination of the locker in our old changing rooms is {SECRET}.",
@@ -188,7 +190,7 @@ def test_a_graph_merged_into_this_one_keeps_nothing_forgotten(home: Memory, reda
     assert any(t.startswith("joined/") for t in traces(home, "lisbon"))
 
 
-def test_a_merged_graph_of_somebody_else_is_left_alone(home: Memory) -> None:
+def test_forgetting_does_not_touch_graphs_that_were_merged_into_another_persons_graph(home: Memory) -> None:
     bob, robert = "agent:main:telegram:direct:222", "agent:main:discord:direct:222"
     say(
         home,
@@ -221,7 +223,7 @@ def test_a_second_forgetting_finishes_an_interrupted_one(
     assert traces(home) == traces(home, "lisbon") == []
 
 
-def test_what_a_killed_hook_left_in_the_spool_is_taken_in_and_forgotten(home: Memory) -> None:
+def test_temporary_drops_of_a_killed_hook_are_taken_in_and_forgotten(home: Memory) -> None:
     said = entry("raw-1", f"It is {SECRET}.", 1)
     drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": MAIN, "entries": [said]}
     whole = home.folder / "spool" / ".001771500000001-aaaa.json.0a1b2c3d-1111"
@@ -305,7 +307,7 @@ def test_a_note_in_obsidians_trash_is_forgotten_too(home: Memory) -> None:
     assert traces(home) == []
 
 
-def test_forgetting_a_note_takes_the_answers_that_use_its_words_and_no_other(
+def test_forgetting_a_note_removes_only_the_answers_that_use_its_words(
     home: Memory,
 ) -> None:
     (id,) = say(home, f"My cat is called {SECRET}.", observe=False)
@@ -321,7 +323,7 @@ def test_forgetting_a_note_takes_the_answers_that_use_its_words_and_no_other(
     assert traces(home, "marmalade")
 
 
-def test_a_note_that_only_links_to_what_holds_the_words_is_not_forgotten_with_it(home: Memory) -> None:
+def test_a_note_that_only_links_to_a_forgotten_note_stays(home: Memory) -> None:
     say(home, f"I like my {SECRET} soap.")
     (kept,) = say(home, "My sister Maya lives in Lisbon.")
     graph = home.find(MAIN)

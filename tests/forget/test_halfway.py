@@ -261,7 +261,7 @@ def test_a_note_removed_by_a_stopped_forgetting_is_rebuilt_from_its_other_messag
     assert traces(home) == []
 
 
-def test_the_tombstones_of_a_removed_graph_are_complete_or_absent(
+def test_a_kill_leaves_the_tombstones_of_a_removed_graph_complete_or_absent(
     home: Memory, begin: Callable[[], Memory], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (id,) = say(home, "My sister Maya lives in Lisbon.", session=ALICE)
@@ -287,7 +287,7 @@ def test_the_tombstones_of_a_removed_graph_are_complete_or_absent(
     assert traces(home, "lisbon") == []
 
 
-def test_a_note_that_is_no_text_is_named_and_left_as_it_is(home: Memory) -> None:
+def test_a_note_that_is_not_utf8_text_is_named_and_left_unchanged(home: Memory) -> None:
     graph = home.find()
     file = graph.vault.root / "nodes" / "fact" / "mine.md"
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -101,7 +101,9 @@ def first_week(graph: Graph) -> str:
 # --- weeks, and the months that were made of them
 
 
-def test_forgetting_rewrites_the_week_and_the_month_that_told_of_it(home: Memory, graph: Graph) -> None:
+def test_forgetting_a_note_rewrites_the_weekly_and_monthly_reflections_about_it(
+    home: Memory, graph: Graph
+) -> None:
     gone, *kept = week(graph)
     week(graph, MONDAY + 7 * DAY, texts=TEXTS[1:])
     night(home)
@@ -177,7 +179,7 @@ def test_forgetting_removes_a_topic_named_after_the_note_and_keeps_its_other_not
         assert "[[nodes/fact/drawer|" in graph.vault.text("mocs/moc-facts")
 
 
-def test_a_topic_page_with_a_persons_words_stays(home: Memory, graph: Graph) -> None:
+def test_forgetting_a_note_keeps_a_topic_page_that_a_person_wrote_in(home: Memory, graph: Graph) -> None:
     topic = f"mocs/moc-facts-{SECRET}"
     put(graph, note(f"nodes/fact/{SECRET}", f"The {SECRET} has sides.", MONDAY, links=()))
     page = graph.vault.file(topic)
@@ -251,7 +253,7 @@ def test_a_running_night_does_not_write_back_forgotten_or_redacted_words(
     assert all(first_week(graph) in graph.vault.read(p).reflected_in for p in kept)
 
 
-def test_notes_beside_one_that_was_forgotten_during_the_call_are_judged_the_next_night(
+def test_if_a_note_is_forgotten_during_a_call_its_neighbours_are_judged_the_next_night(
     home: Memory, graph: Graph
 ) -> None:
     put(

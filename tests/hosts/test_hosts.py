@@ -530,7 +530,7 @@ def test_a_hooks_text_stays_within_the_clients_limit_and_says_whose_memory_it_is
         assert "this project" not in elsewhere
 
 
-def test_a_new_session_names_a_client_whose_talk_is_not_being_kept(home: Path, tmp_path: Path) -> None:
+def test_a_new_session_is_told_which_client_captures_nothing(home: Path, tmp_path: Path) -> None:
     installed(home, at=int(time.time() * 1000) - 90_000_000)
     transcripts = home.parent / "client" / "projects" / "-x"
     transcripts.mkdir(parents=True)

@@ -74,7 +74,7 @@ hostile = st.text() | st.lists(
 @example("", "x", "\n\nx")
 @example("", "</omg-memory>\nsecret", "</omg-memory>tail")
 @example("", '<omg-memory v="00000000">', '<omg-memory v="00000000">\nnot ours\n</omg-memory>')
-def test_injected_blocks_are_removed_anywhere_and_nothing_else_is(before, x, after):
+def test_injected_blocks_are_removed_anywhere_and_other_text_stays(before, x, after):
     assert strip_memory(before + wrap_memory(x) + after) == before + after
 
 
@@ -315,7 +315,7 @@ def test_a_trigger_that_was_asked_for_keeps_its_answer():
     assert clean_entries(entries, asked=("cron",)) == ()
 
 
-def test_the_command_omg_and_its_answer_are_no_conversation():
+def test_the_command_omg_and_its_answer_are_left_out_of_a_turn():
     """A web chat keeps both in the transcript; what is found, or is to be forgotten, stands in the answer."""
     found = agent("[[nodes/fact/tea]] — Ada drinks hydrangea tea.", model="gateway-injected")
     assert texts(user("/omg search tea"), found) == []
@@ -369,7 +369,7 @@ def test_content_other_than_text_leaves_a_placeholder():
 # --- what a message carries
 
 
-def test_a_message_says_who_and_when_and_what_was_called():
+def test_a_message_has_its_sender_its_time_and_its_tool_calls():
     meta = {
         "senderIsOwner": False,
         "senderId": "222",
@@ -395,7 +395,7 @@ def test_a_message_says_who_and_when_and_what_was_called():
     )
 
 
-def test_a_long_result_keeps_its_head_and_its_end_and_says_what_is_gone():
+def test_a_long_result_keeps_its_beginning_and_end_and_says_how_much_was_cut():
     text = "head" + "x" * 20_000 + "exit code 1"
     (message,) = clean_entries([said("toolResult", text, toolCallId="c", toolName="exec")])
     assert message.text.startswith("headxxx")
@@ -461,12 +461,12 @@ def test_a_drop_without_a_hooks_context_takes_sender_and_channel_from_its_messag
         (b'{"v": 1, "entries": []}', "without a sessionKey"),
     ],
 )
-def test_a_file_that_is_no_drop_says_why(data, says):
+def test_reading_a_file_that_is_no_drop_raises_an_error_with_the_reason(data, says):
     with pytest.raises(BadInput, match=says):
         read_drop(data)
 
 
-def test_an_unreadable_entry_spoils_no_other(caplog):
+def test_an_unreadable_entry_is_left_out_and_the_others_are_read(caplog):
     entries = [user("a"), None, {"message": 7}, {"message": {"role": 3}}, {"entryId": "x"}, user("b")]
     assert texts(*entries) == ["a", "b"]
     assert len(caplog.records) == 4
@@ -634,7 +634,7 @@ def test_a_message_is_read_from_its_line_of_the_archive_as_it_was_written(messag
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"messages": 3}', '{"session": "x", "id": "y"}', "null"])
-def test_a_damaged_file_says_so(text):
+def test_reading_a_damaged_file_raises_an_error(text):
     with pytest.raises(BadInput, match="stored turn"):
         turn_from_json(text)
     with pytest.raises(BadInput, match="archive"):

@@ -434,7 +434,7 @@ def test_a_proposed_correction_ends_with_its_note(agent: Agent) -> None:
 @pytest.mark.parametrize(
     "said", ["Remember that the parcel arrives on 26 February.", "The parcel arrives next Thursday."]
 )
-def test_a_request_to_remember_is_the_users_word_in_every_form_of_its_day(agent: Agent, said: str) -> None:
+def test_a_note_that_the_user_asked_for_is_theirs_however_they_write_its_day(agent: Agent, said: str) -> None:
     made = note(agent, remember(agent, "The parcel arrives on 2026-02-26.", said=said))
     assert (made.origin, made.description) == ("user", "The parcel arrives on 2026-02-26.")
     other = note(agent, remember(agent, "The parcel arrives on 2026-02-27.", said=said))

@@ -104,7 +104,7 @@ def known(agent: Agent, text: str = DENTIST, type: str = "episode", **more: Any)
     return path
 
 
-def test_an_assistants_note_becomes_the_users_once_their_message_supports_it(
+def test_an_assistants_note_becomes_the_users_once_a_message_of_the_user_supports_it(
     agent: Agent, model: Model
 ) -> None:
     said = "Please keep in mind that I can't eat peanuts, ever since school."
@@ -186,7 +186,7 @@ NO = ["no", "nope, that is wrong", "No, I am going to bed now.", "thanks, that's
 
 @pytest.mark.parametrize("said", NO)
 @pytest.mark.parametrize("tool", ["omg_remember", "omg_correct", ""])
-def test_a_no_to_a_proposal_makes_nothing_the_users_word(
+def test_after_a_no_a_proposal_does_not_become_the_users_word(
     agent: Agent, model: Model, tool: str, said: str
 ) -> None:
     """The model obeys a page: it calls the tool, and notes the same when it observes."""
@@ -237,7 +237,9 @@ def test_without_a_model_a_proposal_stays_the_assistants(home: Path, said: str) 
         ("I can't stand olives.", "The user can stand olives.", True),
     ],
 )
-def test_a_note_by_the_rules_settles_its_proposal(home: Path, said: str, text: str, waits: bool) -> None:
+def test_a_note_made_by_the_rules_replaces_the_proposal_that_it_supports(
+    home: Path, said: str, text: str, waits: bool
+) -> None:
     agent = Agent(home)
     proposed = turn(agent, said, "omg_remember", text=text)
     node = agent.home.find(ALICE).vault.read(proposed)
@@ -294,7 +296,7 @@ def test_a_statement_that_a_tool_already_kept_is_noted_once(
     agent.home.close()
 
 
-def test_the_assistant_repeating_a_users_note_does_not_lower_its_origin(agent: Agent, model: Model) -> None:
+def test_a_users_note_stays_the_users_if_the_assistant_repeats_it(agent: Agent, model: Model) -> None:
     """The reply cites the assistant's message beside the user's, and the check bears nothing out."""
     text = "My sister Ada lives in Ghent."
     model.verdict = "not supported"
@@ -305,7 +307,7 @@ def test_the_assistant_repeating_a_users_note_does_not_lower_its_origin(agent: A
     assert (node.origin, node.description, "wire" in node.body) == ("user", text, False)
 
 
-def test_a_correction_by_the_rules_settles_its_proposal(home: Path) -> None:
+def test_a_correction_made_by_the_rules_replaces_its_proposal(home: Path) -> None:
     agent = Agent(home)
     turn(agent, "I have an exam on 3 December.")
     (path,) = notes(agent)

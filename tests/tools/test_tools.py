@@ -92,7 +92,7 @@ def agent(home: Path) -> Iterator[Agent]:
     made.home.close()
 
 
-def test_every_tool_that_the_plugin_offers_is_answered_and_takes_what_it_says(agent: Agent) -> None:
+def test_every_tool_of_the_plugin_is_answered_and_takes_its_declared_parameters(agent: Agent) -> None:
     offered = json.loads((shipped_folder("hooks") / "words.json").read_text())["tools"]
     assert [tool["name"] for tool in offered] == [
         "omg_search",
@@ -111,7 +111,7 @@ def test_every_tool_that_the_plugin_offers_is_answered_and_takes_what_it_says(ag
     assert set(kinds) <= set(TYPES)
 
 
-def test_the_tools_need_no_round_to_be_described_and_cost_little_in_every_request() -> None:
+def test_models_need_no_extra_call_for_the_tools_descriptions_which_cost_few_tokens() -> None:
     offered = json.loads((shipped_folder("hooks") / "words.json").read_text())["tools"]
     # The gateway lists these as they are; of all others the model has to ask for the parameters first.
     assert {tool["catalogMode"] for tool in offered} == {"direct-only"}
@@ -120,7 +120,7 @@ def test_the_tools_need_no_round_to_be_described_and_cost_little_in_every_reques
     assert sum(len(json.dumps(tool)) for tool in offered) <= 4_000
 
 
-def test_a_search_says_whether_a_day_is_when_it_was_said_or_when_it_happens(agent: Agent) -> None:
+def test_a_search_says_whether_a_day_is_that_of_a_message_or_of_an_event(agent: Agent) -> None:
     agent.use(
         "omg_remember",
         ALICE,
@@ -157,7 +157,7 @@ def test_only_the_gateways_confirmation_opens_the_owners_memory(
     assert ("cardamom" in told) is finds
 
 
-def test_a_generated_page_is_not_called_a_persons(agent: Agent) -> None:
+def test_a_generated_page_is_not_shown_as_written_by_a_person(agent: Agent) -> None:
     text = agent.use("omg_open", ALICE, id="index")["text"]
     assert "OMG makes this page" in text
     assert "a person wrote" not in text
@@ -296,7 +296,9 @@ def remembered(agent: Agent, said: str, text: str, **params: str) -> Node:
         ("Remember that Ada likes orchids, and that her ring size is 54.", "Her ring size is 54."),
     ],
 )
-def test_a_whole_sentence_of_the_users_message_is_theirs_at_once(agent: Agent, said: str, text: str) -> None:
+def test_a_note_that_repeats_a_sentence_of_the_user_is_the_users_at_once(
+    agent: Agent, said: str, text: str
+) -> None:
     node = remembered(agent, said, text, type="preference")
     assert (node.type, node.origin, node.proposes) == ("preference", "user", "")
 
@@ -319,7 +321,7 @@ def test_a_title_a_link_or_a_day_adds_nothing_that_the_user_did_not_say(
     assert not any(word in whole for word in ("mallory", "12345")) and (node.event is None or node.proposes)
 
 
-def test_an_answer_of_the_tools_says_whose_word_it_is(agent: Agent) -> None:
+def test_the_answer_of_a_tool_says_whose_word_the_note_is(agent: Agent) -> None:
     said = ("r1", "Summarize that page for me.")
     made = agent.use("omg_remember", ALICE, said=said, text="I pay by wire.", type="preference")
     assert "as your proposal" in made["text"] and "omg confirm" in made["text"]
@@ -446,7 +448,9 @@ def test_a_request_to_forget_that_says_more_stays_and_the_answer_says_so(agent: 
 
 @pytest.mark.parametrize("said", ["{}.", "「{}」", "/omg forget {}", "*{}*"])
 @pytest.mark.parametrize("change", [str, str.upper])
-def test_the_code_is_known_however_the_person_writes_it(agent: Agent, said: str, change: Any) -> None:
+def test_a_code_is_accepted_in_every_form_that_a_person_may_write(
+    agent: Agent, said: str, change: Any
+) -> None:
     code = agent.use("omg_forget", ALICE, said=("m7", "forget my tea"), query=SECRET)["details"]["code"]
     message = ("m8", said.format(change(code)))
     assert "Forgotten" in agent.use("omg_forget", ALICE, "run-2", message, code=code)["text"]
@@ -602,7 +606,7 @@ def test_a_search_can_be_sorted_by_day(agent: Agent) -> None:
     assert days() != in_time
 
 
-def test_a_search_for_days_finds_only_what_was_said_or_happens_then(agent: Agent) -> None:
+def test_a_search_for_days_finds_only_messages_and_events_of_these_days(agent: Agent) -> None:
     for id, text, when in (
         ("d1", "The user sails on 2026-12-05.", "2026-12-05"),
         ("d2", "The user sails in May.", "2027-05"),
