@@ -275,7 +275,7 @@ def is_of_another(sentence: str, target: Target) -> bool:
 # --- Applies the verdicts: a supported claim enters the person's note, a refused one enters no note of theirs.
 
 
-UNSAID = "the user's words do not bear it out"
+UNSAID = "the user's words do not support this"
 SHOWN_CHARS = 160  # length of a refused text as the history shows it
 
 
@@ -382,7 +382,7 @@ def without_refused(edit: Edit, refused: Collection[tuple[str, str]], notes: Map
     return replace(edit, body=body, drop=drop, contradicts=tuple(doubts))
 
 
-DENIED = "the user says that it is not so"
+DENIED = "the user denies this"
 
 
 def retitled(edit: Edit, target: Target | None) -> Edit:
@@ -444,7 +444,7 @@ def quoted_alone(proposed: Proposed, place: int, done: Settled) -> Edit | None:
     )
     if (made.description, made.type) != (edit.description, edit.type) or edit.op != "create":
         done.dropped.append(
-            f"edit {place + 1}: quoted, as the model does not tell the user's words from others'"
+            f"edit {place + 1}: quoted, because the model cannot tell the user's words from others'"
         )
     return made
 
@@ -534,7 +534,7 @@ def others_edit(proposed: Proposed, place: int, done: Settled) -> Parts:
     if edit.op == "create" or target is None or target.origin not in PERSONS:
         return edit, None
     done.dropped.append(
-        f"edit {place + 1}: a change of the user's note by the {edit.origin}: noted beside it"
+        f"edit {place + 1}: the {edit.origin} may not change the user's note; noted in a separate note"
     )
     said = [edit.description] * bool(edit.description) + split_sentences(edit.body)
     return None, note_beside(edit, target, said, edit.origin or "tool")

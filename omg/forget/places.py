@@ -396,11 +396,11 @@ def beyond_reach(graph: Graph, trace: Trace, skip: Collection[str]) -> tuple[str
         found.append(f"{folder}: the history of git keeps what was committed")
     for place in sorted({sync for place in (root, home) if (sync := synced_by(place))}):
         found.append(
-            f"{place}: copies on other devices, and older versions there, belong to the sync service"
+            f"{place}: the sync service's copies on other devices, and its older versions, are out of reach"
         )
     found += gateway_files(graph, home, trace)
     if in_file(trace, home / "omg.toml"):
-        found.append(f"{home / 'omg.toml'}: your configuration names it")
+        found.append(f"{home / 'omg.toml'}: your configuration has the words")
     return tuple(found)
 
 

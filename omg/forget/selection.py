@@ -456,7 +456,7 @@ def select_words(graph: Graph, words: str, held: Holding | None = None) -> Selec
     BLANK itself contains *words*.
     """
     if not folded_words(words) or holds_words(BLANK, words):
-        raise BadInput(f"{words!r} cannot be taken out of a text; give the words that are to be removed")
+        raise BadInput(f"{words!r} cannot be redacted; give other words")
     trace, held = Trace(text=words), held or holding(graph, words)
     notes = {path: data.decode("utf-8") for path, data in held.notes.items() if is_text(data)}
     unread = [graph.vault.file(path) for path in held.notes if path not in notes]

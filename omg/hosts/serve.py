@@ -395,7 +395,9 @@ class McpAnswers:
             text, title, when = (str(given.get(key) or "") for key in ("text", "title", "when"))
             path = propose_note(graph, text, title, days_of_call(when), self.memory.clock())
             return proposed(label, graph, path)
-        raise NotFound("there is no memory here to write to: `--only project`, outside of any project")
+        raise NotFound(
+            "no memory to write to: this client serves only projects, and its folder is in no project"
+        )
 
     def _correct(self, body: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
         label, _, name = self._meant(body, given.get("id"))
@@ -416,7 +418,7 @@ class McpAnswers:
                 commands.append(f"omg forget {' '.join(paths)} --identity {graph.identity.key}")
         if not commands:
             raise NotFound(f"nothing is remembered about {what!r}")
-        told = "Nothing was forgotten. Show the person what would go; they forget it in a terminal with: "
+        told = "Nothing was forgotten yet. Show the person what would be forgotten. To forget it, the person runs in a terminal: "
         return {"would_forget": "\n".join(lines), "commands": commands, "text": told + "; or ".join(commands)}
 
     def _status(self, body: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -448,5 +450,5 @@ def item_of(label: str, path: str, title: str, text: str) -> dict[str, Any]:
 
 def proposed(label: str, graph: Graph, path: str) -> dict[str, Any]:
     command = f"omg confirm {path} --identity {graph.identity.key}"
-    text = f"Noted as the assistant's word. It becomes the person's when they run: {command}"
+    text = f"The note counts as the assistant's word. It becomes the person's when the person runs: {command}"
     return {"id": f"{label}:{path}", "text": text, "command": command}

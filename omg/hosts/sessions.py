@@ -243,5 +243,5 @@ def heartbeats(home: Path) -> list[Heartbeat]:
 def heartbeat_line(beat: Heartbeat, zone: tzinfo) -> str:
     """*beat* as a line for a person, with times in *zone*."""
     served, kept = (time_text(iso_time(ms), zone) or "never" for ms in (beat.served_ms, beat.kept_ms))
-    trouble = "; it is used, but NOTHING WAS KEPT lately: see `omg doctor`" if beat.silent else ""
+    trouble = "; the client is used, but NOTHING WAS KEPT lately: see `omg doctor`" if beat.silent else ""
     return f"{beat.host:<11} last prompt served {served}; last turn kept {kept}{trouble}"

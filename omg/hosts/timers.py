@@ -139,7 +139,7 @@ def ran(argv: Sequence[str], given: str | None = None) -> str | None:
 def must_run(argv: Sequence[str], given: str | None = None) -> None:
     if ran(argv, given) is None:
         raise OmgError(
-            f"`{shlex.join(argv)}` failed; run it yourself to see why, then the same command again"
+            f"`{shlex.join(argv)}` failed; run it yourself to see the reason, then repeat your command"
         )
 
 
@@ -163,11 +163,11 @@ def install_timers(home: Path) -> Iterator[Step]:
         lines, new = crontab(), crontab_lines(home)
         others = [line for line in lines if not line.endswith(f"# {name_of(home)}")]
         put = partial(must_run, ["crontab", "-"], "\n".join([*others, *new]) + "\n")
-        what = "run the night at 04:20 and start the daemon at boot, by your crontab"
+        what = "run the nightly job at 04:20 and start the daemon at boot, by your crontab"
         yield Step(what, changed=lines != [*others, *new], do=put)
         return
     changed = any(not file.exists() or file.read_text() != text for file, text in timer.files.items())
-    what = f"run the night at 04:20 and start the daemon at login, by {timer.kind}"
+    what = f"run the nightly job at 04:20 and start the daemon at login, by {timer.kind}"
     yield Step(what, changed=changed, do=partial(put_on, timer))
 
 
@@ -191,7 +191,7 @@ def remove_timers(home: Path) -> Iterator[Step]:
         remove = partial(must_run, ["crontab", "-"], "\n".join([*others, ""]))
     else:
         remove = partial(must_run, ["crontab", "-r"])
-    yield Step("take the night and the start at login away", changed=bool(there), do=remove)
+    yield Step("remove the nightly job and the start at login", changed=bool(there), do=remove)
 
 
 def take_away(timer: Timer) -> None:

@@ -138,7 +138,7 @@ def read_drop(data: bytes, asked: Collection[str] = ()) -> Turn:
         raise BadInput(f"not a drop: {reason}; a drop is JSON with v, sessionKey and entries") from e
     session = drop.session
     if not session.strip():
-        raise BadInput("without a sessionKey: a drop needs one, or the identity is unknown")
+        raise BadInput("a drop needs a sessionKey, which says whose conversation it is")
     sender, channel = _person(drop.entries)
     prompted, cached = _prompted(drop.entries)
     return Turn(

@@ -82,7 +82,7 @@ def remember_tool(
         return {"text": f"{REMEMBERED} [[{done.path}]].{taken_back(done)}", "details": {"path": done.path}}
     done = remember_note(registry, graph, note, asked.text, source)
     if done.cycle is None:
-        return {"text": f"[[{done.path}]] says so already.", "details": {"path": done.path}}
+        return {"text": f"[[{done.path}]] already says this.", "details": {"path": done.path}}
     waits = AS_PROPOSAL.format(done.path) if graph.vault.read(done.path).proposes else "."
     told = f"{REMEMBERED} [[{done.path}]]{waits}{LEFT_OUT * bool(redact(note.text)[1])}{taken_back(done)}"
     return {"text": told, "details": {"path": done.path}}
@@ -144,7 +144,7 @@ def remember_note(
         visible(redact(with_labels(" ".join(given.split())))[0]) for given in (asked.text, asked.title)
     )
     if not text:
-        raise BadInput("to remember something needs a `text`, one line")
+        raise BadInput("a note needs a `text` of one line")
     at = source.timestamp if source else registry.now_ms()
     day = day_of_ms(at, registry.zone)
     edit = Edit(
@@ -192,7 +192,7 @@ def days_of_call(when: object) -> str | None:
     event = whole_days(text) if text else None
     if text and event is None:
         raise BadInput(
-            f"`when` is a day, a month or a year, such as 2026-03-05, or two with `..` between; not {text!r}"
+            f"`when` has to be a day, a month or a year (2026-03-05), or two of them with `..` between; it is {text!r}"
         )
     return event
 
@@ -213,8 +213,8 @@ CHANGE_PROPOSED = (
     " they run `omg confirm {}`."
 )
 VALUE_WORDS = 2  # most words of a bare value; a longer text may be a sentence
-ONLY_VALUE = "`new` is only part of a sentence: write the whole sentence that is to hold; the note's sentence now is: {}"
-LONGER = "[[{path}]] was written by hand, and the sentence says more: {was} Give the whole sentence as `old`, if nothing in it holds"
+ONLY_VALUE = "`new` has to be a whole sentence; the note's present sentence is: {}"
+LONGER = "[[{path}]] was written by hand, and its sentence says more than `old`: {was} If all of the sentence is wrong, pass it as `old`"
 
 
 def correct_tool(
@@ -245,7 +245,7 @@ def correct_tool(
         event = days_of_call(params.get("when")) or moved_event(node, new, day)
         made = Correction(was, new, event if event != node.event else None, node.event)
         if as_read(was) == as_read(new) and made.event is None:
-            raise BadInput(f"[[{node.path}]] says so already")
+            raise BadInput(f"[[{node.path}]] already says this")
         plan.day, source = day, (Source(session, asked.id, asked.timestamp),)
         named = made.event in (None, moved_event(node, new, day)) or names_days(asked.spoken, made.event, day)
         said = says_correction(was, new, asked, day, before)
@@ -268,7 +268,9 @@ def told_of(done: Corrected, made: Correction, written: CurationResult) -> str:
         f"Before, as its history has it: {made.was}{taken_back(written)}",
     ]
     if done.left:
-        lines.append("It also says this, which may not hold either; correct that too, or leave it:")
+        lines.append(
+            "The note also has these sentences, which may be wrong, too; correct them, or leave them:"
+        )
         lines += [f"- {sentence}" for sentence in done.left[:NAMED]]
     return "\n".join(lines)
 
@@ -366,8 +368,8 @@ def none_text(graph: Graph, near: Sequence[Entry], old: str) -> str:
         return "\n".join([f"{said}; name one of these by its path, if one is meant:", *lines])
     if any(2 * len(shared_words(told.message.text, old)) > len(told_words(old)) for told in waiting(graph)):
         return (
-            f"{said} yet: the user said it in a message that still waits. OMG will note that message, and this one,"
-            " by itself. Nothing need be done"
+            f"{said} yet. The user said this in a message that OMG has not read yet. OMG will read that message and this"
+            " one by itself; nothing has to be done"
         )
     return said
 
@@ -376,4 +378,4 @@ def several_text(graph: Graph, paths: Sequence[str]) -> str:
     entries: list[Entry] = [e for p in paths[:NAMED] if (e := graph.index.entry(p))]
     lines = [f"- [[{e.path}]] — {e.description}" for e in entries]
     more = [f"and {len(paths) - NAMED} more"] if len(paths) > NAMED else []
-    return "\n".join(["several notes say that; call again with the path of one as `old`:", *lines, *more])
+    return "\n".join(["several notes say this; call again with the path of one as `old`:", *lines, *more])

@@ -83,8 +83,8 @@ def sent_in(message: Mapping[str, Any], context: Mapping[str, Any], now_ms: int 
 HITS = 8  # most notes of an answer, unless the call sets `limit`
 SEARCH_TOKENS = {False: 1_500, True: 2_000}  # of an answer to omg_search; True: if the call sets `raw`
 MORE_SAID = {
-    False: "- (more was said: `raw` quotes it)",
-    True: "- (more was said: narrower words, or `when`, find it)",
+    False: "- (there are more messages: `raw` quotes them)",
+    True: "- (there are more messages: narrower words, or `when`, find them)",
 }
 SENTENCES_CHARS = 300  # shown of a note's text, around the words asked for
 SEARCHED_FOR_DAYS = 100  # hits to filter by day, because a search only ranks the days asked for higher
@@ -403,7 +403,7 @@ def outline(path: str, text: str, sections: Sequence[Section]) -> str:
         f"{'  ' * (s.level - 1)}- {s.heading} ({count_tokens(text[s.start : s.end])} tokens)"
         for s in sections
     ]
-    told = f"The text is long. Its sections; `{path}#Heading` opens one:"
+    told = f"The text is long. It has these sections; `{path}#Heading` opens one of them:"
     return "\n".join([*([lead, ""] if lead else []), told, *lines])
 
 
@@ -417,12 +417,12 @@ def section_text(note: OpenNote, heading: str) -> str:
         if section.heading.casefold() == heading.casefold():
             return text[section.start : section.end].strip()
     there = ", ".join(f"{s.heading!r}" for s in sections) or "none"
-    raise BadInput(f"[[{note.node.path}]] has no heading {heading!r}; there are: {there}")
+    raise BadInput(f"[[{note.node.path}]] has no heading {heading!r}; its headings are: {there}")
 
 
 def without_messages(note: OpenNote) -> str:
     if note.node.sources:
-        return "the message is not taken in yet"
+        return "OMG has not read the message of this note yet"
     return (
         "OMG makes this page from the notes"
         if note.node.type in GENERATED

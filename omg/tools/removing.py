@@ -83,7 +83,7 @@ class Codes:
 
 
 ASK_USER = (
-    "It cannot be taken back. Let the user choose: they answer with the code of their choice and nothing else. Then call"
+    "Forgetting cannot be undone. Let the user choose: they answer with the code of their choice and nothing else. Then call"
     " omg_forget with that code alone. "
 )
 
@@ -110,7 +110,7 @@ def forget_tool(
     lines = [choice_text(graph, choice, taken) for choice, taken in found.items()]
     again = [] if "everything" in found else said_again(graph, found["forget"], intake.registry.clock())
     lines += [
-        f"This was also said elsewhere and stays; to remove it, pass its exact words as `query`: {text}"
+        f"This message says the same and stays; to forget it, pass its exact words as `query`: {text}"
         for text in again
     ]
     if meant.alike:
@@ -276,9 +276,7 @@ def choice_text(graph: Graph, choice: str, what: Selection) -> str:
     """What *choice* would remove or redact, as text for the user."""
     files, messages = how_many(len(what.paths), "file"), how_many(len(what.messages), "message")
     if what.redacts:
-        return (
-            f"Or only the words {what.text!r}, replaced by {BLANK} in {files} and {messages}; all else stays."
-        )
+        return f"Or only the words {what.text!r}, replaced by {BLANK} in {files} and {messages}; everything else stays."
     entries = [graph.index.entry(path) for path in what.paths[:LISTED]]
     written = [path for path in what.paths if not is_untouched(graph, path)]
     listed = [
@@ -291,16 +289,15 @@ def choice_text(graph: Graph, choice: str, what: Selection) -> str:
     if choice == "alone":
         head = "Or only these notes; the messages they came from stay:"
     elif what.text and not what.paths and choice == "forget":
-        return f"This would be forgotten: {messages}; no note says it."
+        return f"This would be forgotten: {messages}; no note has the words."
     elif what.text:
         begun = "Or everything" if choice == "everything" else "This would be forgotten: everything"
         notes = how_many(len(what.paths), "note")
-        head = f"{begun} that holds {what.text!r}, also inside longer words, and what came of it: {notes} and {messages}:"
+        head = f"{begun} that holds {what.text!r}, also inside longer words, and all that was made from it: {notes} and {messages}:"
     else:
         head = f"This would be forgotten{f', with {messages} that it came from' * bool(what.messages)}:"
     stays = [
-        f"- of a message that says more, this goes: {gone!r}; this stays: {left!r}"
-        for _, left, gone in what.cut
+        f"- this part of a message goes: {gone!r}; this part stays: {left!r}" for _, left, gone in what.cut
     ]
     return "\n".join([head, *listed, *more, *stays])
 

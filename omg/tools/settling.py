@@ -30,31 +30,31 @@ Settled = tuple[str, CurationResult]
 
 
 def told(done: CurationResult, text: str) -> Settled:
-    return (text if done.cycle else "Nothing was changed: it was so already."), done
+    return (text if done.cycle else "Nothing was changed: this was already done."), done
 
 
 def confirm(graph: Graph, name: str, now: datetime) -> Settled:
     """Make the note *name* the person's own. A note that is already the person's gets today's date."""
     path = find_note(graph, name)
     if graph.vault.read(path).origin not in PERSONS:
-        return told(confirm_note(graph, path, now), "Confirmed: it counts as your own word now.")
+        return told(confirm_note(graph, path, now), "Confirmed: the note counts as your own word now.")
     done = amend_note(graph, path, now, f"still so: {path}", updated=now.astimezone(graph.zone).date())
-    return told(done, "Confirmed: it counts as said today.")
+    return told(done, "Confirmed: the note counts as said today.")
 
 
 def reject(graph: Graph, name: str, now: datetime) -> Settled:
     """Remove the note *name*. OMG makes no note from its words again."""
     done = reject_note(graph, name, now)
-    return "Removed. OMG makes no note from those words again.", CurationResult("", done.cycle)
+    return "Removed. OMG makes no note from the same words again.", CurationResult("", done.cycle)
 
 
 def keep(graph: Graph, name: str, other: str, now: datetime, *, both: bool = False) -> Settled:
     """Settle a contradiction: the note *name* replaces *other*. With *both*, both notes stay valid."""
     path, beside = find_note(graph, name), find_note(graph, other)
     if both:
-        return told(keep_both(graph, path, beside, now), "Both hold.")
+        return told(keep_both(graph, path, beside, now), "Both notes stay valid.")
     done = supersede_by(graph, beside, path, now)
-    return told(done, "Settled. The history keeps the other note as no longer so.")
+    return told(done, "Settled. The other note is kept in the history as outdated.")
 
 
 def keep_named(graph: Graph, names: str, now: datetime) -> Settled:
@@ -76,7 +76,7 @@ def undo(graph: Graph, cycle: str, now: datetime) -> Settled:
     outcome, refused = take_back(graph, undoable(graph, cycle).id, now)
     text = f"Undone: {how_many(len(outcome.written), 'file')} as before."
     if refused:
-        text += f" {', '.join(refused)} was changed since, and was not touched."
+        text += f" Left unchanged, because edited later: {', '.join(refused)}."
     return text, CurationResult("", None)
 
 
@@ -91,4 +91,4 @@ COMMANDS: dict[str, Callable[[Graph, str, datetime], Settled]] = {
 def settle_command(graph: Graph, verb: str, names: str, now: datetime) -> str:
     """The answer to `/omg VERB NAMES`."""
     text, done = COMMANDS[verb](graph, names, now)
-    return text + (f" To take it back: /omg undo {short_cycle(done.cycle)}" if done.cycle else "")
+    return text + (f" To undo this: /omg undo {short_cycle(done.cycle)}" if done.cycle else "")

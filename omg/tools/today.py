@@ -44,7 +44,7 @@ def today_text(graph: Graph, now: datetime) -> str:
     loops = standing_loops(graph.index.entries(loop="open"), today)[:2]
     lines = [entry_line(e) for e in entries[: LINES - 1 - len(loops)]]
     return "\n".join(
-        [head, *lines, *(entry_line(e, f"open, due {due_days(e) or 'some day'}") for e in loops)]
+        [head, *lines, *(entry_line(e, f"open, due {due_days(e) or 'on no fixed day'}") for e in loops)]
     )
 
 
@@ -53,11 +53,11 @@ def decide_text(graph: Graph) -> str:
     pairs = [e for e in graph.index.entries() if e.contradicts and e.path < min(e.contradicts)]
     doubts = [entry_line(e, f"or {e.contradicts[0]}? /omg keep {e.path}") for e in pairs]
     doubts += [
-        entry_line(e, f"the assistant proposes it; /omg confirm {e.path}, or /omg reject")
+        entry_line(e, f"proposed by the assistant; /omg confirm {e.path}, or /omg reject")
         for e in proposed_notes(graph)
     ]
     if not doubts:
-        return "Nothing waits for you: all that is remembered counts."
+        return "Nothing to decide: no note waits for your answer."
     shown = doubts[: LINES - 1]
     return "\n".join(
         [f"{how_many(len(doubts), 'thing')} to decide; `omg ui` settles each in one tap, or here:", *shown]
@@ -82,7 +82,7 @@ def given_lines(graph: Graph, record: Mapping[str, object]) -> list[str]:
         with suppress(OmgError, ValueError, TypeError):
             path, _, why, place = note
             if place and (entry := graph.index.entry(str(path))):
-                lines.append(entry_line(entry, str(why or "it fits by its meaning")))
+                lines.append(entry_line(entry, str(why or "its meaning is similar")))
     return lines
 
 

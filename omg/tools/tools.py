@@ -39,7 +39,7 @@ from .removing import ASK_USER, Codes, forget_tool
 from .settling import COMMANDS, settle_command
 from .today import decide_text, today_text, why_text
 
-TO_FORGET = "It cannot be taken back. To do it, send /omg forget with the code of your choice: "
+TO_FORGET = "Forgetting cannot be undone. To forget, send /omg forget with the code of your choice: "
 VERBS = (
     *("status", "today", "decide", "why", "search WORDS", "confirm NOTE", "reject NOTE"),
     *("keep NOTE", "undo CYCLE", "forget WORDS"),

@@ -489,7 +489,7 @@ def test_the_history_names_each_refused_claim_and_the_reason(tmp_path: Path) -> 
 
     told = [line for cycle in closed_cycles(trying.memory.find(session(0))) for line in cycle.summary]
     trying.close()
-    assert told == [f"refused “{plant}”: the user's words do not bear it out"]
+    assert told == [f"refused “{plant}”: the user's words do not support this"]
 
 
 # --- what a page says is told as what it says, and of one page there are few notes

@@ -160,7 +160,7 @@ def test_redacting_the_placeholder_itself_is_refused(home: Memory) -> None:
     from omg.errors import BadInput
 
     for words in ("forgotten", "\u200b\u200b", "Gotten)"):
-        with pytest.raises(BadInput, match="cannot be taken out"):
+        with pytest.raises(BadInput, match="cannot be redacted"):
             select_words(home.find(), words)
 
 
@@ -347,7 +347,7 @@ def test_the_preview_of_a_forgetting_counts_in_plain_words(home: Memory) -> None
     graph = home.graph(home.registry.identity_of(MAIN))
     own, told = Selection(("nodes/fact/attic",), ()), Selection((), ("m1",), text="attic")
     assert choice_text(graph, "forget", own).startswith("This would be forgotten:\n")
-    assert "1 message; no note says it." in choice_text(graph, "forget", told)
+    assert "1 message; no note has the words." in choice_text(graph, "forget", told)
 
 
 @pytest.fixture(scope="module")

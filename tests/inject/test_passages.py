@@ -857,7 +857,7 @@ def test_a_search_lists_the_persons_words_before_the_assistants_with_their_times
         times = [line[:18] for line in lines if " assistant: " in line]
         assert 1 < len(times) < 12  # as many as there is room for, in the order they were said
         assert times == sorted(times) and times[0].startswith("- 2026-03-06 12:0")
-        assert lines[-1].startswith("- (more was said: ")
+        assert lines[-1].startswith("- (there are more messages: ")
         assert count_tokens(text) <= SEARCH_TOKENS[raw]
     asked = {"query": "which boat key of brass did you recommend", "limit": 1, "raw": True}
     assert " assistant: " in search_tool(home.registry, graph, asked)["text"]

@@ -147,7 +147,7 @@ def test_requests_to_omg_and_its_answers_are_not_remembered(name, arguments, lef
     "name, answer, left",
     [
         ("omg_remember", "Remembered as [[nodes/fact/cleo]].", WRITTEN),
-        ("omg_remember", "to remember something needs a `text`, one line", UNCHANGED),
+        ("omg_remember", "a note needs a `text` of one line", UNCHANGED),
         ("omg_correct", "Corrected [[nodes/fact/cleo]]: The cat is called Cleo.", WRITTEN),
         ("omg_correct", "no note says 'Cleo'", UNCHANGED),
         ("omg_correct", "Nothing is remembered for this conversation.", UNCHANGED),
@@ -457,8 +457,8 @@ def test_a_drop_without_a_hooks_context_takes_sender_and_channel_from_its_messag
         (b"[" * 100_000, "not a drop"),
         (b'{"v": 2, "sessionKey": "a", "entries": []}', "`v`"),
         (b'{"v": 1, "sessionKey": "a"}', "`entries`"),
-        (b'{"v": 1, "sessionKey": " ", "entries": []}', "without a sessionKey"),
-        (b'{"v": 1, "entries": []}', "without a sessionKey"),
+        (b'{"v": 1, "sessionKey": " ", "entries": []}', "needs a sessionKey"),
+        (b'{"v": 1, "entries": []}', "needs a sessionKey"),
     ],
 )
 def test_reading_a_file_that_is_no_drop_raises_an_error_with_the_reason(data, says):

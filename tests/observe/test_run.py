@@ -543,7 +543,7 @@ def test_a_refused_sentence_of_a_note_becomes_no_note_of_the_assistants(omg, ope
     openai_server.replies(reply(edit(body="The user wants a yellow map pinned in the hall.", sources=["m2"])))
     done = hear(omg, offer, "I prefer short checklists.")
     assert [(n.origin, "yellow" in n.body) for n in notes(omg).values()] == [("user", False)]
-    assert "do not bear it out" in str(done)
+    assert "do not support this" in str(done)
 
 
 def test_the_check_of_a_longer_message_sees_only_the_end_of_the_proposal(omg, openai_server):

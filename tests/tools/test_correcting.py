@@ -112,7 +112,7 @@ def test_a_sentence_with_a_link_in_it_is_corrected_in_the_text_as_well(agent: Ag
     rewrite(agent, path, linked, ours=True)
     new = "Astrid is coming to Svalbard."
     done = correct(agent, f"{new} Please correct that.", "Astrid is not coming to Svalbard after all.", new)
-    assert "It also says this" not in done["text"]
+    assert "The note also has these" not in done["text"]
     made = note(agent, path)
     assert (made.description, made.body.partition("\n\n## History\n")[0].strip()) == (new, new)
     assert made.body.endswith("- 2026-02-19: Astrid is not coming to Svalbard after all.")
@@ -142,7 +142,7 @@ def test_a_longer_sentence_that_begins_the_same_stays_as_it_is(agent: Agent) -> 
     rewrite(agent, path, f"{head}\n{longer}{text}")
     done = correct(agent, "Ada lives in Bruges.", "Ada lives in Ghent.", "Ada lives in Bruges.")
     assert longer in text_of(agent, path)
-    assert "says more: Ada lives in Ghent with Leif." in done["text"]
+    assert "says more than `old`: Ada lives in Ghent with Leif." in done["text"]
 
 
 @pytest.mark.parametrize("old", ["I prefer aisle seats on trains.", "{path}"])
@@ -246,7 +246,7 @@ def test_other_sentences_with_the_old_words_are_named_and_kept(agent: Agent) -> 
     rewrite(agent, path, text_of(agent, path).rstrip() + more, ours=True)
     new = "I see the dentist on 2026-03-12 at 10:30."
     done = correct(agent, new, path, new)
-    assert done["text"].endswith("correct that too, or leave it:\n- Take the tram on 5 March.")
+    assert done["text"].endswith("correct them, or leave them:\n- Take the tram on 5 March.")
     assert "tram on 5 March" in note(agent, path).body
 
 
@@ -264,7 +264,7 @@ def test_a_correction_that_fits_no_note_or_several_changes_none(agent: Agent) ->
     told = correct(agent, said, "The kiln is cold", "The kiln is hot by now.")["text"]
     assert told == "no note says 'The kiln is cold'"
     assert "OMG writes" in correct(agent, said, "index", "Ada trains on Thursday evenings.")["text"]
-    assert "says so already" in correct(agent, said, paths[0], "Ada trains on Tuesday evenings.")["text"]
+    assert "already says this" in correct(agent, said, paths[0], "Ada trains on Tuesday evenings.")["text"]
     assert [graph.vault.text(p) for p in paths] == before
 
 
@@ -399,7 +399,7 @@ def test_the_part_of_a_change_that_the_user_did_not_say_stays_a_proposal(
 @pytest.mark.parametrize("was, value", [(GYM, "15:30"), (SAM, "Priya"), ("Ada lives in Ghent.", "in Bruges")])
 def test_a_value_alone_is_refused_and_the_notes_sentence_named(agent: Agent, was: str, value: str) -> None:
     done = correct(agent, f"hm, {value}", path := remember(agent, was), value, days=0)
-    assert "write the whole sentence" in done["text"] and done["text"].endswith(was)
+    assert "has to be a whole sentence" in done["text"] and done["text"].endswith(was)
     assert note(agent, path).description == was
 
 
@@ -523,14 +523,14 @@ def test_a_statement_that_is_not_noted_yet_needs_no_correction(agent: Agent) -> 
         "dentist appointment on 3 December",
         "The dentist appointment is on 2026-12-10.",
     )["text"]
-    assert "Nothing need be done" in told
+    assert "nothing has to be done" in told
     assert path not in told
 
 
 def test_the_observer_is_told_whether_a_correction_was_made(agent: Agent) -> None:
     path = remember(agent, "Ada lives in Ghent.")
     said = {"Ada lives in Bruges.": MEMORY_WRITTEN, "Ada lives in Bruges!": MEMORY_UNCHANGED}
-    for text, mark in said.items():  # the second time it says so already
+    for text, mark in said.items():  # the second time, the note already says this
         told = correct(agent, text, path, "Ada lives in Bruges.")["text"]
         assert result_without_memory("omg_correct", "{}", told) == mark
 

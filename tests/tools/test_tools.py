@@ -258,7 +258,7 @@ def test_a_note_made_on_request_cites_the_message_that_asked(agent: Agent) -> No
     path = agent.use("omg_remember", ALICE, said=(id, said), text="Ada, the user's sister, lives in Ghent.")[
         "details"
     ]["path"]
-    assert "not taken in yet" in agent.use("omg_open", ALICE, id=path)["text"]
+    assert "has not read the message" in agent.use("omg_open", ALICE, id=path)["text"]
     assert agent.heard(ALICE, said) == id
     assert said in agent.use("omg_open", ALICE, id=path)["text"]
     assert "Ghent" not in agent.use("omg_search", BOB, query="Ghent")["text"]
@@ -374,7 +374,7 @@ def test_a_yes_to_the_assistants_question_makes_only_a_proposal(agent: Agent) ->
 
 def test_an_impossible_day_is_refused(agent: Agent) -> None:
     refused = agent.use("omg_remember", ALICE, said=("m7", "I ski"), text="I ski", when="soon")
-    assert "is a day, a month or a year" in refused["text"]
+    assert "has to be a day, a month or a year" in refused["text"]
     assert len(agent.notes(ALICE)) == 1
 
 
@@ -562,7 +562,7 @@ def test_the_command_settles_what_omg_decide_asks(agent: Agent) -> None:
     assert f"/omg confirm {tea}" in told and "2 things" in told
     assert "your own word" in agent.slash(ALICE, f"confirm {tea}")
     assert "Removed" in agent.slash(ALICE, f"reject {salt}")
-    assert "Nothing waits" in agent.slash(ALICE, "decide")
+    assert "Nothing to decide" in agent.slash(ALICE, "decide")
     with planning_under_lock(graph, now) as plan:
         plan.contradict(tea, next(path for path in agent.notes(ALICE) if path != tea))
         done_with(plan, tea, now, "against")
@@ -638,7 +638,7 @@ def test_a_long_note_opens_as_an_outline_and_then_section_by_section(agent: Agen
     section = agent.use("omg_open", ALICE, id="[[nodes/project/boat#part 3]]")["text"]
     assert "keel number 3" in section and "Of the last part." in section and "number 2" not in section
     missing = agent.use("omg_open", ALICE, id="nodes/project/boat#Sails")["text"]
-    assert "has no heading 'Sails'; there are: 'Part 0', 'Part 1'" in missing
+    assert "has no heading 'Sails'; its headings are: 'Part 0', 'Part 1'" in missing
     (graph.vault.root / "nodes/project/boat.md").write_text("# The boat\n\n## Keel\n\nOak.")
     agent.home.refresh(graph)
     assert "Oak." in agent.use("omg_open", ALICE, id="nodes/project/boat")["text"]
@@ -720,7 +720,7 @@ def test_repetitions_that_stay_are_named_before_a_note_is_forgotten(agent: Agent
     agent.heard(ALICE, "My locker is green.")
     path = next(p for p in agent.notes(ALICE) if "code" in p)
     told = agent.use("omg_forget", ALICE, said=("m90", "Forget that."), id=path)
-    said = [line for line in told["text"].splitlines() if line.startswith("This was also said elsewhere")]
+    said = [line for line in told["text"].splitlines() if line.startswith("This message says the same")]
     assert [line.partition("`query`: ")[2] for line in said] == ["As I said, my locker code is Q4471."]
     words = said[0].partition("`query`: ")[2]
     code = agent.use("omg_forget", ALICE, said=("m91", "Forget that."), query=words)["details"]["code"]
@@ -757,7 +757,7 @@ def test_forgetting_words_without_a_note_offers_no_other_notes(agent: Agent) -> 
     agent.home.take_in()
     first = agent.use("omg_forget", ALICE, said=("m8", "forget the code"), query="4471-Q")
     assert SECRET not in first["text"]
-    assert "1 message; no note says it" in first["text"]
+    assert "1 message; no note has the words" in first["text"]
     assert set(first["details"]["codes"]) == {"forget", "redact"}
     code = first["details"]["code"]
     done = agent.use("omg_forget", ALICE, "run-2", ("m9", code), code=code)
@@ -779,4 +779,4 @@ def test_a_message_without_a_note_is_not_forgotten_with_its_neighbours(agent: Ag
         "exact words as `query`:\n- user: The boat key hangs behind the pantry door."
     )
     first = agent.use("omg_forget", ALICE, said=said, query="The boat key hangs behind the pantry door.")
-    assert "1 message; no note says it" in first["text"]
+    assert "1 message; no note has the words" in first["text"]

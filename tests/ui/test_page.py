@@ -387,7 +387,7 @@ def test_omg_today_decide_and_why_each_answer_in_at_most_five_lines(
         return text
 
     assert "open, due 2026-03-20" in told("today")
-    assert "Nothing waits" in told("decide") and "No prompt" in told("why")
+    assert "Nothing to decide" in told("decide") and "No prompt" in told("why")
     propose_note(graph, "The user likes tea.", "Tea", None, omg.clock())
     assert "likes tea" in told("decide")
     omg.inject("What is my sister Jule allergic to?", session=session)
