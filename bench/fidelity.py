@@ -228,7 +228,7 @@ def properties(chat: Chat, about: Wanted) -> Iterator[tuple[str, bool, str]]:
 
 
 def has(note: Note, key: str, value: Any) -> bool:
-    """Return whether *note* has this property. The vault writes an event of a month as the month's days."""
+    """Return whether *note* has the property *key* with *value*. A month as `event` is stored as the month's days."""
     there = note.head.get(key)
     if key == "event":
         given, days = (re.split(r"\.\.|/", str(text)) for text in (value, there))

@@ -266,7 +266,9 @@ def arguments() -> Any:
     for role in ("observe", "answer", "judge"):
         add(f"--{role}-base", default="", help=argparse.SUPPRESS)
     add("--timeout", type=float, default=7_000, help="seconds for one request of answerer or judge")
-    add("--parallel", type=int, default=8, help="conversations, then requests, at the same time")
+    add(
+        "--parallel", type=int, default=8, help="how many conversations, and later requests, at the same time"
+    )
     add("--json", action="store_true", help="one JSON object on the last line")
     args = parser.parse_args()
     if bad := [run for run in args.curve if not Path(run.partition("=")[2] or "?").is_dir()]:

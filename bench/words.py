@@ -59,7 +59,7 @@ def words_of(text: str) -> frozenset[str]:
 
 
 def share(question: Question, text: str) -> float | None:
-    """Return the question's share in *text*; None if the gold answer has only words of the question."""
+    """Return the share of the gold answer's words that *text* has; None if all of them are in the question."""
     gold = frozenset[str]().union(*(words_of(RUBRIC.sub("", item)) for item in question.gold))
     gold -= words_of(question.text)
     return len(gold & words_of(text)) / len(gold) if gold else None

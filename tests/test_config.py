@@ -170,7 +170,7 @@ def test_a_model_for_reflection_does_not_change_the_observer(home):
         assert (which.worker.models(), which.worker.reflecting()) == (["offline"], ["openai/gpt-4o-mini"])
         told = status_text(home_status(which.worker), UTC)
         assert "observer  offline" in told and "reflector openai/gpt-4o-mini" in told
-        assert any("gpt-4o-mini reflects only" in finding.what for finding in check_model(which, None))
+        assert any("gpt-4o-mini works only at night" in finding.what for finding in check_model(which, None))
 
 
 def test_an_agent_may_have_a_model_of_its_own(home):

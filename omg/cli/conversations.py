@@ -240,7 +240,7 @@ def more_notes(memory: Memory, before: dict[str, int]) -> dict[str, int]:
 
 
 def import_summary(found: dict[str, Any], verb: str) -> str:
-    """The result of an import, for a person, with what was not taken and why."""
+    """Return an import's result as text: what came in, what was left out, and why."""
     text = f"{how_many(found['messages'], 'message')}, of them {found['new']} new, {verb}; {found['observed']} observed"
     text += "".join(f"\n{how_many(n, 'new note')} in {vault}" for vault, n in found["notes"].items())
     if found["observed"] and not found["notes"]:

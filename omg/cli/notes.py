@@ -470,7 +470,7 @@ def forget_command(
         if not any(choices.values()) or (yes and not what):
             for place in unreached(what):
                 warn(place)
-            raise NotFound("nothing of that is remembered; nothing was changed")
+            raise NotFound("OMG remembers nothing that fits; nothing was changed")
         shown = {chosen: what} if yes or redact or only else choices
         text = "\n".join(choice_lines(graph, shown, said_again(graph, what, memory.clock()), done=yes))
         if yes:

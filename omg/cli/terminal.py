@@ -1,7 +1,7 @@
 """
 What the commands share: the app that they are registered on, opening the home, printing, progress.
 
-People read stdout, scripts say `--json`; an error is one line on stderr and exit code 1.
+Results go to stdout: as text for people, as JSON with `--json`. An error is one line on stderr, with exit code 1.
 """
 
 from __future__ import annotations

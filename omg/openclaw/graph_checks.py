@@ -258,7 +258,7 @@ def check_spool(memory: Memory) -> Iterator[Finding]:
         yield Finding("warn", what, str(spool), "omg observe", memory.take_in)
     if bad := list((spool / "bad").glob("*.json")):
         what = f"{how_many(len(bad), 'drop')} could not be read; a file beside each says why"
-        yield Finding("warn", what, str(spool / "bad"), "report them, then delete the folder")
+        yield Finding("warn", what, str(spool / "bad"), "report these drops, then delete their folder")
 
 
 def check_able(memory: Memory) -> Iterator[Finding]:
@@ -362,7 +362,7 @@ def check_model(memory: Memory, up: dict[str, Any] | None) -> Iterator[Finding]:
         what = "the Observer is the offline rules: near-verbatim notes, no model"
         yield Finding("note", what, mend="set [observation] model in omg.toml for a better one")
         if (reflecting := memory.worker.reflecting()) != models:
-            what = f"{', else '.join(reflecting)} reflects only; what is said is noted by rules"
+            what = f"{', else '.join(reflecting)} works only at night; rules note what is said"
             yield Finding("note", what, mend="set [observation] model as well, if a model is to observe, too")
     else:
         said = observer_text(

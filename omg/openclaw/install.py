@@ -95,7 +95,7 @@ class OpenClaw:
         return [job for job in jobs if job.get("declarationKey") == JOB_KEY]
 
     def health(self) -> dict[str, Any]:
-        """What the running gateway has loaded, and what it has disabled."""
+        """Return which plugins the running gateway has loaded, and which it has disabled."""
         said = json.loads(self.run("health", "--json"))
         return said if isinstance(said, dict) else {}
 

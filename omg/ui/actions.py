@@ -76,7 +76,7 @@ def forget_chosen(asked: Asked) -> Done:
     asked.memory.take_in()
     what = selection_for(asked.graph, asked.get("choice"), asked.get("path"), asked.get("words"))
     if not what:
-        raise NotFound("nothing of that is remembered any more; nothing was changed")
+        raise NotFound("OMG no longer remembers what you chose; nothing was changed")
     looked = looked_through(asked.graph)
     forget_selection(asked.memory.intake, asked.graph, what)
     text = "The words were taken out of" if what.redacts else "Forgotten for good:"

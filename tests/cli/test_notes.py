@@ -79,7 +79,7 @@ def test_every_command_for_notes_prints_json_for_scripts(omg):
         (("history", "nope"), "no note"),
         (("forget",), "forget what?"),
         (("forget", "nope"), "no note"),
-        (("forget", "--session", "nope"), "nothing of that is remembered"),
+        (("forget", "--session", "nope"), "OMG remembers nothing that fits"),
         (("forget", "--before", "soon"), "is no date"),
         (("forget", "--matching", " "), "nearly everything"),
         (("forget", "router", "-i", "nobody"), "no graph of 'nobody'"),
