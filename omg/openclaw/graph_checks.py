@@ -186,7 +186,7 @@ def check_shape(graph: Graph) -> Iterator[Finding]:
     entries = [e for e in graph.index.entries() if e.type in TYPES]
     orphans = [e.path for e in entries if not e.links and not graph.index.backlinks(e.path)]
     for path in [path for path in orphans if not UNLINKABLE.search(path)][:20]:
-        what = "no note links to it, and it links to none"
+        what = "no note links to this note, and it links to none"
         yield Finding("note", what, path, "omg reflect puts the note on a map")
     pairs = {tuple(sorted((e.path, other))): None for e in entries for other in e.contradicts}
     for one, other in list(pairs)[:20]:
@@ -254,7 +254,7 @@ def check_spool(memory: Memory) -> Iterator[Finding]:
     """Find drops that have been in the spool for too long, or cannot be read."""
     spool, since = memory.intake.spool, memory.clock().timestamp() - SPOOL_AGE_S
     if old := [d for d in memory.intake.drops() if d.stat().st_mtime < since]:
-        what = f"{how_many(len(old), 'drop')} in the spool for too long; nobody has taken them in"
+        what = f"{how_many(len(old), 'drop')} in the spool for too long: no daemon has read the new conversations"
         yield Finding("warn", what, str(spool), "omg observe", memory.take_in)
     if bad := list((spool / "bad").glob("*.json")):
         what = f"{how_many(len(bad), 'drop')} could not be read; a file beside each says why"
@@ -360,10 +360,10 @@ def check_model(memory: Memory, up: dict[str, Any] | None) -> Iterator[Finding]:
         )
     if models[0] == "offline":
         what = "the Observer is the offline rules: near-verbatim notes, no model"
-        yield Finding("note", what, mend="set [observation] model in omg.toml for a better one")
+        yield Finding("note", what, mend="set [observation] model in omg.toml for better notes")
         if (reflecting := memory.worker.reflecting()) != models:
             what = f"{', else '.join(reflecting)} works only at night; rules note what is said"
-            yield Finding("note", what, mend="set [observation] model as well, if a model is to observe, too")
+            yield Finding("note", what, mend="to observe with a model, too, set [observation] model")
     else:
         said = observer_text(
             {"observer": ", else ".join(models), "offline": False, "effort": effort, "daemon": up}

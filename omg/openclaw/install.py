@@ -477,7 +477,7 @@ def uninstall_plugin(claw: OpenClaw, home: Path) -> Iterator[Step]:
         note = f"as it was before: {home / BACKUP}"
         yield Step("take our settings out of the configuration", note, do=partial(claw.patch, changes))
     if load_config(home, {}).observation.model == "gateway":
-        note = "what you import from now on is observed by rules; name a model in omg.toml for a better one"
+        note = "what you import from now on is observed by rules; name a model in omg.toml for better notes"
         unset = partial(set_value, home, "observation", "model", None)
         yield Step("no gateway lends the agent's model any more", note, do=unset)
     # Last: until the plugin is gone, the gateway would start another daemon.
