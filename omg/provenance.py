@@ -476,8 +476,9 @@ def quoted(message: Message, words: str) -> str:
 
 def with_neighbours(message: Message, statement: str) -> str:
     """
-    *statement* with the sentences right before and after in *message*; alone, if that is too long for a quotation. If
-    the sentence before is not plainly the person's, all sentences back to one that is come, too.
+    *statement* with the sentence before and the sentence after in *message*; *statement* alone, if the three are too
+    long for a quotation. If the sentence before is not the person's own, sentences further back are added, up to one
+    that is.
     """
     said = statements_of(message)
     at = next(n for n, s in enumerate(said) if s.text == statement)

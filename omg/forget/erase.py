@@ -164,8 +164,8 @@ def has_persons_files(graph: Graph) -> bool:
 
 def remove_graph(graph: Graph) -> None:
     """
-    Remove the graph with its lock, which the caller holds. A process that waits for the lock then finds no graph, and
-    opens the graph again.
+    Remove the graph with its lock, which the caller holds. A process that waits for this lock then sees that the
+    graph is gone, and looks up the graph again.
     """
     tombstones, kept = graph.tombstones.file, kept_tombstones(graph.folder)
     if tombstones.exists():

@@ -70,9 +70,9 @@ class Removal:
     """
     How to change each text that OMG keeps.
 
-    Forgetting removes each message, note, change and line that names something in `trace`. `said` changes each
-    remaining message, `clean` each other text. Equal texts get equal results, so that a receipt and its note stay the
-    same.
+    Forgetting removes each message, note, change and line that names something in `trace`. `said` changes the
+    remaining messages. `clean` changes all other texts. Equal texts get equal results, so that a receipt and its note
+    stay the same.
     """
 
     said: Callable[[Message], Message]
@@ -210,8 +210,8 @@ class Removal:
 
     def unread(self, text: str) -> str | None:
         """
-        Change a file that cannot be parsed. A forgetting removes the whole file if it may hold the text, because
-        nobody can say in which part.
+        Change a file that cannot be parsed. A forgetting removes the whole file if it may hold forgotten text,
+        because nobody can say which part holds the text.
         """
         if self.forgets:
             return None if self.trace.in_line(text) else text
@@ -345,7 +345,7 @@ class Removal:
         return self.value(value)
 
     def value(self, value: Any) -> Any:
-        """Clean the value of a note's property, or any other value that JSON can hold."""
+        """*value*, a note's property or any value of JSON, with its texts changed."""
         if isinstance(value, str):
             return self.names.get(value) or self.clean(self._linked(value))
         if isinstance(value, list | tuple):

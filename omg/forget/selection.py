@@ -111,8 +111,8 @@ class Wanted:
 
     def messages(self, graph: Graph) -> set[str]:
         """
-        The ids of the messages that are in `session`, from before `before_ms`, and held by `held`. None of the three
-        given: no message.
+        The ids of the messages in the session, from before the time, and with the words. Empty if none of these three
+        is given.
         """
         if self.session is None and self.before_ms is None and self.held is None:
             return set()
@@ -216,7 +216,10 @@ def notes_going(
 
 
 def sources_of(graph: Graph, path: str) -> set[str]:
-    """The ids of the messages that the note at *path* was made from. Receipts tell them if the note's file is gone."""
+    """
+    The ids of the messages that the note at *path* was made from. If the note's file is gone, the ids come from
+    receipts.
+    """
     if graph.vault.bytes(path) is not None:
         return {s.id for s in graph.index.sources(path)}
     changes = [c for receipt in receipts_of(graph) for c in receipt.changes if c.path == path]

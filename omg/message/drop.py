@@ -284,7 +284,10 @@ def _user_message(said: SaidMessage) -> Message:
 
 
 def _without_answer(message: Message, question: str) -> Message:
-    """*message*, redacted if it is only a password or code that *question*, the message before, asks for."""
+    """
+    *message*, or *message* redacted if it is only the password or code that *question* asks for. *question*: the
+    message before.
+    """
     kind = answers_with(question, message.text)
     return replace(message, text=f"[redacted: {kind}]", redacted=message.redacted + 1) if kind else message
 
@@ -406,7 +409,9 @@ SLACK_MS = 5_000  # a file's time and a message's time come from one clock, but 
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """When a run may have written, and which inbox files: those *named*, or any file if *named* is None."""
+    """
+    When one run of the agent may have written, and which inbox files: those *named*, or any file if *named* is None.
+    """
 
     begin_ms: int
     end_ms: int

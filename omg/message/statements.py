@@ -575,9 +575,9 @@ FRAGMENT = 3  # words: a signature, a source, "lol jk"
 
 def is_framed(text: str, said: Sequence[Statement], place: int, notes: Sequence[Tokens] = ()) -> bool:
     """
-    Whether another sentence may say whose words the statement at *place* is, or may deny the statement. Such a
-    sentence stands before the statement and is not about the person, or stands behind the statement and is very short
-    or points back. Forms and lists have no such sentences.
+    Whether another sentence may say whose words the statement at *place* is, or may deny the statement. A sentence
+    before the statement may do so if it is not about the person. A sentence behind may do so if it is very short or
+    points back. Forms and lists have no such sentences.
     """
     one = said[place]
     if CODE_MARK.match(text, text.rfind("\n", 0, one.start) + 1):

@@ -258,7 +258,7 @@ def says_correction(was: str, new: str, message: Message, day: date, before: Seq
 
 
 def read(text: str, change: Change, day: date, said: Said) -> bool:
-    """Read *text* into *said*. False if *text* says anything but the change, or denies the change."""
+    """Record in *said* what *text* says about the change. False if *text* says anything else, or denies the change."""
     parts, bare = [*parts_of(text, day)], without_subject(change.after) or change.after
     if any(tokens_of(p, day) == bare or holds_all(p, change.after, day, asked=False) for p in parts):
         each = [tokens_of(clause, day) for clause in CLAUSE.split(text)]
@@ -276,7 +276,10 @@ def without_subject(tokens: Tokens) -> Tokens:
 
 
 def read_clause(clause: str, change: Change, day: date, said: Said) -> bool:
-    """Read one *clause* into *said*. False if *clause* says anything but the change, or denies the change."""
+    """
+    Record in *said* what one *clause* says about the change. False if *clause* says anything else, or denies the
+    change.
+    """
     found = [m[0] for m in change_phrases().finditer(clause) if not {*tokens_of(m[0])} <= {*change.after}]
     plain = change_phrases().sub(lambda m: " " if m[0] in found else m[0], INSTEAD.sub("", clause))
     tokens, changed = tokens_of(plain, day), bool(found)
@@ -314,7 +317,7 @@ def without_opening(tokens: Tokens, change: Change, changed: bool) -> Tokens:
 
 def read_state(tokens: Tokens, change: Change, day: date, said: Said, changed: bool) -> bool:
     """
-    Read into *said* a clause that says what is so. *changed*: the clause also says that something changed. False if
+    Record in *said* a clause that says what is so. *changed*: the clause also says that something changed. False if
     the clause says anything else.
     """
     if tokens[0] in PRONOUNS and tokens[0] not in change.after[:1]:
