@@ -191,7 +191,7 @@ def test_a_daemon_left_running_by_an_upgrade_is_named_and_started_anew(home: Pat
             return "\n".join(finding.line() for finding in check_home(memory))
 
     try:
-        assert "was started by another version" in said()
+        assert "is of another version" in said()
         threading.Thread(target=gateway, daemon=True).start()
         step = daemon_step(home, True)
         assert (step.changed, step.note) == (True, "restarted, because its version was another")
