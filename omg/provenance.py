@@ -364,9 +364,10 @@ def parted(proposed: Proposed, place: int, own: Sequence[tuple[Claim, Verdict]],
         kept = without_head(kept, target, quote, told)
     if "title" in parts or not titled_by(kept, target, f"{kept.description} {kept.body}", told):
         kept = retitled(kept, target)
-    # A refused sentence stays in the archive. A refused head may be what the assistant did: "Booked: Friday 9:00."
+    # A refused sentence beside a head stays in the archive. A refused head may be what the assistant did: "Booked."
     unsaid = [c for c, verdict in failed if verdict != "contradicted" and c.part in ("head", "sentence")]
-    theirs = [edit.description if c.part == "head" else c.text for c in unsaid] if "head" in parts else []
+    whole = "head" in parts or not edit.description
+    theirs = [edit.description if c.part == "head" else c.text for c in unsaid] if whole else []
     other = beside_note(proposed, place, theirs)
     return (of_their_own(kept, target) if says_anything(kept) else None), other
 

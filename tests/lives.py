@@ -596,7 +596,8 @@ class Crowd:
             raise self.broken("archived twice")
         by_day: dict[str, list[int]] = {}
         ledger = self.folder / "ledger.jsonl"
-        for line in map(json.loads, ledger.read_text().splitlines() if ledger.exists() else ()):
+        lines = ledger.read_text().splitlines() if ledger.exists() else []
+        for line in map(json.loads, filter(None, lines)):  # two appends at once may leave an empty line
             by_day.setdefault(line["day"], []).append(line["tokens_in"] + line["tokens_out"])
         if over := [day for day, costs in by_day.items() if sum(costs[:-1]) >= self.CAP]:
             raise self.broken(f"the cap was passed on {over}")
