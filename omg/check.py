@@ -40,8 +40,8 @@ CLOCK = re.compile(r"\d:\d\d")
 class Claim:
     """
     A text to compare with what the person said. *of*: index of the edit or proposal in the Observer's reply; -1 for a hint.
-    *part*: "head" is the description with the properties that the edit sets; "quote" the person's own sentence, quoted
-    instead; "title" a title that says more than the description; "sentence" a sentence of the body; "drop" a sentence to
+    *part*: "head" is the description with the properties that the edit sets; "quote" the person's own sentence, which
+    stands in place of a refused description; "title" a title that says more than the description; "sentence" a sentence of the body; "drop" a sentence to
     remove; "doubt" a note to mark as contradicted; "hint" a hint on how the conversation continues.
     """
 
@@ -102,7 +102,7 @@ def verdicts_on(
     """
     Ask one question, and return a verdict for each claim; None if the model that answered is not *able* to check. *said*:
     messages from `said_by_people`. *known*: title → present text of each note to be changed. Raises BadReply if the answer
-    holds no verdicts, and other kinds of ModelError.
+    holds no verdicts. Raises another ModelError if no answer comes.
     """
     asked: dict[str, Any] = {"said": said}
     if known:

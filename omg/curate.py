@@ -492,7 +492,7 @@ def closed_cycles(graph: Graph, path: str | None = None) -> list[journal.Receipt
 
 
 def join_accounts(registry: Registry, name: str, accounts: Sequence[str]) -> list[tuple[str, str]]:
-    """Record that *accounts* ("channel:sender") are one person, *name* (`owner`: the main session's), and merge the graphs.
+    """Record that *accounts* ("channel:sender") are one person, *name* (`owner`: the person of the main session), and merge the graphs.
     Return the moves as (old key, new key)."""
     if not name.strip() or any(":" not in account.strip(":") for account in accounts):
         raise BadInput("give a name and accounts as channel:sender, such as `ada telegram:111 discord:222`")

@@ -83,8 +83,8 @@ def open_new(graph: Graph) -> Graph:
 
 def carry_over(graph: Graph, new: Vault, folder: Path) -> frozenset[str]:
     """
-    Copy every tombstone, and the notes that a person made or changed, to the new graph. Remove new notes that the
-    person has deleted. Returns the paths of the copied notes.
+    Copy every tombstone, and the notes that a person made or changed, to the new graph. Remove from the new graph
+    what the person deleted from the old one. Returns the paths of the copied notes.
 
     A note that was copied before (carried.json) is copied again only if the person changed it since. The copy is
     removed if the note is no longer the person's, or was renamed.

@@ -85,7 +85,7 @@ def test_the_wheel_works_where_there_is_no_checkout(installed, tmp_path):
     python, omg = installed / "bin/python", installed / "bin/omg"
     (site,) = installed.glob("lib/*/site-packages")
     home = {"OMG_HOME": str(tmp_path / "home"), "PYTHONPATH": ""}
-    assert "Four prompts" in run(omg, "demo", "--folder", tmp_path / "demo", cwd=tmp_path, **home)
+    assert "four prompts" in run(omg, "demo", "--folder", tmp_path / "demo", cwd=tmp_path, **home)
     run(omg, "init", tmp_path / "vault", cwd=tmp_path, **home)
     assert (tmp_path / "vault/index.md").exists()
     assert list((site / "omg/_share/skills").rglob("SKILL.md"))

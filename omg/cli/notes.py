@@ -557,7 +557,8 @@ def choice_lines(graph: Graph, shown: dict[str, Selection], again: Sequence[str]
                 lines.append(f"    before: {before}")
         lines += [f"  {path}" for path in what.trash]
         lines += [
-            f"  of a longer message, this goes: {gone!r}; this stays: {left!r}" for _, left, gone in what.cut
+            f"  a part of a longer message is removed: {gone!r}; this stays: {left!r}"
+            for _, left, gone in what.cut
         ]
         if what.messages:
             lines.append(f"  {how_many(len(what.messages), 'message')}")

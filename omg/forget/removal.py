@@ -535,7 +535,7 @@ def temporary_files(home: Path, graph: Path) -> Iterable[Path]:
 
 
 def change_logs(home: Path, removal: Removal) -> None:
-    """Change each log in its present file, because a daemon has the file open and goes on writing."""
+    """Edit each log in place, not by replacing the file: a daemon has the file open and keeps writing to it."""
     for file in sorted({*home.glob("omg.log*"), *home.glob("events*.jsonl"), *home.glob("writes.jsonl")}):
         text = text_of(file)
         if (clean := removal.log(text)) != text:

@@ -111,8 +111,8 @@ class Wanted:
 
     def messages(self, graph: Graph) -> set[str]:
         """
-        The ids of the messages in the session, from before the time, and with the words. Empty if none of these three
-        is given.
+        The ids of the messages that meet each given condition: they are in *session*, older than *before_ms*, and
+        hold the words. Empty if no condition is given.
         """
         if self.session is None and self.before_ms is None and self.held is None:
             return set()
@@ -384,8 +384,8 @@ def with_answers(messages: set[str], said: Iterable[tuple[str, Message]]) -> set
 
 def said_again(graph: Graph, what: Selection, now: datetime) -> list[str]:
     """
-    The texts of the person's messages that stay although they repeat a note of *what*, in the words of the note's own
-    messages.
+    The texts of the person's messages that are not forgotten with *what*, although they say what one of its notes
+    says, in the same words as the messages that the note was made from.
     """
     found: dict[str, str] = {}
     for entry in filter(None, map(graph.index.entry, what.paths if not what.text else ())):

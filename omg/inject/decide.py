@@ -450,12 +450,12 @@ def activation(
     again.
 
         new_session  nothing was served to it yet        model_change  another model has no cache of `system`
-        edit         a person edited, forgot or undid    threshold     message_tokens were said since
-        compaction   its context was cut                 quiet         an observation has been completed at rest
+        edit         a person changed the memory         threshold     message_tokens were said since then
+        compaction   its context was cut                 quiet         the resting conversation was observed
         reset        its context was dropped             idle          after a long silence the cache is cold anyway
 
-    A threshold waits until something new was observed. A cut waits until the messages before it are observed,
-    but at most URGENT_S, in case no model answers.
+    "threshold" waits until something new was observed. "compaction" and "reset" wait until the messages before
+    them are observed, but at most URGENT_S, in case no model answers.
     """
     own, options = state.sessions.get(session), config.observation
     if own is None or not own.activated_ms:

@@ -663,7 +663,7 @@ class Former:
     kept: frozenset[str]  # words of the line that the note still has
 
     def is_repeated_by(self, text: str, cited: bool = False) -> bool:
-        """Return whether *text* repeats the former statement: its dropped words or days, and half of the words the
+        """Return whether *text* repeats the former statement: it has the dropped words or days, and half of the words the
         note still has. *cited*: the note was made from *text*; then a quarter is enough if a number or a day was
         dropped. So a sentence about another subject is no repetition. A statement that lost only a word or two is
         never repeated."""

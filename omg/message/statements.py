@@ -65,7 +65,7 @@ def statements_of(message: Message) -> tuple[Statement, ...]:
 
 @lru_cache(maxsize=512)
 def statements_in(text: str, material: tuple[Span, ...] | None = None) -> tuple[Statement, ...]:
-    """The statements of *text*, in order. *material*: the text's material; None to look for material."""
+    """The statements of *text*, in order. *material*: the parts that are pasted or quoted; None: they are searched for."""
     material = material_in(text) if material is None else material
     found: list[Statement] = []
     for start, end, passed_on in stretches(text, material):

@@ -83,7 +83,7 @@ def check_graph(memory: Memory, graph: Graph) -> Iterator[Finding]:
         if why := why_no_note(file):
             yield Finding("warn", "is not read", f"inbox/{file.name}", why)
     if proposed := sum(1 for _ in proposed_notes(graph)):
-        what = f"{how_many(proposed, 'note')} of the assistant's may be yours, and wait for your word"
+        what = f"{how_many(proposed, 'note')} made from the assistant's words may say what you think; confirm or reject each"
         yield Finding("note", what, key, "`omg confirm` lists them; `omg confirm NOTE` makes one yours")
     if offer := memory.registry.new_account(graph.identity):
         yield Finding("note", offer, key)

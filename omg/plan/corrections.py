@@ -339,9 +339,9 @@ def corrected_by(node: Node) -> tuple[str, Correction] | None:
 
 def take_up(plan: Plan, path: str) -> str | None:
     """
-    Draft the proposal at *path* as the user's own. Return the path of the note that now says so.
+    Draft the proposal at *path* as the user's own statement. Return the path of the note that holds the statement then.
 
-    Returns None if the sentence to be corrected is gone from its note: then that note supersedes the proposal,
+    Returns None if the sentence to be corrected is gone from its note. Then its note supersedes the proposal,
     and nothing else changes. Raises BadInput if the note at *path* is not a proposal, NotFound if the note to
     be corrected is gone.
     """

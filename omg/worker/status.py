@@ -258,7 +258,7 @@ def status_text(answer: Mapping[str, Any], zone: tzinfo) -> str:
         (night, "night", f"next at {time_text(night, zone)}, by OpenClaw's scheduler"),
         (observing, "observing", observing),
         (edits["last"], "edits", refused),
-        (bad, "spool", f"{how_many(bad, 'drop')} could not be read; see {answer['home']}/spool/bad"),
+        (bad, "spool", f"{how_many(bad, 'incoming file')} could not be read; see {answer['home']}/spool/bad"),
         (engine, "contexts", engine),
     ]
     # Rules cost nothing, so they have no cap.

@@ -185,7 +185,7 @@ class Worker:
         return self._named((own and own.model) or self.config.observation.model)
 
     def observing(self, agent: str = "") -> list[str]:
-        """The models that observe for *agent* by day. With `effort = "low"` these are the rules."""
+        """The models that observe for *agent* by day. With `effort = "low"` no model observes by day, but the rules."""
         return ["offline"] if self.config.observation.effort == "low" else self.models(agent)
 
     def reflecting(self, agent: str = "") -> list[str]:

@@ -286,7 +286,7 @@ def test_foreign_files_with_the_words_are_named_and_left_unchanged(home: Memory)
     for file in theirs:
         assert (f"{file}:" in named) == (file.name != "plain.txt"), file
     assert f"{root / '.git'}: " in named
-    assert f"{root}: copies on other devices" in named
+    assert f"{root}: the sync service's copies on other devices" in named
     assert f"{agents}: the gateway's own transcripts" in named
     forget_selection(home.intake, graph, what)
     assert {file: file.read_text() for file in theirs} == theirs

@@ -319,7 +319,7 @@ def test_a_note_is_read_in_paragraphs_each_with_its_heading(text, parts):
 
 
 @pytest.mark.parametrize("others", [False, True])
-def test_openclaws_memory_flush_is_filed_unless_other_people_flush_there_too(home, tmp_path, others):
+def test_openclaws_memory_flush_is_filed_unless_other_people_share_its_file(home, tmp_path, others):
     openclaw(tmp_path, "1", *["2"] * others)
     which = Memory(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW, embed=None)
     graph = which.graph(which.registry.identity_of(MAIN))

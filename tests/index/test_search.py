@@ -198,7 +198,7 @@ def test_a_dormant_note_is_found_after_an_active_one(remember):
     assert find("alpha") == ["b", "a"]
 
 
-def test_maps_index_now_and_logs_are_never_search_results(remember):
+def test_search_never_returns_maps_logs_or_the_pages_index_and_now(remember):
     types = {f"mocs/{t}": {"text": "alpha", "type": t} for t in ("index", "now", "moc", "log")}
     find = remember(
         {
