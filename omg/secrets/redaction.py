@@ -20,6 +20,7 @@ from typing import Any
 import regex
 
 from ..text import characters
+from ..text import words as text_words
 from ..text.characters import UNSEEN
 from .labels import find_labels, labelled_secrets, placed_secrets
 from .tokens import Span, account_numbers, formatted_secrets, is_stand_in, is_typed, random_tokens
@@ -40,10 +41,10 @@ def rules_number() -> int:
     """
     Return a number that changes with the rules for secrets.
 
-    The rules are the code of this package, the list of invisible characters, and the versions of the packages
+    The rules are the code of this package and of the modules of text that it uses, and the versions of the packages
     that know formats. A text that was searched under another number has to be searched again.
     """
-    code = [*sorted(Path(__file__).parent.glob("*.py")), Path(characters.__file__)]
+    code = [*sorted(Path(__file__).parent.glob("*.py")), Path(characters.__file__), Path(text_words.__file__)]
     packages = ("kingfisher-secret-scanner", "mnemonic", "python-stdnum")
     return zlib.crc32(repr([*map(version, packages), *map(Path.read_bytes, code)]).encode())
 

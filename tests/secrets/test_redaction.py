@@ -4,13 +4,14 @@ import random
 import re
 import string
 import time
+from pathlib import Path
 
 import pytest
 from corpora.messages import HERE, clean_lines
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from omg.secrets import redact
+from omg.secrets import redact, redaction, rules_number
 
 ALNUM = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"
@@ -295,3 +296,14 @@ def timed(text):
     start = time.process_time()
     redact(text)
     return time.process_time() - start
+
+
+@pytest.mark.parametrize(
+    "name", ["labels.py", "tokens.py", "redaction.py", "characters.py", "words.py", "a package"]
+)
+def test_the_number_of_the_rules_changes_with_each_file_and_package_that_the_rules_use(name, monkeypatch):
+    number, read, version = rules_number.__wrapped__, Path.read_bytes, redaction.version
+    before = number()
+    monkeypatch.setattr(Path, "read_bytes", lambda file: read(file) + b"#" * (file.name == name))
+    monkeypatch.setattr(redaction, "version", lambda package: version(package) + "+1" * (name == "a package"))
+    assert number() != before
