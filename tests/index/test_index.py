@@ -19,7 +19,7 @@ from omg.embed import Model
 from omg.index.archived import read_rows
 from omg.index.index import BACKGROUND, Index, prompts_first
 from omg.index.search import FOR_PROMPT, How, Rarity
-from omg.index.statements import heads_of
+from omg.index.statements import heads_of, put_searched, unsearched
 from omg.index.store import Store, terms_of
 from omg.inject.prompt import in_order
 from omg.message.envelope import MEMORY_WRITTEN
@@ -502,6 +502,32 @@ def test_vectors_of_statements_are_made_once_by_the_current_embedder(vault, tmp_
         (data,) = index.ask(lambda db: db.execute("select data from statement_vector").fetchone())
         assert np.frombuffer(data, np.int8)[0] == round(127 / n)
         index.close()
+
+
+def test_a_statement_without_the_questions_words_is_found_by_meaning(tmp_path, monkeypatch):
+    def embed(texts):
+        pets = [any(word in text for word in ("pet", "cat")) for text in texts]
+        return np.where(np.array(pets)[:, np.newaxis], 1, -1) * np.full((1, 64), 1 / 8, np.float32)
+
+    embed.id = "pets"
+    index = Index(tmp_path / "v.db", embed)
+    index.archive(archive(tmp_path / "archive", said(1, "The kiln is cold."), said(2, "My cat is grey.")))
+    while index.embed():
+        pass
+    monkeypatch.setattr("omg.index.statements.POOL", 1)
+    assert [(f.words, round(f.cosine, 2)) for f in index.find_said("Which pet?", now=NOW)] == [(0, 1)]
+    index.close()
+
+
+def test_a_message_that_changes_while_it_is_searched_for_secrets_is_searched_again(index, tmp_path):
+    folder = archive(tmp_path / "archive", said(1, "The kiln is cold."))
+    index.archive(folder)
+    searched = index.ask(unsearched, 9)
+    (folder / "2026-03.jsonl").unlink()
+    index.archive(archive(folder, said(1, "The kiln is hot.")))
+    assert [row for row, _ in index.ask(unsearched, 9)] == [row for row, _ in searched]
+    index._write(put_searched, searched, [False])
+    assert index.look_for_secrets() == 1
 
 
 def test_a_note_that_changes_while_it_is_embedded_does_not_get_the_old_vector(vault, tmp_path):

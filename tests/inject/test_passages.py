@@ -19,7 +19,7 @@ from omg.embed import ENCODER, MULTILINGUAL, static
 from omg.graph.graph import Graph
 from omg.graph.state import SessionState, State
 from omg.index.search import parse_query
-from omg.inject.passages import answering_span, find_said
+from omg.inject.passages import Said, add_best, answering_span, find_said
 from omg.inject.prompt import SAID_LEAD, WAITING_LEAD
 from omg.journal import commit_receipt, new_receipt
 from omg.memory import Memory
@@ -263,6 +263,16 @@ def test_a_message_without_secrets_is_searched_once_and_again_by_other_rules(
         monkeypatch.setattr(f"omg.index.{module}.rules_number", lambda: 7)
     assert CAT in told(home, ASK_CAT) and CAT in searched
     assert [index.look_for_secrets(), index.look_for_secrets()] == [1, 0]
+
+
+def test_of_a_message_beside_a_find_the_statement_with_the_questions_words_is_taken(home: Memory) -> None:
+    graph, found = graph_of(home), list[Said]()
+    archive(
+        graph, message(f"The gallery opens again on Tuesday, after the long winter in the north. {CAT}", "b")
+    )
+    rows = graph.index.ask(lambda db: db.execute("select mid, id from message").fetchall())
+    add_best(graph, found, {}, dict(rows), ["mimi"])
+    assert [said.text for said in found] == [CAT]
 
 
 def test_a_quotation_cut_inside_a_secret_shows_no_part_of_it(home: Memory) -> None:
