@@ -159,7 +159,7 @@ def test_a_turn_is_taken_in_once_at_its_commit_if_no_hook_may_read_it(gateway: G
 @pytest.mark.usefixtures("turns")
 def test_status_and_doctor_name_the_context_engine(gateway: Gateway) -> None:
     eventually(gateway.daemons, 60, "a daemon")
-    eventually(lambda: "turns cut" in gateway.omg("status"), 60, "the status", each_s=1)
+    eventually(lambda: "turns that were cut" in gateway.omg("status"), 60, "the status", each_s=1)
     assert "omg-context puts contexts together" in gateway.omg("doctor", fails=None)
 
 
@@ -183,7 +183,7 @@ def test_uninstalling_gives_the_context_slot_back_and_the_session_goes_on(
 ) -> None:
     gateway = own_gateway.start()
     assert gateway.say(WITH, "Are you there?")["status"] == "ok"
-    assert "by legacy" in gateway.omg("install", "--no-nightly", "--no-context-engine")
+    assert "is legacy again" in gateway.omg("install", "--no-nightly", "--no-context-engine")
     assert slot(gateway) == "legacy"
     assert not (gateway.state / "extensions" / "omg-context").exists()
     # The gateway reads its configuration anew meanwhile, and a turn that it stops for that is asked again.

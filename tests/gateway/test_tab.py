@@ -62,7 +62,7 @@ def test_the_tab_shows_every_view_and_searches(browser: Browser) -> None:
             assert browser.js("document.querySelector('[aria-current]').textContent") == name
         browser.js("document.querySelector('#q').value = 'Clara'")
         browser.press_button("Search")
-        assert "Bilbao" in browser.js("document.querySelector('#found .rows li').innerText")
+        browser.until("document.querySelector('#found .rows li')?.innerText.includes('Bilbao')")
         browser.js("document.querySelector('#found a[href*=note]').click()")
         browser.until("document.body.innerText.includes('My sister Clara')")
         assert browser.js("document.querySelectorAll('form[method=post]').length") == 0
