@@ -84,6 +84,7 @@ FORMS = {
     "sharp s": ("The Stra\u00dfe opens it.", "STRASSE"),
     "a file's name": ("See nodes/fact/blue-anchor.", "blue anchor"),
     "as JSON": (json.dumps({"a": "the blue\nanch\u00f6r"}), "blue anch\u00f6r"),
+    "as JSON with only a line's end escaped": (json.dumps({"a": "the blue\nanchor"}), "blue anchor"),
     "as JSON in JSON": (
         json.dumps(json.dumps({"a": 'the "blue"\nanch\u00f6r \U0001f600'})),
         '"blue" anch\u00f6r \U0001f600',
