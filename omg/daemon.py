@@ -498,7 +498,7 @@ class Daemon:
         for graph in graphs:
             self._attempt(graph.identity, partial(self._follow, rescan=rescan))
         for graph in graphs:
-            self._embed(graph)
+            self._attempt(graph.identity, self._embed)
         return wait_s
 
     def _look_through(self) -> None:

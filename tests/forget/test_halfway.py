@@ -20,6 +20,7 @@ from omg.forget.erase import forget_now
 from omg.forget.places import BLANK
 from omg.forget.selection import select_words
 from omg.graph.graph import Graph
+from omg.index.index import Index
 from omg.memory import Memory
 from omg.observe import run
 from tests.forget.test_everywhere import ALICE, MAIN, NOW, SECRET, forget, opened, say, traces
@@ -120,6 +121,25 @@ def test_a_daemon_does_not_recreate_a_graph_that_a_command_forgot(home: Memory, 
     daemon._keep()
     daemon.memory.work()
     assert traces(daemon.memory, PERSON) == []
+
+
+def test_a_daemon_searches_messages_for_secrets_although_another_memory_fails(
+    home: Memory, daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for session in (ALICE, MAIN):
+        say(home, "I prefer tea in the morning.", session=session)
+        daemon.memory.find(session)
+    failing, other = (graph.index for graph in daemon.memory.registry.kept())
+    search = Index.look_for_secrets
+
+    def fail(index: Index, limit: int = 9) -> int:
+        if index is failing:
+            raise ValueError("a broken message")
+        return search(index, limit)
+
+    monkeypatch.setattr(Index, "look_for_secrets", fail)
+    daemon._keep()
+    assert (search(failing) > 0, search(other)) == (True, 0)
 
 
 def test_a_daemon_logs_no_session_that_a_command_forgot(
