@@ -59,12 +59,16 @@ def redact(home: Memory, words: str = SECRET, key: str = MAIN) -> Graph:
 def test_words_that_the_index_has_not_read_yet_are_forgotten(home: Memory, redacts: bool) -> None:
     say(home, "My sister Maya lives in Lisbon.")
     graph = home.find()
-    graph.vault.file("gate").write_text(f"---\ndescription: A gate.\nremark: it is {SECRET}\n---\nA gate.\n")
+    copy = "gate.sync-conflict-20260301-101010-ABCDEFG"
+    for path in ("gate", copy):
+        graph.vault.file(path).write_text(
+            f"---\ndescription: A gate.\nremark: it is {SECRET}\n---\nA gate.\n"
+        )
     (archive,) = (graph.folder / "archive").glob("*.jsonl")
     with archive.open("a") as f:
         f.write(message_to_json(Message("late", "user", f"The gate: {SECRET}.", 1), MAIN) + "\n")
     what = select_words(graph, SECRET) if redacts else select_to_forget(graph, matching=SECRET)
-    assert what.paths == ("gate",) and "late" in what.messages
+    assert what.paths == ("gate", copy) and "late" in what.messages
     forget_selection(home.intake, graph, what)
     assert traces(home, SECRET) == []
 
