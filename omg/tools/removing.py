@@ -159,13 +159,8 @@ def what_is_meant(
     what, asked_in = link_target(params.get("query") or params.get("id")), str(message.get("id") or "")
     if not what:
         raise BadInput("omg_forget needs an `id` or a `query`, or the `code` of an earlier call")
-    find = graph.index.resolve if params.get("query") else graph.index.find
-    note = find(what) or (what if was_deleted(graph, what) else None)
-    held = words_meant(graph, what) if note is None else None
-    what = held.words if held else what
-    note = note or graph.index.resolve(what)
-    by_path = note and "/" in what and note.rpartition("/")[2] == what.lower().rpartition("/")[2]
-    held = None if by_path else held or holding(graph, what)
+    note = (graph.index.resolve if params.get("query") else graph.index.find)(what)
+    what, note, held = note_and_places(graph, what, note or (what if was_deleted(graph, what) else None))
     words = words_anywhere(graph, held) if held else None
     notes = sorted(notes_holding(graph, held)[0]) if held and words else []
     alike = [] if note or notes else notes_about(intake, graph, what, said=bool(words))
@@ -176,6 +171,19 @@ def what_is_meant(
         beside = said_of(intake, graph, what, asked_in=asked_in)
         raise NotFound(f"nothing is remembered about {what!r}{beside}")
     return Meant(what, [note] if note else alike, notes, bool(alike), words, all_of_it, asking(message))
+
+
+def note_and_places(graph: Graph, what: str, note: str | None) -> tuple[str, str | None, Holding | None]:
+    """
+    The words that *what* means, the note with that name, and the places that hold the words. If *what* is the path of
+    the note, there are no places. *note*: the note called *what*, if it is known.
+    """
+    held = words_meant(graph, what) if note is None else None
+    what = held.words if held else what
+    note = note or graph.index.resolve(what)
+    if note and "/" in what and note.rpartition("/")[2] == what.lower().rpartition("/")[2]:
+        return what, note, None
+    return what, note, held or holding(graph, what)
 
 
 def choices_for(graph: Graph, meant: Meant) -> dict[str, Selection]:

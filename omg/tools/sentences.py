@@ -9,7 +9,7 @@ may only address the reader, or ask to keep the statement.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from difflib import SequenceMatcher
@@ -372,21 +372,28 @@ def says_new(change: Change, said: Said) -> bool:
 
 def is_about(change: Change, said: Said) -> bool:
     """Whether the message is about the note's sentence, and may replace the sentence."""
-    kept = change.kept
     if said.pointed or is_of_another(change, said):
         return False
-    named = bool(telling(said.told) & kept or said.wrong)
+    named = bool(telling(said.told) & change.kept or said.wrong)
     stems = {stem_of(t) for t in change.after}
     lost = {t for t in telling([*change.replaced]) - said.wrong if stem_of(t) not in stems}
     new = {stem_of(t) for t in telling(change.come)} - {stem_of(t) for t in change.before}
     if not lost or not new or said.marked or said.wrong:
         return named or bool(telling(said.told) & {stem_of(t) for t in change.before})
-    by_user = change.before[:1] == (USER,)
-    if all(t[:1].isdigit() or (t in change.names and (not by_user or len(kept) >= SHARED)) for t in lost):
-        return named or not kept
+    return named or not change.kept if are_values(lost, change) else is_of_the_subject(change, said)
+
+
+def are_values(lost: Collection[str], change: Change) -> bool:
+    """Whether *lost* are only numbers and names. The person's own sentence must keep enough words beside a name."""
+    names = change.names if change.before[:1] != (USER,) or len(change.kept) >= SHARED else ()
+    return all(t[:1].isdigit() or t in names for t in lost)
+
+
+def is_of_the_subject(change: Change, said: Said) -> bool:
+    """Whether the message names the subject of both sentences, and the new sentence excludes the old one."""
     subject = next((t for t in change.after if t in telling(change.after)), "")
-    own = change.after[0] != USER and subject in kept and subject in said.told
-    return own and (len(kept) >= SHARED or is_only_one(change))
+    own = change.after[0] != USER and subject in change.kept and subject in said.told
+    return own and (len(change.kept) >= SHARED or is_only_one(change))
 
 
 def is_only_one(change: Change) -> bool:
