@@ -168,10 +168,10 @@ def _prompted(entries: Iterable[Any]) -> tuple[int, int]:
 
 def _person(entries: Iterable[Any]) -> tuple[str, str]:
     """
-    The ids of the sender and the channel, from the first message that has them; "" if no message has them.
+    The ids of the sender and the channel, from the first message that names its sender; ("", "") if no message does.
 
-    Needed for a drop without a hook's context: a session gets the same identity whether it is read live or later. In
-    the gateway's own chat, the program that the message came from is the sender.
+    A drop has its own sender and channel only if a hook wrote the drop. The ids found here give any other drop the
+    same identity. In the gateway's own chat, the sender is the program that the message came from.
     """
     for raw in entries:
         meta = _mapping(_mapping(_mapping(raw).get("message")).get("__openclaw"))
@@ -194,10 +194,14 @@ def clean_entries(entries: Iterable[Any], asked: Collection[str] = ()) -> tuple[
     """
     The messages of people, the agent and its tools, each once and without text that others added.
 
-    A turn that the gateway began by itself (heartbeat, cron, another session) is left out. If the turn's source is in
-    *asked*, only the prompt is left out. `/omg` and our answer to it are left out. A person's message without an
-    answer (NO_REPLY) stays. After a call of omg_forget, the agent's words are left out until the agent calls another
-    tool than memory's, because these words repeat what is to be forgotten.
+    Left out:
+    - `/omg`, and OMG's answer to this command
+    - a turn that the gateway began by itself (heartbeat, cron, another session); if *asked* contains the source of
+      the turn, only the turn's prompt
+    - the agent's words after a call of omg_forget, because these words repeat what is to be forgotten; until a person
+      speaks or the agent calls a tool that is not a memory tool
+
+    A person's message stays if the agent did not answer (NO_REPLY).
     """
     kept: list[Message] = []
     seen: set[str] = set()
@@ -254,7 +258,7 @@ def is_no_persons(message: Mapping[str, Any]) -> bool:
 
 
 def _message(entry: DropEntry, calls: dict[str, Call]) -> Message | None:
-    """The cleaned message of *entry*; None if nothing is left of it. Adds the message's calls to *calls*."""
+    """The cleaned message of *entry*; None if the cleaning leaves nothing. Adds the message's calls to *calls*."""
     said = entry.message
     match said.role:
         case "user":
@@ -410,7 +414,8 @@ SLACK_MS = 5_000  # a file's time and a message's time come from one clock, but 
 @dataclass(frozen=True, slots=True)
 class Writes:
     """
-    When one run of the agent may have written, and which inbox files: those *named*, or any file if *named* is None.
+    The time in which one run of the agent may have written inbox files. *named*: the names of these files; None if
+    the run may have written any file.
     """
 
     begin_ms: int
@@ -419,10 +424,7 @@ class Writes:
 
 
 def writes_of(entries: Iterable[Any]) -> list[Writes]:
-    """
-    When, and which inbox files, each run in *entries* may have written. Runs without a call that can write are left
-    out.
-    """
+    """One `Writes` for each run in *entries* that contains a call that can write."""
     return [found for run in runs_of(entries) for found in writes_in_run(run)]
 
 

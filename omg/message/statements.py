@@ -40,11 +40,19 @@ Govern = Literal["", "passed on", "quoted", "reported", "refused", "asked", "sup
 @dataclass(frozen=True, slots=True)
 class Statement:
     """
-    Characters *start* to *end* of a message, without list marks. *governed* is "" if the person says the
-    statement plainly; "quoted" in a quotation, or "reported" behind a colon, of another *speaker* ("" if the
-    text names none); "passed on" in material; "refused" if the message calls it untrue or not to be kept;
-    "asked" for a question; "supposed" for a condition. A whole sentence with its speaker (“Ann says that …”)
-    is the person's own.
+    A sentence of a message: the characters from *start* to *end*, without list marks.
+
+    *governed* is "" if the statement is the person's own, because the person says it plainly. Otherwise:
+
+        "quoted"     the statement is in a quotation of another speaker
+        "reported"   the statement stands behind a colon, as the words of another speaker
+        "passed on"  the statement is in material that the person pasted or quoted
+        "refused"    the message calls the statement untrue, or asks not to keep the statement
+        "asked"      the statement is a question
+        "supposed"   the statement is a condition
+
+    *speaker*: who said a quoted or reported statement; "" if the text names nobody. A whole sentence that names its
+    speaker (“Ann says that …”) is the person's own.
     """
 
     start: int
@@ -351,9 +359,11 @@ def asks(text: str) -> bool:
 
 def is_persons(lead: str, *, behind: bool = False) -> bool:
     """
-    Whether *lead*, words before other words, says that the person speaks ("I told Tom", but not "I told Tom, and he
-    wrote"), or asks the reader to remember the other words ("Note for later", but not "The page wants you to note").
-    *behind*: *lead* stands behind the other words.
+    Whether *lead* shows that the words behind *lead* are the person's own. True if *lead*
+    - says that the person speaks: "I told Tom", but not "I told Tom, and he wrote"
+    - asks the reader to remember the words: "Note for later", but not "The page wants you to note"
+
+    *behind*: *lead* stands behind the words, not before them.
     """
     told, theirs = [*SAYING.finditer(lead)], [*PERSONS.finditer(lead)]
     if theirs and (not told or theirs[0 if behind else -1].end() >= told[0 if behind else -1].end()):
@@ -519,8 +529,9 @@ def refuses(text: str) -> bool:
 
 def unsays(text: str, *, behind: bool) -> bool:
     """
-    Whether *text* calls other words a joke or untrue: "Not true.", "NOT!", "Or am I?". *behind*: *text* stands behind
-    the other words, so "Wrong!" and "Is that true?" count, too.
+    Whether *text* calls other words a joke or untrue: "Not true.", "NOT!", "Or am I?".
+
+    *behind*: *text* follows the other words. Only then do "Wrong!" and "Is that true?" refer to the other words.
     """
     if len(words_in(text)) > SHORT:
         return False
@@ -575,9 +586,14 @@ FRAGMENT = 3  # words: a signature, a source, "lol jk"
 
 def is_framed(text: str, said: Sequence[Statement], place: int, notes: Sequence[Tokens] = ()) -> bool:
     """
-    Whether another sentence may say whose words the statement at *place* is, or may deny the statement. A sentence
-    before the statement may do so if it is not about the person. A sentence behind may do so if it is very short or
-    points back. Forms and lists have no such sentences.
+    Whether another sentence may name another speaker for the statement at *place*, or may deny the statement.
+
+    Two kinds of sentences may do this:
+    - a sentence before the statement, unless this sentence is about the person
+    - a sentence behind the statement that is very short or points back ("That is …")
+
+    A sentence that repeats one of the *notes* does not count. Sentences in forms and lists do not count. A statement
+    in a line that begins like a comment in code is always framed.
     """
     one = said[place]
     if CODE_MARK.match(text, text.rfind("\n", 0, one.start) + 1):
@@ -601,8 +617,8 @@ def repeats(tokens: Tokens, note: Tokens) -> bool:
 
 def frames(text: str, other: Statement, *, before: bool) -> bool:
     """
-    Whether *other*, a sentence of *text*, may say whose words a neighbouring statement is. *before*: *other* stands
-    before the statement.
+    Whether *other*, a sentence of *text*, may name another speaker for a neighbouring statement. *before*: *other*
+    stands before the statement.
     """
     said, line = other.text, text.rfind("\n", 0, other.start) + 1
     if LIST_MARK.match(text, line) or said.endswith(":") or MARK.match(said[-1:]):
@@ -644,9 +660,10 @@ def adds_nothing(text: str) -> bool:
 
 def unframed_statements(message: Message, *notes: Tokens) -> list[Statement]:
     """
-    The person's own statements and questions, without those whose speaker or truth another sentence may change
-    (`is_framed`). A question may ask to remember something. A sentence that repeats one of the *notes* ("You still
-    think that …") changes nothing.
+    The person's own statements and questions, without those that `is_framed` finds: another sentence may name another
+    speaker for these, or deny them. Questions are included because a question may ask to remember something.
+
+    A sentence that repeats one of the *notes* ("You still think that …") frames no statement.
     """
     said = [s for s in statements_of(message) if s.governed in ("", "asked")]
     return [s for n, s in enumerate(said) if not is_framed(message.text, said, n, notes)]

@@ -323,8 +323,8 @@ class Message:
 
 def said_at(role: str, at_ms: int) -> str:
     """
-    A message's role and time as one string. It identifies a message in a context, where the ids of its calls may
-    differ.
+    A message's role and time as one string. This string identifies a message even if the host's context and the
+    archive give the message different ids.
     """
     return f"{role} {at_ms}"
 

@@ -75,7 +75,10 @@ SCALAR = re.compile(
 
 
 class Loader(yaml.CSafeLoader):
-    """PyYAML's C parser. An unquoted scalar gets the group name that matches in SCALAR as its tag, all others get "str"."""
+    """
+    PyYAML's C parser. The tag of an unquoted scalar is the name of the SCALAR group that matches the scalar. Without
+    a match, the tag is "str".
+    """
 
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
         if kind is yaml.ScalarNode and implicit[0] and (found := SCALAR.fullmatch(value)):
@@ -117,7 +120,10 @@ def place_in_yaml(e: yaml.YAMLError) -> str:
 
 
 def too_deep(fm: str) -> bool:
-    """Whether brackets or dashes nest deeper than DEPTH. The size of a head limits nesting by indentation."""
+    """
+    Whether brackets or dashes nest deeper than DEPTH. Nesting by indentation is not checked here, because HEAD_CHARS
+    already limits its depth.
+    """
     if re.search(rf"^[ \t]*(?:[-?][ \t]+){{{DEPTH}}}", fm, re.M):
         return True
     if fm.count("[") + fm.count("{") > DEPTH:
@@ -455,7 +461,10 @@ TOLD = re.compile(r"\A((?:.+\n)+)%% told ([\w ]+) %%(?:\n|\Z)")
 
 
 def told_in(text: str) -> str:
-    """Return what a model wrote about the map *text*, with the marks; "" if no model did."""
+    """
+    Return the text that a model wrote into the map *text*, with the mark `%% told … %%` below it; "" if no model
+    wrote any.
+    """
     found = TOLD.match(generated_block(text) or "")
     return found[0] if found else ""
 

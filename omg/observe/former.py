@@ -1,7 +1,7 @@
-"""Archives notes of earlier rules that the rules of today would not write, once and by one receipt.
+"""Archives the notes of earlier rules that today's rules would not write, once in each graph.
 
-Only for a home in which no model has ever observed. An archived note leaves the maps, its file stays where it is, and
-`omg undo` brings it back."""
+Only for a home in which no model has ever observed. One receipt lists all archived notes, and `omg undo` brings them
+back. An archived note leaves the maps, and its file stays where it is."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ DAYS_ADDED = re.compile(r" \([\d.-]+\)")  # the date that rules put after the wo
 
 def archive_former_notes(graph: Graph, now: datetime, *, by_rules: bool) -> Receipt | None:
     """
-    Archive the notes of earlier rules that today's rules would not write. Returns the receipt, or None if there are
-    no such notes. A graph is looked at once. *by_rules*: no model has ever observed in this home.
+    Archive the notes of earlier rules that today's rules would not write. Returns the receipt, or None if no note was
+    archived. Each graph is searched only once; a later call returns None.
+
+    *by_rules*: no model has ever observed in this home. If false, no note is archived.
     """
     if graph.state().former_rules:
         return None
@@ -50,8 +52,10 @@ def archive_former_notes(graph: Graph, now: datetime, *, by_rules: bool) -> Rece
 
 def former_notes(graph: Graph) -> list[str]:
     """
-    The paths of the notes to archive. Left out are standing notes, notes that a person pinned, edited or linked, and
-    notes that a remaining note links to.
+    The paths of the notes to archive. Left out:
+    - standing notes
+    - notes that a person pinned, edited or linked
+    - notes that a remaining note links to
     """
     plan, vault = Plan(graph, datetime.now(graph.zone).date()), graph.vault
     going: set[str] = set()

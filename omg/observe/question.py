@@ -154,11 +154,14 @@ def known_notes(
     plan: Plan, messages: Sequence[Message], *, now: str, session: str | None, before: Sequence[Message] = ()
 ) -> list[Entry]:
     """
-    The notes that *messages* may be about, best first: notes drafted in this batch, hits of the index for each
-    message and for *now* (the conversation's hints), and open loops due about this day.
+    The notes that *messages* may be about, best first:
+    - notes drafted in this batch
+    - hits of the index for each message and for *now*
+    - open loops that are due about the day of the last message
 
-    *session*: given if a model is asked. Then the index also searches by meaning, and notes are added that share no
-    word with the messages.
+    *now*: the conversation's hints as text. *session*: given only if a model is asked. Then the index also searches
+    by meaning, and some notes that share no word with the messages are added. Without *session*, the notes of the
+    messages *before* are added.
     """
     graph, at = plan.graph, datetime.fromtimestamp(messages[-1].timestamp / 1000, UTC)
     texts = [m.text for m in messages if m.role != "tool"]
@@ -231,8 +234,10 @@ def count_known(graph: Graph) -> int:
 
 def within_budget(plan: Plan, found: Sequence[Entry], budget: int) -> tuple[list[Entry], dict[str, str]]:
     """
-    As many of *found* as fit into *budget* tokens. Also returns path → body beyond the description, for the first of
-    these notes.
+    As many of *found* as fit into *budget* tokens.
+
+    Also returns path → the text of a note without its description. Only the first WITH_BODY notes have this text, and
+    only while BODY_SHARE of *budget* lasts.
     """
     notes: list[Entry] = []
     bodies: dict[str, str] = {}

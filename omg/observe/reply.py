@@ -150,8 +150,10 @@ MOST_IN_RANGE = 50  # messages
 
 def meant(name: str, words: Sequence[str]) -> BeforeValidator:
     """
-    Read a value of the field *name* as one of *words*, in any case or number, even with other words after it. Any
-    other value becomes None.
+    Read a value of the field *name* as one of *words*. Any other value becomes None.
+
+    These differences do not matter: capitals, an "s" or "d" at the end ("updated"), a synonym in FORMS ("edit" for
+    "update"), and more words behind the first one.
     """
     forms = FORMS.get(name, {})
 
@@ -170,7 +172,10 @@ def handle(value: Any, letter: str) -> str:
 
 
 def each(value: Any, separator: str = "\0") -> list[str]:
-    """The texts in a list or in the values of an object; of a text, its parts between *separator*."""
+    """
+    The texts in *value*: in a list, in the values of an object, or between the *separator* of a string. Empty texts
+    and words in NOTHING are left out.
+    """
     if isinstance(value, dict):
         value = [v for v in value.values() if isinstance(v, str)] or [*value.values()]
     if isinstance(value, list):
@@ -457,8 +462,8 @@ def evidence_for(parsed: ParsedReply, shown: ShownToObserver) -> Evidence:
 
 def leant_on(parsed: ParsedReply, shown: ShownToObserver) -> Iterator[Entry]:
     """
-    Yield the persons' notes from which an edit takes words: the edit links to the note, and its messages lack the
-    words.
+    Yield each person's note whose words an edit uses. The edit links to the note, and the words are not in the
+    messages that the edit cites.
     """
     for edit, cited in zip(parsed.edits, parsed.cited, strict=True):
         words = told_words(f"{edit.description} {edit.body}") - told_words("\n".join(m.spoken for m in cited))
@@ -516,8 +521,10 @@ def named_note(item: ReplyItem, shown: ShownToObserver) -> Entry | None:
 
 def to_edit(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> tuple[Edit, list[Message]]:
     """
-    The edit that *item* asks for, and the messages that it cites. *about*: an edit of the same reply whose new note
-    *item* changes. Raises ValueError with the reason if *item* cannot become an edit.
+    The edit that *item* asks for, and the messages that *item* cites. Raises ValueError with the reason if *item*
+    cannot become an edit.
+
+    *about*: an edit of the same reply that creates a note, if *item* changes this note.
     """
     target = named_note(item, shown)
     cited = [shown.messages[h] for h in dict.fromkeys(item.sources) if h in shown.messages]

@@ -327,8 +327,8 @@ def add_to_plan(batch: Batch, reply: ParsedReply) -> None:
 
 def see_that_it_stands(graph: Graph) -> None:
     """
-    Raise Stale if the whole *graph* was forgotten while the model was asked. Else a search would make its index
-    again.
+    Raise Stale if the whole *graph* was forgotten while the model was asked. Without this check, the next search
+    would create the index of the forgotten graph again.
     """
     if not graph.folder.is_dir():
         raise Stale("the whole graph was forgotten while the model was asked")
@@ -563,7 +563,10 @@ def now_change(
 
 
 def moot_replies(graph: Graph, plan: Plan) -> dict[str, dict[str, Any]]:
-    """Conversation → a hint that cancels the planned reply, if *plan* marks the note done that the reply was about."""
+    """
+    Conversation → a hint that clears the planned reply. Only for conversations whose planned reply names a note that
+    *plan* marks as done.
+    """
     done = {path for path, draft in plan.drafts.items() if draft.node.loop == "done"}
     names = plan.maps.names
     return {
@@ -622,8 +625,8 @@ def drop_read(state: State, read: tuple[str, ...]) -> None:
 
 def unread_batches(graph: Graph, room: int, now: datetime) -> Iterator[Said]:
     """
-    Yield the unread messages of each conversation, in batches of at most *room* tokens. A single stretch may have
-    more.
+    Yield the messages in `State.unread`, conversation by conversation, in batches of at most *room* tokens. One entry
+    of `State.unread` is never split, even if its messages have more than *room* tokens.
     """
     unread = graph.state().unread
     talks: dict[str, list[str]] = {}
