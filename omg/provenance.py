@@ -332,8 +332,9 @@ def settle_edits(proposed: Proposed, verdicts: Sequence[tuple[Claim, Verdict]] |
 
 def second_try(proposed: Proposed, answers: Sequence[tuple[Claim, Verdict]]) -> list[Claim]:
     """
-    Claims for a second check: for each new note whose description was not supported, the person's own statement that
-    is most like the note. Otherwise one word that the person did not say would lose the whole note.
+    Claims for a second check, one for each new note whose description was not supported. The claim is the person's
+    own statement that is most like the note. Without a second check, one word that the person did not say would make
+    the whole note be refused.
     """
     failed = [c.of for c, v in answers if c.part == "head" and v == "not supported"]
     found = [
@@ -421,9 +422,9 @@ def without_head(edit: Edit, target: Target | None, quote: str, own: OwnWords) -
 
 def quoted_alone(proposed: Proposed, place: int, done: Settled) -> Edit | None:
     """
-    The edit at *place* as a new note that quotes the person's sentence most like it; None if no sentence is like it.
-    The rules decide the note's type. If a neighbouring sentence may change the meaning, the note quotes both and is a
-    fact.
+    The edit at *place* as a new note that quotes the person's sentence most like the edit; None if no sentence is
+    like the edit. The rules decide the note's type. If a neighbouring sentence may change the meaning, the note
+    quotes both sentences and is a fact.
     """
     edit = proposed.edits[place]
     found = nearest_statement(edit, proposed.cited[place])
@@ -477,9 +478,9 @@ def quoted(message: Message, words: str) -> str:
 
 def with_neighbours(message: Message, statement: str) -> str:
     """
-    *statement* with the sentence before and the sentence after in *message*; *statement* alone, if the three are too
-    long for a quotation. If the sentence before is not the person's own, sentences further back are added, up to one
-    that is.
+    *statement* with the sentence before and the sentence after in *message*. If the sentence before is not the
+    person's own, earlier sentences are added, back to a sentence of the person's own. *statement* alone, if the
+    result is too long for a quotation.
     """
     said = statements_of(message)
     at = next(n for n, s in enumerate(said) if s.text == statement)
@@ -545,7 +546,10 @@ def others_edit(proposed: Proposed, place: int, done: Settled) -> Parts:
 def beside_note(proposed: Proposed, place: int, sentences: Sequence[str]) -> Edit | None:
     """
     A note of the assistant's with those *sentences* that the assistant said; None if the assistant said none.
-    *sentences*: from the user's edit at *place*. An answer ("Booked: Friday 9:00.") may refer to the person's words.
+
+    *sentences*: from the user's edit at *place*. A sentence counts as said by the assistant even if it repeats words
+    of the person, because an answer ("Booked: Friday 9:00.") may refer to the person's words. At least one word must
+    be the assistant's alone.
     """
     asked = {w for m in proposed.cited[place] if m.role == "user" for w in told_words(m.spoken)}
     told: dict[str, Source] = {}

@@ -64,7 +64,9 @@ def build_anew(graph: Graph, observer: Observer, config: Config, now: datetime) 
 
 
 def open_new(graph: Graph) -> Graph:
-    """Open the new graph, or begin it, and bring in everything that was said, edited or deleted since."""
+    """
+    Open the new graph, or create it. Bring in every message, edit and deletion of *graph* that the new graph lacks.
+    """
     folder = graph.folder / "rebuild"
     vault = Vault(folder / "vault", folder / "written.jsonl")
     if not vault.root.exists():

@@ -424,7 +424,10 @@ class Writes:
 
 
 def writes_of(entries: Iterable[Any]) -> list[Writes]:
-    """One `Writes` for each run in *entries* that contains a call that can write."""
+    """
+    The `Writes` of each run in *entries*: one for each call that writes named inbox files, and one for all calls
+    whose files are unknown.
+    """
     return [found for run in runs_of(entries) for found in writes_in_run(run)]
 
 

@@ -186,7 +186,10 @@ def check_sharing(config: dict[str, Any]) -> Iterator[Finding]:
 
 
 def check_apart(memory: Memory) -> Iterator[Finding]:
-    """Find chats in the gateway itself that are not the owner's: `openclaw gateway call` signs in without a name."""
+    """
+    Find chats in the gateway's own interface that do not share the owner's memory. A chat of `openclaw gateway call`
+    is one of them, because this command does not say who speaks.
+    """
     for who in memory.registry.identities():
         if why := memory.registry.why_apart(who):
             mend = (
@@ -289,7 +292,10 @@ def check_turns(graph: Graph, since_ms: int) -> Iterator[Finding]:
 
 
 def unasked_turns(graph: Graph, session: str, own: SessionState, since_ms: int) -> int:
-    """Count a person's turns since *since_ms*, the engine's last call, or the conversation's last reset: the latest."""
+    """
+    Count a person's turns since the latest of three times: *since_ms*, the engine's last call, and the conversation's
+    last reset.
+    """
     since_ms = max(since_ms, own.asked_ms, own.cut_ms)
     if own.last_ms <= since_ms or not session.startswith("agent:") or ":cron:" in session:
         return 0  # each run of a cron job begins anew, with nothing to cut

@@ -424,8 +424,8 @@ def take_out(graph: Graph) -> None:
 
 def notes_with_secrets(graph: Graph, *, ours: bool) -> Iterator[tuple[str, bytes, bytes, int]]:
     """
-    Path, text, text without secrets, and number of secrets, for each note with secrets in its description or body; with
-    *ours* notes that OMG wrote last, else notes that a person wrote last.
+    Yield the path, the text, the text without secrets and the number of secrets of each note with secrets in its
+    description or body. *ours*: only notes that OMG wrote last. If false, only notes that a person wrote last.
     """
     for path in graph.vault.paths():
         with suppress(OSError, BadNode, UnicodeDecodeError):

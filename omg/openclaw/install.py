@@ -1,10 +1,16 @@
 """
 `omg install` and `omg uninstall` for OpenClaw, and OpenClaw from outside: its folder, configuration and command line.
 
-Each step is named and can be repeated. Installing sets up the plugin (a copy, with the skill), the permissions it needs,
-where vaults lie, from when on sessions are remembered, which model observes, a nightly job, and a turn that proves it.
-Uninstalling takes back exactly what installing put into the configuration; the vaults and the home stay, because they
-are the user's.
+Each step is named and can be repeated. Installing sets up:
+
+    the plugin (a copy, with the skill), and the permissions that the plugin needs
+    the folders of the vaults
+    the time from which sessions are remembered
+    the model that observes
+    a nightly job
+
+Then a test turn proves that turns become notes. Uninstalling takes back exactly what installing put into the
+configuration. The vaults and the home stay, because they are the user's.
 
 We read OpenClaw's configuration and never write it: changes go through `openclaw config patch`, which checks them. A step
 that finds everything in place changes nothing, and does not call OpenClaw's command line, which takes seconds. The
@@ -329,7 +335,10 @@ def admission_patch(config: dict[str, Any], plugin: str) -> dict[str, Any]:
 
 
 def plugin_files() -> Files:
-    """This version's plugin files by their place in it, with the skill inside, as OpenClaw requires."""
+    """
+    Path in the plugin's folder → content, for each file of this version's plugin. The skill is one of the files,
+    because OpenClaw requires a plugin to contain its skill.
+    """
     hooks, skills = files_in(shipped_folder("hooks")), files_in(shipped_folder("skills"), "**/*")
     own = {name: text for name, text in hooks.items() if not name.endswith(".test.js")}
     return own | {f"skills/{name}": text for name, text in skills.items()}

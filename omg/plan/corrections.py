@@ -181,10 +181,11 @@ def holds_taken(text: str, made: Correction) -> bool:
 
 def titled_by_corrected(title: str, made: Correction) -> bool:
     """
-    Return whether *title* names what *made* corrects: a day, or a word that was replaced.
+    Return whether *title* names something that *made* corrects: a day, or a word that was replaced.
 
-    Words that were left out count only if the new sentence adds no word. "I eat nuts" for "I eat nuts and eggs"
-    adds none; "I start on Tuesday" for "I start a new job on Monday" does.
+    A word that was left out counts only if the new sentence adds no word:
+    - "I eat nuts and eggs" → "I eat nuts": no word is added, and "eggs" counts.
+    - "I start a new job on Monday" → "I start on Tuesday": "Tuesday" is added, and "job" does not count.
     """
     days = taken_days(made)
     was, says = ([w for w in stems_of(text) if w in told_words(text)] for text in (made.was, made.says))
@@ -258,10 +259,10 @@ def accepted_proposals(graph: Graph, before: Sequence[Message], messages: Sequen
 
 def offers(reply: str, text: str) -> bool:
     """
-    Return whether *reply*, which contains *text*, offers to note *text*.
-
-    The sentences around *text* must not deny, drop or correct anything. The last question of *reply* must ask
-    only whether *text* is right, is true instead, or should be noted.
+    Return whether *reply*, which contains *text*, offers to note *text*. Both have to hold:
+    - The sentences around *text* do not deny, drop or correct anything.
+    - The last question of *reply*, if there is a question, only asks whether *text* is right, whether *text* is true
+      "instead" of another statement, or whether to note *text*.
     """
     at, spans = place_of(text, reply), sentence_spans(reply)
     if at is None:
@@ -280,10 +281,10 @@ def offers(reply: str, text: str) -> bool:
 
 def settle_proposals(plan: Plan, paths: Iterable[str]) -> None:
     """
-    Close each proposal at *paths* that a note of the user's now says. That note supersedes the proposal.
+    Close each proposal at *paths* that a person's note now says. This note supersedes the proposal.
 
-    Only the corrected note can close the proposal of a correction. Any note that *plan* changes can close other
-    proposals.
+    The proposal to correct a note can be closed only by that note. Any other proposal can be closed by each note that
+    *plan* changes.
     """
     for path in paths:
         with suppress(NotFound, BadNode):
@@ -339,11 +340,12 @@ def corrected_by(node: Node) -> tuple[str, Correction] | None:
 
 def take_up(plan: Plan, path: str) -> str | None:
     """
-    Draft the proposal at *path* as the user's own statement. Return the path of the note that holds the statement then.
+    Draft the proposal at *path* as the user's own statement. Return the path of the note that now holds the
+    statement.
 
-    Returns None if the sentence to be corrected is gone from its note. Then its note supersedes the proposal,
-    and nothing else changes. Raises BadInput if the note at *path* is not a proposal, NotFound if the note to
-    be corrected is gone.
+    Returns None if the sentence to be corrected is gone from its note. In this case the note supersedes the proposal,
+    and nothing else changes. Raises BadInput if the note at *path* is not a proposal, and NotFound if the note to be
+    corrected is gone.
     """
     node = plan.draft(path).node
     if not node.proposes:

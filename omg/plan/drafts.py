@@ -85,8 +85,8 @@ def last_said_ms(node: Node) -> int:
 
 def without_outdated(edit: Edit, old: Node) -> Edit:
     """
-    Return *edit* without the properties that *old* has set since. Only an edit without text, from an older
-    conversation than *old*, is changed.
+    Return *edit* without the properties that a later conversation has set in *old*. An edit with text is returned
+    unchanged. An edit that is not older than *old* is returned unchanged.
     """
     if edit.description or edit.body or edit.drop or not 0 < edit.said_ms < last_said_ms(old):
         return edit
@@ -205,8 +205,11 @@ class Plan:
         self, edit: Edit, history: tuple[str, ...] = (), supersedes: tuple[str, ...] = (), beside: str = ""
     ) -> str | None:
         """
-        Draft a new note; return its path, or None if the edit was dropped. The new note may have the same title
-        as notes that it *supersedes*, or the note *beside* that it contradicts.
+        Draft a new note, and return its path. If a note already says the same, return the path of that note. Return
+        None if the edit was dropped.
+
+        The new note may have the same title as the notes that it replaces (*supersedes*), and as the note that it
+        contradicts (*beside*).
         """
         if not edit.description.strip():  # an update of a note that is gone by now
             self.dropped.append("an edit without text")
@@ -381,8 +384,8 @@ class Plan:
 
     def renamed(self, node: Node, edit: Edit, old: Node, *, stays: bool) -> Node:
         """
-        Return *node* with the title of *edit*. Its path changes with the title, unless the note *stays*; then
-        the former path becomes an alias.
+        Return *node* with the title of *edit*. The path changes with the title, and the former path becomes an alias.
+        *stays*: the path does not change.
         """
         title = one_line(edit.title) if "title" in edit.sets and edit.title else old.title
         if stays or not old.path.startswith("nodes/"):
@@ -482,9 +485,7 @@ class Plan:
         return self.rewrite(draft, node, Rebase(history=line))
 
     def mark_superseded(self, path: str, successor: str) -> None:
-        """
-        Mark the note at *path* as superseded by *successor*, and so each correction proposed for the note.
-        """
+        """Mark the note at *path*, and each proposal to correct this note, as superseded by *successor*."""
         for proposal in self.corrections_proposed(path):
             self.mark_superseded(proposal, successor)
         draft = self.draft(path)
@@ -523,8 +524,10 @@ class Plan:
 
     def lift_contradictions(self, node: Node) -> list[str]:
         """
-        Remove *node*, which changes or no longer holds, from the `contradicts` of other notes. Return the paths
-        of other notes that have the title of *node*, if a person changed these (`put_beside`).
+        Remove *node* from the `contradicts` of other notes, because *node* changes or no longer holds.
+
+        Return the paths of those other notes that a person changed and that have the title of *node*. `put_beside`
+        drafts such pairs: two notes with one title.
         """
         theirs: list[str] = []
         for path in node.contradicts:
@@ -612,7 +615,8 @@ class Plan:
 
     def free_path(self, edit: Edit) -> tuple[str, bool]:
         """
-        Return a free path for *edit* and False, or the path of a note that already says the same and True.
+        Return a free path for *edit*, and False. If an active note already says the same as *edit*, return the path
+        of that note, and True.
         """
         for path in numbered_paths(edit.type, edit.title):
             if not self.is_taken(path):

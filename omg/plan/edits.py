@@ -278,8 +278,8 @@ def former_state(old: Node, event: str | None, day: dt.date) -> str:
 
 def unnamed_days(event: str | None, text: str) -> str:
     """
-    Return " (on 2026-03-05)" for *event*; "" if *text* already names a day of *event*, or the month if *event*
-    is a whole month.
+    Return the days of *event* in brackets: " (on 2026-03-05)". Return "" if *text* already names a day of *event*, or
+    if *event* is a whole month that *text* names.
     """
     days = event_span(event)
     if days is None or any(says_day(text, day) for day in days):

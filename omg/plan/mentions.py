@@ -120,8 +120,8 @@ class MentionedNames:
 
     def is_of_another(self, name: Name, own: str, text: str) -> bool:
         """
-        Return whether *name* is a common noun, such as "road trip", of another person than the note at *own* is
-        about. *text* begins with the mention.
+        Return whether the mention at the beginning of *text* means the thing of another person. *name* is then a
+        common noun, such as "road trip", and its note is about another person than the note at *own*.
         """
         people = self.whose.get(own), self.whose.get(name.path)
         return name.kind == "title" and text[0].islower() and None not in people and people[0] != people[1]

@@ -315,8 +315,8 @@ def now_block(
     """
     Return the block of the Now note: open loops, then each conversation with a task, the latest first.
 
-    *linked* adds links to a text, to the notes that it mentions. Tasks last mentioned more than KEEP_DAYS
-    before *today*, and plans long past, are left out.
+    *linked* adds links to the notes that a text mentions. Left out: tasks last mentioned more than KEEP_DAYS before
+    *today*, and plans long past.
     """
     every, parts = in_due_order(loops), []
     shown = standing_loops(every, today)[:NOW_LOOPS]
@@ -476,10 +476,9 @@ class MapPages:
 
     def topics(self) -> dict[str, list[Entry]]:
         """
-        Return map → its topics.
-
-        A map's topics are the maps of the projects that it lists, and other maps whose first link to a map
-        leads to it.
+        Return map → its topics, which are other maps. The topics of a map are:
+        - the map of each project that the map lists
+        - each map whose page links to the map before it links to any other map
         """
         pages = {e.path: e for e in self.graph.index.entries(type="moc") if e.path not in STANDARD}
         pages |= {path: as_entry(parse_node(text, path)) for path, text in self.new.items()}
