@@ -7,9 +7,9 @@ A turn becomes notes, and notes become part of a later prompt:
 
 A **home** (`$OMG_HOME`) holds one **graph** for each **identity** (a person or a group). The notes of a graph are its
 **vault**. A **drop** is a file that the gateway leaves in `spool/`; a **turn** is the conversation in a drop. A
-**receipt** records one **cycle** of changes in the journal. A **map** (`mocs/`) lists notes; the page **Now** lists what is
-going on. A **slice** is the memory for one prompt: `system`, which stays the same until the next **activation**, and
-`prompt`, new each time. A **tombstone** keeps a deleted note from coming back.
+**receipt** records one **cycle** of changes in the journal. A **map** (`mocs/`) lists notes; the page **Now** lists
+what is going on. A **slice** is the memory for one prompt: `system` and `prompt`. `prompt` is new each time; `system`
+changes only at an **activation**, when it is rendered anew. A **tombstone** keeps a deleted note from coming back.
 
 The rooms are folders or modules, in reading order. A room imports only from rooms above it (tests/test_layers.py).
 Each line is the first sentence of the room's docstring, then come the names of its modules;
@@ -110,7 +110,7 @@ Where to change what:
     which secrets are redacted           secrets/labels.py (behind a label), secrets/tokens.py (by their form)
     what a call of a model costs         llm/replies.py (ledger, daily limit); the gateway's own model: llm/asker.py
     what the Observer is asked           observe/question.py and prompts/; what is believed: provenance.py, check.py
-    the dates that are understood        dates/rules.py; in a question, in other languages, too: dates/days.py
+    the dates that are understood        dates/rules.py (English); those in a German question: dates/days.py
     which words of a message are quoted  inject/passages.py; whose they are: message/statements.py
     what /omg and the tools answer       tools/tools.py, then tools/reading.py, changing.py, removing.py
     the weeks and months                 reflect/periods.py

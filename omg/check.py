@@ -39,10 +39,19 @@ CLOCK = re.compile(r"\d:\d\d")
 @dataclass(frozen=True, slots=True)
 class Claim:
     """
-    A text to compare with what the person said. *of*: index of the edit or proposal in the Observer's reply; -1 for a hint.
-    *part*: "head" is the description with the properties that the edit sets; "quote" the person's own sentence, which
-    stands in place of a refused description; "title" a title that says more than the description; "sentence" a sentence of the body; "drop" a sentence to
-    remove; "doubt" a note to mark as contradicted; "hint" a hint on how the conversation continues.
+    A text to compare with what the person said. *of*: index of the edit or proposal that the claim belongs to; -1 for a
+    hint.
+
+    *part* says what the text is:
+
+        head      the description, with the properties that the edit sets
+        quote     the person's own sentence; asked about if the check refused the description
+        title     a title that says more than the description
+        sentence  a sentence of the body
+        drop      a sentence to remove
+        doubt     a note to mark as contradicted
+        hint      a hint on how the conversation continues
+        proposal  a note that an assistant proposed and the person may have accepted
     """
 
     of: int
@@ -57,8 +66,8 @@ class Claim:
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """
-    The texts that claims are compared with: *messages* in order, the messages that a claim *cites*, and *known* notes
-    (title → text).
+    The texts that claims are compared with. *messages*: in order. *cites*: returns the messages that a claim cites.
+    *known*: title → text of notes.
     """
 
     messages: Sequence[Message]
@@ -127,8 +136,9 @@ def verdicts_on(
 
 
 def numbered(claims: Sequence[Claim]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the number and the form of each claim for the question. A sentence continues the claim before it ("more"), or
-    names its note."""
+    """Yield the number and the form of each claim for the question. The key "more" marks a sentence that continues the
+    description before it. The key "note" holds the note's title, for a claim that is neither a description nor after
+    one."""
     before = None
     for n, claim in enumerate(claims, 1):
         goes_on = claim.part == "sentence" and before == claim.of
@@ -218,7 +228,8 @@ def passed_on(message: Message) -> str:
 
 
 def shown_of(text: str, chosen: Collection[int] | None, short: int, most: int, *, whole: bool) -> str:
-    """Return *text* whole if it has at most *short* characters, else its *chosen* pieces, else at most *most* characters."""
+    """Return *text* whole if it has at most *short* characters. Otherwise return its *chosen* pieces. With *whole*, or
+    without *chosen* pieces, return at most *most* characters."""
     if whole or len(text) <= short or not chosen:
         return text if len(text) <= short else cut_middle(text, most)
     parts, last = [], -1
@@ -244,7 +255,8 @@ def pieces_of(text: str) -> list[str]:
 
 
 def pieces_shown(claims: Sequence[Claim], evidence: Evidence) -> dict[tuple[str, str], set[int]]:
-    """Return (message id, "words" or "about") → the numbers of the pieces to show: of what was said, or of what was quoted."""
+    """Return (message id, kind) → the numbers of the pieces to show. The kind "words" means the person's own words. The
+    kind "about" means the text that the person quoted."""
     places: dict[str, set[tuple[str, str, int]]] = defaultdict(set)  # word → pieces with it
     lengths: dict[tuple[str, str], int] = {}
     for m in evidence.messages:
@@ -320,9 +332,9 @@ def note_result(home: Path, key: str, value: int) -> None:
 
 def is_able(home: Path, model: str, ask: Ask, now: datetime) -> bool:
     """
-    Whether *model* can check claims. A model that was never tested is tested now, through *ask*; other callers wait for the
-    test and share its result. Raises ModelError while the model cannot be asked; after WAIT_S, the model counts as not
-    able.
+    Whether *model* can check claims. A model that was never tested is tested now, through *ask*. Other callers wait for
+    this test and share its result. Raises ModelError if the test fails. If tests still fail WAIT_S after the first
+    test, returns False instead.
     """
     if (right := examined(home, model)) is not None:
         return right >= ENOUGH

@@ -50,7 +50,8 @@ def is_whole(value: Any, least: int = 0) -> bool:
 
 
 def accepting(holds: Callable[[Any], bool], remedy: str) -> BeforeValidator:
-    """Make a check of a key's value as written. If *holds* is false, the error is *remedy*: what to write instead."""
+    """Make a check of a key's value, as it stands in omg.toml before any conversion. If *holds* is false of the value,
+    the error is *remedy*: what to write instead."""
 
     def check(value: Any) -> Any:
         if not holds(value):
@@ -201,7 +202,8 @@ class Observation(Table):
 
     @property
     def step(self) -> float | None:
-        """How many pending tokens start an observation; None if every turn starts one, or nothing in the background does."""
+        """How many pending tokens start an observation in the background. None if every turn starts an observation, or
+        if no observation runs in the background."""
         if isinstance(self.buffer_tokens, str) or self.buffer_tokens is False:
             return None
         return self.step_of(self.message_tokens)
@@ -325,7 +327,8 @@ class Context(Table):
         return round(threshold * value if value <= 1 else value)
 
     def blocked_from(self, threshold: int) -> float:
-        """Return the tokens of messages above which a turn waits until turns that could leave are observed."""
+        """Return how many tokens of messages make a turn wait. The turn waits until the turns that could leave the
+        context are observed. Infinite if no turn ever waits."""
         if self.block_after is False:
             return math.inf
         return self.block_after * threshold if self.block_after < 100 else max(self.block_after, threshold)
@@ -420,8 +423,8 @@ def read_json5(file: Path, mtime_ns: int, size: int) -> dict[str, Any]:
 
 def own_memory(home: Path, agent: str) -> Path | None:
     """
-    Return the folder `memory/` of *agent*'s workspace; None if anyone but the owner can reach the agent. OpenClaw writes
-    there from every session, so another person's words would become the owner's.
+    Return the folder `memory/` of *agent*'s workspace; None if anyone but the owner can reach the agent. OpenClaw
+    writes to this folder from every session. Another person's words would become the owner's.
     """
     if (found := configured(home)) is None:
         return None
@@ -448,7 +451,8 @@ def configured_agents(config: Mapping[str, Any]) -> list[str]:
 
 
 def workspace_of(config: Mapping[str, Any], agent: str, state: Path) -> Path:
-    """Return the agent's workspace, which holds its `memory/`. All agents but the first have one below the default."""
+    """Return the agent's workspace, the folder that holds its `memory/`. If the configuration names none for this
+    agent, the default agent has the default workspace. Every other agent then has a folder named after the agent."""
     entries = value_at(config, "agents.entries", {})
     if own := value_at(entries, f"{agent}.workspace"):
         return Path(str(own)).expanduser().absolute()
@@ -473,8 +477,8 @@ def others_can_reach(config: Mapping[str, Any]) -> list[str]:
 
 
 def is_private(channel: Mapping[str, Any]) -> bool:
-    """Whether only one person can reach the agent over *channel*. By default OpenClaw lets the owner approve direct
-    messages, and takes groups from a list."""
+    """Whether only one person can reach the agent over *channel*. False without `dmPolicy`, because OpenClaw's default
+    lets the owner admit further people. Without `groupPolicy`, OpenClaw admits only the groups in `groups`."""
     lists = [channel.get(key) for key in ("allowFrom", "groupAllowFrom")]
     people = {str(person) for given in lists if isinstance(given, list) for person in given}
     direct = channel.get("dmPolicy") in ("allowlist", "disabled")

@@ -143,8 +143,9 @@ def render_timeline(
     told: Iterable[Told], hints: Sequence[tuple[str, str]], stood: date | None, *, messages: int, budget: int
 ) -> str:
     """
-    Return the timeline: the lines *told* and the *hints* from the day *stood*, in at most *budget* tokens; "" if nothing
-    fits. *messages*: how many messages the timeline replaces.
+    Return the timeline, in at most *budget* tokens: the lines *told*, then the *hints*. Return "" if nothing fits.
+    *hints*: name and text of each hint on how the conversation continues. *stood*: the day of the hints; None leaves
+    the hints out. *messages*: how many messages the timeline replaces.
     """
     lines = sorted(told, key=lambda t: (t.at_ms, t.text))
     best = sorted(lines, key=lambda t: (t.rank, -t.at_ms, t.text))
@@ -334,8 +335,8 @@ def runs_of(given: Sequence[Mapping[str, Any]]) -> dict[int, str]:
 
 def runs_kept(context: RequestContext, again: Mapping[int, str]) -> dict[str, str]:
     """
-    Choose the served texts to keep in the state: those put into the context *again*, and the newest text as long as the
-    context does not have its message yet.
+    Choose the served texts to keep in the state. *again*: index of a message → the text put before this message again.
+    All texts in *again* are kept. The newest text is kept until the context holds the message that it was served with.
     """
     own, runs = context.own, runs_of(context.given)
     here = {run for i, run in runs.items() if i not in again}
@@ -654,11 +655,11 @@ def note_request(
 
 def beginning_of_cut(context: RequestContext) -> set[int]:
     """
-    Return the first turns that count as cut although the gateway's messages now begin earlier or later than at the last
-    cut.
+    Return the turns at the beginning of the gateway's messages that count as cut, although the last cut does not list
+    them. The messages may begin at another place than at the last cut:
 
-    If earlier: turns that the timeline covers already. If later: the rest of a cut turn, such as an answer without its
-    question.
+    - earlier: the turns that the timeline covers count as cut;
+    - later: the rest of a cut turn counts as cut, such as an answer without its question.
     """
     own, found = context.own, set[int]()
     for n, turn in enumerate(context.turns[:-LAST_TURNS]):

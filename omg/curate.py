@@ -288,8 +288,9 @@ def renamed_path(path: str, name: str) -> str:
 
 def with_links_to(graph: Graph, text: str, old: str, new: str) -> str:
     """
-    Change every wikilink in *text* from the note *old* to *new*, in whatever form the link was written. Headings, labels,
-    and a folder above the vault in the link stay as they are. A link by the note's id needs no change.
+    Change every wikilink in *text* from the note *old* to *new*, in whatever form the link was written. A link keeps
+    its heading and its label. A link that begins above the vault, such as [[Work/vault/nodes/x]], keeps that beginning
+    ("Work/vault/"). A link by the note's id needs no change.
     """
     parts, end = [], 0
     known = graph.index.entry(old)

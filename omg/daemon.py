@@ -390,8 +390,9 @@ class Daemon:
         """
         Tell `omg-context` which messages leave the context, and the text that replaces them; {} if none leave.
 
-        `wait_ms` in the answer tells the plugin to ask again, with `waits` and this deadline. The second answer comes once
-        the turns that could leave are observed. Only here does the gateway's turn wait for memory.
+        If the gateway's turn has to wait for an observation, the answer holds `wait_ms`. The plugin then sends the
+        request once more, with `waits`, and waits up to `wait_ms` for the second answer. The second answer comes once
+        the turns that could leave are observed. No other request makes the gateway's turn wait for memory.
         """
         graph = graph_of(self.memory.registry, body)
         if graph is None:
@@ -409,8 +410,8 @@ class Daemon:
 
     def _wait_for_observation(self, graph: Graph, session: str, tell: Callable[..., None]) -> None:
         """
-        Wait until nothing of *session* is pending, at most BLOCKED_S. After a wait in vain, no turn of the graph waits for
-        the next IN_VAIN_S.
+        Wait until no turn of *session* is pending, at most BLOCKED_S. If a turn is still pending after the wait, turns
+        of this graph do not wait during the next IN_VAIN_S.
         """
         began, mark = time.monotonic(), session_mark(session)
         self.awake.set()

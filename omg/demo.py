@@ -77,8 +77,8 @@ class Replay:
     """
     An Ask that gives the recorded reply to the question most like the one asked, by their words.
 
-    So a prompt whose wording changes breaks no demo. `changed` lists the questions that are not word for word as they
-    were recorded.
+    A prompt with changed wording still finds its reply. `changed` lists the questions that are not word for word as
+    they were recorded.
     """
 
     rows: list[Recorded]
@@ -118,8 +118,8 @@ def recorded_replies() -> list[Recorded]:
 @dataclass(frozen=True, slots=True)
 class Given:
     """
-    The memory given with a prompt: the lines that every prompt gets, the lines most relevant to this one, and all
-    tokens.
+    The memory given with a prompt. *standing*: the lines that every prompt gets. *bearing*: the lines most relevant to
+    this prompt. *tokens*: how many tokens all of the memory has.
     """
 
     standing: list[str]
@@ -202,7 +202,8 @@ class Story:
 
 
 def story_in(folder: Path, ask: Ask | None) -> Story:
-    """*ask*: the model; None: the rules."""
+    """Begin the demo with a new memory in *folder*. *ask* asks the model that observes; if *ask* is None, rules
+    observe."""
     now = [datetime(2026, 3, 1, tzinfo=UTC)]
     config = demo_config(folder, "offline" if ask is None else "gateway")
     return Story(Memory(config, gateway=ask, clock=lambda: now[0]), now)
@@ -301,7 +302,8 @@ def show_days(story: Story, console: Console) -> None:
 
 
 def show_notes(story: Story, console: Console) -> None:
-    """Show what became of the wish that is reversed, the plan that is moved, and the page that lies."""
+    """Print three things: how a note of a wish changed, how a note of a plan changed, and whether a note repeats a web
+    page's false claim."""
     notes = story.notes()
     heading(console, "A note says what holds now, and keeps what held before, the newest first")
     for label, types in (("a wish", ("preference",)), ("a plan", ("project", "episode"))):
@@ -366,7 +368,7 @@ def without_name(line: str) -> str:
 
 
 def without_links(line: str) -> str:
-    """*line* with the titles of links between quotation marks."""
+    """Return *line* with each link replaced by its title in quotation marks."""
     return re.sub(r"\[\[(?:[^\]|]*\|)?([^\]]*)\]\]", r"“\1”", line)
 
 
@@ -376,12 +378,12 @@ def heading(console: Console, text: str) -> None:
 
 
 def put(console: Console, label: str, text: str, style: str = "") -> None:
-    """One line in two columns, which ends with "…" where it is too long."""
+    """Print one line in two columns. A line that is too long is cut, and ends with "…"."""
     said = cut_text(" ".join(text.split()) if not label else text, console.width - LABEL)
     console.print(Text.assemble((f"{label:<{LABEL}}", "green"), (said, style)), soft_wrap=True)
 
 
 def shell_line(home: Path, *words: str) -> str:
-    """A line for a shell that works in any folder."""
+    """Return a shell command that runs `omg` with *words* for *home*. The command works in any current folder."""
     omg = ["omg"] if shutil.which("omg") else [sys.executable, "-m", "omg.cli"]
     return f"OMG_HOME={shlex.quote(str(home))} {shlex.join([*omg, *words])}"

@@ -98,7 +98,8 @@ def import_command(
         start = time_argument(since, "--since", memory.registry.zone)
 
         def drops(newest: dict[str, int]) -> Drops:
-            """Return the drops to import. *newest*: chat → time of its newest copy."""
+            """Return the drops to import. *newest*: chat → time in ms of the chat's newest copy; older copies are left
+            out."""
             made = openclaw_drops(memory.config, agent, start) if openclaw else read_drops(files or [], start)
             made.reading.newest.update(newest)
             made.reading.place = place_of(memory)
@@ -191,8 +192,8 @@ def place_of(memory: Memory) -> Callable[[str, str, str], str | None]:
 def look_first(memory: Memory, drops: Drops, *, yes: bool, observe: bool, quiet: bool) -> dict[str, int]:
     """
     Print what *drops* hold and what observing them costs, then ask whether to import, unless *yes*. Without a terminal,
-    refuse an import that would ask a model. *quiet*: print on stderr. Return chat → time of its newest copy. Raises
-    Exit if nothing is to be imported.
+    refuse an import that would ask a model. *quiet*: print on stderr. Return chat → time in ms of the chat's newest
+    copy in *drops*; the import leaves older copies out. Raises Exit if nothing is to be imported.
     """
     from ..importers.look import look_at, look_text, prices
 

@@ -48,7 +48,7 @@ def checked_url() -> str:
 
 
 def quiet_logs() -> None:
-    """Log where an exception came from without its message, which may quote what was said."""
+    """Make the log show where an exception was raised, but not its message. The message may quote what was said."""
     import logging
 
     from ..daemon import LogFormatter

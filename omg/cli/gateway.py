@@ -66,8 +66,10 @@ def start_daemon(home: Path) -> int:
 @contextmanager
 def without_daemon(home: Path, *, again: bool = True) -> Iterator[bool]:
     """
-    Stop the daemon and keep it stopped during the block. Yields whether a daemon was up. Afterwards the gateway starts
-    its own daemon again; with *again*, this function restarts any other daemon.
+    Stop the daemon, and keep it stopped during the block. Yields whether a daemon was up.
+
+    After the block, the gateway itself restarts a daemon that it had started. With *again*, this function restarts a
+    daemon that the gateway had not started.
     """
     from ..daemon import daemon_lock
 
@@ -440,7 +442,7 @@ def confirm_command(
     ] = None,
     identity: IdentityOption = None,
 ) -> None:
-    """Accept a note that an assistant proposed as your own word."""
+    """Accept a note that an assistant proposed. From then on the note counts as your own word."""
     from ..curate import confirm_note
     from ..plan.corrections import proposed_notes
 

@@ -47,8 +47,12 @@ def due_text(event: str | None, today: date, loop: str | None = None, said: date
     """
     Say when a note's *event* is, seen from *today*: "due in 2 days", "3 weeks ago"; "" without an event.
 
-    If *loop* is "open", the last day of the event is a deadline, and counts as met two weeks later. *said*: the day
-    on which the note was last said. If the event came later than that day, the note told a plan.
+    *loop*: "open" if the note tells something that is still to be done. The last day of the event is then a deadline:
+    "due tomorrow", "was due yesterday". Two weeks after the deadline, the text is "planned for …, has probably
+    happened".
+
+    *said*: the day on which the note's text was last said. If a past event began after that day, the note only told a
+    plan. The text is then "planned for …, has probably happened" as well.
     """
     days = event_span(event)
     if days is None:
@@ -159,7 +163,7 @@ LAST_MS = 250_000_000_000_000
 
 
 def day_of_ms(ms: int, zone: tzinfo) -> date:
-    """The day in *zone* of a time in ms since the epoch; of LAST_MS for a later time."""
+    """The day in *zone* of the time *ms*, in ms since the epoch. A time after LAST_MS counts as LAST_MS."""
     return datetime.fromtimestamp(min(ms, LAST_MS) / 1000, zone).date()
 
 

@@ -256,7 +256,8 @@ def _word_before(m: re.Match[str]) -> str:
 
 
 def _years(m: re.Match[str], today: date) -> Iterable[int]:
-    """The year that *m* names; without a year, all years that may be meant. Two leap days are at most 8 years apart."""
+    """The year that *m* names. Without a year: the 8 years before *today*, this year, and the 8 years after. The match
+    may be a leap day, and leap days are at most 8 years apart."""
     if text := m["year"]:
         return [int(text) if len(text) == 4 else 2000 + int(text[-2:])]
     return range(max(today.year - 8, 1), today.year + 9)
@@ -469,7 +470,8 @@ def _of_month(m: re.Match[str], today: date, tense: str) -> Days | tuple[()] | N
 
 
 def _nth_days(n: int, name: str, months: Iterable[Days]) -> list[Days]:
-    """Number *n*, from 0, of the days, weeks, weekends or weekdays of each month. The first week is days 1 to 7."""
+    """Return one span for each month: its day, week, weekend or weekday (*name*) with the number *n*, counted from 0.
+    The first week is days 1 to 7."""
     found: list[Days] = []
     for first, last in months:
         days = [first + i * ONE_DAY for i in range((last - first).days + 1)]
@@ -691,7 +693,8 @@ LOOKED_AT = 8_000  # only so many characters are searched, at 25 µs each; no qu
 
 
 class _Hit(NamedTuple):
-    """A match of a rule: its position, its days, and what is needed to read the match from another day."""
+    """A match of a rule: its position and its days. From the other fields, `days_from` finds the days that the match
+    means if it was said on another day."""
 
     start: int
     end: int

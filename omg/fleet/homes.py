@@ -125,12 +125,12 @@ class Tree:
         self, conn: Connection[Any], found: Files, *, advance: bool = False, erases: bool = False
     ) -> None:
         """
-        Write *found* in the transaction of *conn*; with *advance*, as the next generation. If another machine changed the
-        same JSON file meanwhile, merge both versions. If the commit *erases* forgotten words from a graph, do not merge: the
-        other version may quote these words.
+        Write *found* in the transaction of *conn*; with *advance*, as the next generation. If another machine changed
+        the same JSON file meanwhile, merge both versions. If the commit *erases* forgotten words from a graph, do not
+        merge: the other version may quote these words.
 
-        Raises Stale if the row's generation is not the one checked out. The home's own files may have any generation,
-        because the commit of their graph checks its own.
+        Raises Stale if a graph's generation in the database is not the one checked out. The generation of the home's
+        own files is not checked, because the graph's own commit checks the graph's generation.
         """
         row = conn.execute(
             "SELECT generation, revision FROM omg_graphs WHERE id = %s FOR UPDATE", (self.graph,)
@@ -207,7 +207,8 @@ class Tree:
 
 
 def files_below(root: Path, left_out: str) -> Iterator[str]:
-    """Yield the paths below *root*, except those that *left_out* matches, links, temporary files and names that are not UTF-8."""
+    """Yield the files below *root*, as paths relative to *root*. Left out are paths that match *left_out*, symbolic
+    links, temporary files, and names that are not UTF-8."""
     out = re.compile(left_out)
     for folder, folders, names in os.walk(root):
         at = "" if folder == str(root) else Path(folder).relative_to(root).as_posix() + "/"
