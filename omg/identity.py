@@ -65,12 +65,14 @@ def identity_of_session(
     Find the identity that a session belongs to; None if the session is not remembered, for example because no person
     speaks in it.
 
-    Threads and topics belong to their session. If the key does not name an owner, the session is the owner's if
-    *owner*; otherwise it has a memory of its own.
+    Threads and topics belong to the session that they are part of. Most keys name whose session it is: the agent's main
+    session, a group, a project, or a person. A session with any other key is the owner's if *owner* and if *channel* is
+    INSIDE. Otherwise the session has a memory of its own.
 
-    *links*: name → accounts of the person, as "channel:sender". *channel*, *sender*, *owner*: of the turn, as far as
-    known. *asked*: further triggers that are remembered; sessions of `cron` and `heartbeat` are the owner's then. A
-    link of an INSIDE channel ("webchat:cli") applies to every key that does not name an owner.
+    *links*: name → accounts of the person, as "channel:sender". A link of an INSIDE channel ("webchat:cli") applies to
+    every key that does not name whose session it is. *channel*, *sender*: where the turn was said, and by whom; "" if
+    unknown. *owner*: whether the owner said the turn. *asked*: further triggers whose sessions are remembered. The
+    sessions of `cron` and `heartbeat`, if in *asked*, are the owner's.
     """
     m = AGENT.match(session_key)
     agent, rest = (m[1], m[2]) if m else ("main", session_key)
@@ -144,7 +146,8 @@ def person_label(people: dict[str, list[str]], group: str, name: str, sender_id:
 
 
 def speaker_decides(session_key: str) -> bool:
-    """Whether *session_key* does not name an owner. The session is the owner's then, if only the owner speaks in it."""
+    """Whether *session_key* leaves open whose the session is. Such a session is the owner's if only the owner speaks in
+    it."""
     return identity_of_session(session_key, owner=True) != identity_of_session(session_key)
 
 

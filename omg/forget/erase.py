@@ -101,7 +101,8 @@ def change_everywhere(graph: Graph, edit: Removal) -> None:
 
 
 def make_anew(graph: Graph, trace: Trace) -> None:
-    """Generate anew what OMG derives from the notes: maps, log pages and the index. The files SEEN are only removed."""
+    """Remove the files SEEN, and generate anew the other files that OMG derives from the notes: maps, log pages and the
+    index."""
     for name in SEEN:  # these files name notes; to make them again costs a few calls of a model
         (graph.folder / name).unlink(missing_ok=True)
     remap_pages(graph, trace)

@@ -2,7 +2,7 @@
 Every place where a graph and its home keep text, and how words are found in it.
 
     <graph>                  pending/, archive/                          every_message
-    <graph>/replaced/<stamp> the graph before `omg rebuild` of an earlier build
+    <graph>/replaced/<stamp> a graph that a former version of `omg rebuild` replaced
     <home>/joined/<folder>   another account of the same person, before it was merged into this graph; joined.json names
                              that graph, and the vault if it lies elsewhere
 
@@ -108,7 +108,8 @@ def has_parts(text: str, sought: str) -> bool:
 
 def readings(text: str, sought: str, most: int = READINGS) -> Iterator[str]:
     """
-    *text*, then the strings in it if it is JSON, or JSON inside JSON. Read only where this may show more of *sought*.
+    Yield *text*, then *text* with its JSON escapes resolved once, twice and so on, for JSON inside JSON. Yield at most
+    *most* texts. Stop once no escape can stand for a part of *sought*.
     """
     yield text
     for _ in range(1, most):
@@ -120,7 +121,8 @@ def readings(text: str, sought: str, most: int = READINGS) -> Iterator[str]:
 
 def may_hide(text: str, sought: str) -> bool:
     """
-    Whether *text* has escapes that may stand for a part of *sought*. Letters and digits have only one kind of escape.
+    Whether *text* has escapes that may stand for a part of *sought*. If *sought* has only letters and digits, only
+    escapes with a character's code count. Otherwise every backslash counts.
     """
     return ("\\u" if sought.isalnum() else "\\") in text
 
@@ -226,8 +228,8 @@ ID_IN_TEXT = re.compile(r"""\bid: *["']?([^"'\n,}]+)""")  # the id of a note, an
 @dataclass(frozen=True, slots=True)
 class Trace:
     """
-    What is forgotten: notes, messages, sessions and words, by which other texts are recognised. `names`: present and
-    former paths, and ids, of notes.
+    What is forgotten: notes, messages, sessions and words. A text that names or holds one of these has to change.
+    `names`: present and former paths, and ids, of notes.
     """
 
     names: frozenset[str] = frozenset()
@@ -574,7 +576,8 @@ def copies_of(graph: Graph) -> Iterator[tuple[Path, Path]]:
 
 
 def replaced_folders(folder: Path) -> list[Path]:
-    """The folders of earlier graphs that `omg rebuild` of an earlier build replaced and kept."""
+    """The folders of graphs that a former version of `omg rebuild` replaced. The present version keeps no replaced
+    graph."""
     return sorted((folder / "replaced").glob("*/"))
 
 

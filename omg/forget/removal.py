@@ -70,9 +70,9 @@ class Removal:
     """
     How to change each text that OMG keeps.
 
-    Forgetting removes each message, note, change and line that names something in `trace`. `said` changes the
-    remaining messages. `clean` changes all other texts. Equal texts get equal results, so that a receipt and its note
-    stay the same.
+    Forgetting removes each message, note, change and line that names something in `trace`. `said` changes the remaining
+    messages. `clean` changes all other texts. Equal texts get equal results: a note's text still equals its copy in a
+    receipt.
     """
 
     said: Callable[[Message], Message]
@@ -118,8 +118,8 @@ class Removal:
 
     def _remove(self, graph: Graph, path: str, *, alone: bool) -> None:
         """
-        Remove the note at *path* for good. The note may only come back from its remaining messages, which get no
-        tombstone. With *alone*, these get a tombstone for the note, too.
+        Remove the note at *path* for good. A tombstone forbids making the note again from its forgotten messages. From
+        the remaining messages the note may be made again. With *alone*, the tombstone names all messages of the note.
         """
         data = graph.vault.bytes(path)
         if data is None:
@@ -179,8 +179,8 @@ class Removal:
 
     def copy(self, folder: Path, vault: Path) -> None:
         """
-        Change a copy of the graph. If *folder* is a merged account that is forgotten whole, the whole copy is
-        removed; its messages are in the living graph, too.
+        Change a copy of the graph. If *folder* is a merged account that is forgotten whole, remove the whole copy. Its
+        messages are still in the living graph.
         """
         whole = read_object(folder / "identity.json").get("key") in self.trace.keys
         if not whole or not vault.is_relative_to(folder):  # a vault outside the folder stays

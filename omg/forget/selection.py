@@ -93,9 +93,11 @@ class Selection:
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """
-    What somebody asks to forget: notes, and messages of a session, from before a time, or with some words. *asked*:
-    the messages with this request, which are forgotten, too; those not taken in yet never will be. *alone*: remove
-    the notes but keep their messages.
+    What somebody asks to forget: notes, and messages of a session, from before a time, or with some words. *alone*:
+    remove the notes but keep their messages.
+
+    *asked*: ids of the messages with this request. They are forgotten as well. A message in *asked* that was not taken
+    in yet will not be taken in.
     """
 
     paths: Iterable[str] = ()
@@ -125,11 +127,13 @@ class Wanted:
 
 def select(graph: Graph, wanted: Wanted) -> Selection:
     """
-    Select what is removed together with the *wanted* notes and messages.
+    Select what is removed together with the *wanted* notes and messages:
 
-    With a note go its former text, the reflections made from it and, unless *alone*, its messages. With a message
-    goes every note that cites it. A topic's map goes if all its notes go. If other notes hold sentences of a message,
-    these sentences and notes stay.
+    - with a note: its former text, the reflections made from it and, unless *wanted* says `alone`, its messages;
+    - with a message: every note that cites it;
+    - a topic's map, if all its notes are removed.
+
+    A removed note's message may hold sentences that another note tells. These sentences and the other note stay.
     """
     talk, asked, left = conversations_of(graph), set(wanted.asked), list[str]()
     named = with_former_notes(graph, wanted.paths)
@@ -167,8 +171,8 @@ def select(graph: Graph, wanted: Wanted) -> Selection:
 
 def sources_without(graph: Graph, notes: Iterable[str], messages: Collection[str]) -> set[str]:
     """
-    The sources of those *notes* whose sources are all missing from *messages*. Such sources say the same thing in
-    other words.
+    Return the sources of each note in *notes* that has no source in *messages*. The notes hold the words to forget. The
+    sources say the same as these notes in other words.
     """
     found = set[str]()
     for path in sorted(notes):
@@ -182,8 +186,8 @@ def former_telling(
     graph: Graph, words: str, notes: set[str], messages: set[str], talk: Conversations
 ) -> tuple[set[str], set[str]]:
     """
-    The notes whose successor's present text is supported by *messages* alone (which hold *words*), and the ids of the
-    messages that these notes came from.
+    A note is lost if only *messages*, which hold *words*, support its present text. Return the former notes that lost
+    notes replaced, and the ids of the messages that support the former notes or a lost note's History.
     """
     touched = notes | set(graph.index.citing(sorted(messages)))
     replacing = {p for there in replaced_by(graph, touched).values() for p in there}
@@ -244,7 +248,8 @@ class Part:
 def parted_messages(
     graph: Graph, said: Talk, cited: Collection[str], named: Collection[str]
 ) -> dict[str, Part]:
-    """Message id → Part, for each *cited* message of a person with sentences that other notes than *named* hold."""
+    """Return message id → Part, for each message in *cited* of which only a part is removed. A person's sentence stays
+    if a note that is not in *named* holds it."""
     going = [words_of_note(graph, path) for path in named]
     found: dict[str, Part] = {}
     for m in (m for _, m in said if m.id in cited and m.role == "user"):
@@ -301,7 +306,8 @@ def with_former_notes(graph: Graph, paths: Iterable[str]) -> set[str]:
 
 
 def replaced_by(graph: Graph, paths: Collection[str]) -> dict[str, set[str]]:
-    """Replaced note, or proposed correction → the notes of *paths* that replaced it or that it would correct."""
+    """Return note → the notes in *paths* that the note leads to. A replaced note leads to its successor. A proposed
+    correction leads to the note that it would correct."""
     select = (
         "select distinct s.path from note d join link on dst = d.id join note s on s.id = src where d.path in"
     )
@@ -384,8 +390,8 @@ def with_answers(messages: set[str], said: Iterable[tuple[str, Message]]) -> set
 
 def said_again(graph: Graph, what: Selection, now: datetime) -> list[str]:
     """
-    The texts of the person's messages that are not forgotten with *what*, although they say what one of its notes
-    says, in the same words as the messages that the note was made from.
+    Return the texts of the person's messages that repeat a note in *what* but are not forgotten with *what*. A message
+    repeats a note if it has all words that the note shares with its own messages.
     """
     found: dict[str, str] = {}
     for entry in filter(None, map(graph.index.entry, what.paths if not what.text else ())):

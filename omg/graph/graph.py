@@ -94,8 +94,9 @@ class Tombstones:
 
     def gone(self, made: Mapping[str, Collection[str]]) -> set[str]:
         """
-        Return the messages in *made* that were forgotten, or that a deleted note was made from. *made*: message → ids of
-        the notes made from that message now. A deleted note that is back does not count as deleted.
+        Return the messages in *made* that were forgotten, or from which a deleted note was made. *made*: message → ids
+        of the message's present notes. A deleted note that is among these ids has come back, and does not count as
+        deleted.
         """
         self._read()
         found: set[str] = set()
@@ -111,8 +112,8 @@ class Tombstones:
         """
         Whether tombstones forbid a note with the id *node*, made from *sources*, because a person deleted that note.
 
-        A deleted note could come back under another id. So a note with another id is blocked as well, unless a living note
-        still cites these messages (*cited*): several notes may come from one message.
+        A deleted note could come back under another id. A note with another id is therefore blocked as well, unless a
+        living note still cites these messages (*cited*). Several notes may come from one message.
         """
         self._read()
         sources = list(sources)

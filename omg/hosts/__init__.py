@@ -10,8 +10,7 @@ OMG in other assistants: Claude Code, Codex, OpenCode, Gemini CLI.
                 them, and answers the tools of `omg mcp`.
     mcp         `omg mcp`: the memory as tools and resources of the Model Context Protocol, over stdio or loopback
                 HTTP.
-    timers      Runs nights and starts the daemon at login by the operating system's own timer, where no gateway does
-                so.
+    timers      Lets the operating system start the nightly run, and the daemon at login, if no gateway starts them.
 
 The daemon does the work: a hook only asks it, or leaves a mark for it. A client never waits longer than the hook's
 deadline; if the daemon does not answer, the client continues without memory.

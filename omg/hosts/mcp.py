@@ -1,8 +1,9 @@
 """
 `omg mcp`: the memory as tools and resources of the Model Context Protocol, over stdio or loopback HTTP.
 
-Every call is one question to the daemon (serve.py). The identities are fixed when the server starts: over stdio those
-of the installation and the project of its folder, over HTTP the person's alone. Needs the extra `mcp`.
+Every call is one question to the daemon (serve.py). The identities are fixed when the server starts. Over stdio, the
+server serves the person that the installation names, and the project of the server's folder. Over HTTP, the server
+serves the person only. Needs the extra `mcp`.
 """
 
 # The SDK checks the form of the answers.
@@ -131,7 +132,8 @@ def make_server(ask: AskTool) -> Any:
 
     @server.tool(annotations=reads, title="Search the memory")
     def search(query: str, limit: Limit = 8) -> Notes:
-        """Notes of this project and of the person, and what was said, that answer `query`, best first. Use the words of the thing."""
+        """Notes of this project and of the person, and what was said, that answer `query`, best first. In `query`, name
+        the thing that you look for."""
         return ask("search", query=query, limit=limit)
 
     @server.tool(annotations=reads, title="Open a note")
@@ -151,7 +153,7 @@ def make_server(ask: AskTool) -> Any:
     def remember(text: str, title: str = "", when: str = "") -> Proposal:
         """
         Propose one sentence to be remembered, because the person asked for it. `when`: its day, 2026-03-05 or
-        2026-03-05..2026-03-07. It counts as your word until the person confirms it.
+        2026-03-05..2026-03-07. Until the person confirms the sentence, it counts as the assistant's word.
         """
         return ask("remember", text=text, title=title, when=when)
 

@@ -3,13 +3,13 @@ What the daemon does for the clients: it gives memory to their sessions, capture
 tools of `omg mcp`.
 
 A session gets `system` once for each context, and the relevant notes with each prompt. A client keeps all of a hook's
-text in the conversation, so nothing can be taken back: `system` is given again only after an edit, after a forgetting,
+text in the conversation, so nothing can be taken back. `system` is given again only after an edit, after a forgetting,
 or when much was said since. The person's memory and the project's stand side by side, each under its name.
 
 A mark in the spool says which transcript grew, and its size at that time. The transcript is read READ_AFTER_S later,
-because a client may write the last line after its hook. The whole turns in it become drops, as the gateway's plugin
-writes them. What the person typed after the mark waits for the next mark. The drop is on disk before the offset moves;
-messages that are read twice are recognized by their ids.
+because a client may write the last line after its hook. The daemon reads on from the session's offset in the
+transcript, and makes a drop of each whole turn. What the person typed after the mark waits for the next mark. The drop
+is on disk before the offset moves. After a crash, messages may be read twice; OMG recognizes them by their ids.
 
 Of a transcript, only what the person typed and what the assistant said and called is read. Left out: the results of
 tools, and all that the client wrote in the person's place (summaries, commands, reminders, tasks for sub-agents, text
@@ -370,7 +370,8 @@ class McpAnswers:
         return {**item_of(label, note.path, note.title, text), "metadata": about}
 
     def _page(self, body: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-        """The page of that name from each memory, as its file has it."""
+        """Return the text of the page that *given* names, one page for each memory. Raises NotFound for an unknown
+        name."""
         name = given.get("name")
         if name not in PAGES:
             raise NotFound(f"no page {name!r}; there are: {', '.join(PAGES)}")
@@ -438,7 +439,8 @@ def found_item(label: str, graph: Graph, found: Hit | Passage) -> dict[str, Any]
 
 
 def messages_item(label: str, at: str, text: str) -> dict[str, Any]:
-    """The messages said *at* a day and time; the URL has no space."""
+    """Return the messages said *at* a day and time as an item. The space in *at* becomes "T" in the item's URL, because
+    a URL holds no space."""
     item = item_of(label, at, f"What was said at {at}", text)
     return {**item, "url": item["url"].replace(" ", "T")}
 

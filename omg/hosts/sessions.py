@@ -1,13 +1,14 @@
 """
 A client's sessions: whose memory each has, how far it was read and served, and whether the client's capture works.
 
-A session reads the person's memory and, in a git repository, the project's. It writes to the project's memory if there is a project.
-A project is known by its git common directory. We find this directory by reading files, because git itself could start
-programs that a repository's configuration names. Remotes do not count, because any download can name one. A claim about
-another repository counts only if that repository lists the claiming folder as well.
+A session reads the person's memory and, in a git repository, the project's. It writes to the project's memory if there
+is a project. A project is known by its git common directory. We find this directory by reading files, because git
+itself could start programs that a repository's configuration names. The URL of a remote does not identify a project,
+because any downloaded repository can name any remote. A file `.git` may say that its folder is a worktree of another
+repository. This counts only if that repository lists the worktree.
 
-`hosts/<host>/<session>.json` in the home holds a session. The session's memory is chosen when the session is first seen,
-and a later change of folder does not change the memory.
+`hosts/<host>/<session>.json` in the home holds a session. The session's memory is chosen when the session is first
+seen, and a later change of folder does not change the memory.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-Runs nights and starts the daemon at login by the operating system's own timer, where no gateway does so.
+Lets the operating system start the nightly run, and the daemon at login, if no gateway starts them.
 
 OMG uses systemd's user timers, launchd's agents, or the person's crontab, the first that the machine has. Each home has
 its own entries, named after the home's folder. By these names OMG finds its entries again.
@@ -115,8 +115,8 @@ def config_home() -> Path:
 
 def timer_of(home: Path) -> Timer | None:
     """
-    The timer of this machine for *home*; None if the machine has only a crontab. Raises OmgError if the machine has
-    none of the three.
+    The timer of this machine for *home*: launchd's or systemd's. None if the machine has only a crontab. Raises
+    OmgError if the machine has none of launchd, systemd and crontab.
     """
     if sys.platform == "darwin":
         return launchd_timer(home)
