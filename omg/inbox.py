@@ -3,17 +3,19 @@ Turns loose notes into messages: files that people leave in inbox/, and the agen
 
     <vault>/inbox/*.md                    a message for each paragraph, from a person; from the agent if a run of
                                           the agent may have written the file (Runs)
-    <vault>/inbox/*.txt                   renamed to .md and read so, unless an agent may have written the file
+    <vault>/inbox/*.txt                   renamed to .md, unless an agent may have written the file; then read
+                                          like the other .md files
     <workspace>/memory/YYYY-MM-DD.md      a message for each line, from the agent, in the owner's graph; only if
                                           nobody else reaches the agent, and for days since the graph was made
-    <workspace>/MEMORY.md, memory/*.md    the same for older files, by `omg import --openclaw`
+    <workspace>/MEMORY.md, memory/*.md    older memory files: `omg import --openclaw` reads them in the same way
     <home>/runs/<hash of the session>     runs under way: for each prompt that was built, a line with the time in ms
                                           since the epoch; removed once the transcript of the run arrives
     <home>/writes.jsonl                   files that runs wrote, as transcripts show (message/drop.py); kept for KEPT_MS
 
-A message's id is `inbox:<path>:<hash of the text>`, so only text that is added to a note is new. The message's key is made
-from the text alone, so renaming a note adds nothing. The text of notes and memory files is never changed here. Runs of all
-sessions count, because everybody who reaches the agent reaches its tools.
+A message's id is `inbox:<path>:<hash of the text>`. If text is added to a note, only the added text is new. The
+message's key is made from the text alone. Renaming a note adds no message. The text of notes and memory files is never
+changed here. A run of any session may have written an inbox file, because everybody who reaches the agent can make the
+agent write files.
 """
 
 from __future__ import annotations
@@ -199,8 +201,8 @@ def day_files(graph: Graph, memory: Path | None) -> Iterator[tuple[Path, str]]:
 
 def agents_notes(memory: Path, zone: tzinfo) -> Iterator[tuple[Path, str, date]]:
     """
-    Yield the file, the name and the day of each of the agent's own notes: files in *memory*, and MEMORY.md beside
-    that folder. The day comes from the file's name, else from its last save.
+    Yield the file, the name and the day of each of the agent's own notes: files in *memory*, and MEMORY.md beside that
+    folder. The day comes from the file's name. If the name has none, it is the day of the last save.
     """
     for file in [memory.parent / "MEMORY.md", *sorted(memory.glob("*.md"))]:
         if file.is_file() and not file.is_symlink():
@@ -288,7 +290,8 @@ def inbox_entries(role: str, path: str, texts: list[str], said_ms: int) -> Itera
 
 def inbox_entry(role: str, path: str, text: str, at_ms: int, of: str = "") -> dict[str, Any]:
     """
-    Make one message an entry of a drop. *of*: its author, if the same words of another author are another message.
+    Make one message an entry of a drop. *of*: the name of the author. Without *of*, equal texts of different authors
+    count as one message.
     """
     mark = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
     message = {"role": role, "content": text, "timestamp": at_ms, "idempotencyKey": f"{PREFIX}{of}{mark}"}
@@ -356,7 +359,7 @@ class Runs:
     def wrote(self, name: str, at_ms: Iterable[int]) -> bool | None:
         """
         Whether a run may have written the inbox file *name*, whose contents, name or permissions changed at the times
-        *at_ms*. None while a run is under way that may have done so.
+        *at_ms*. None if a run that may have written the file is still under way.
         """
         times = list(at_ms)
         for w in self.shown():

@@ -3,7 +3,7 @@ Imports old conversations: reads their files, cuts them into drops, and takes th
 
 The content of a file decides which reader reads it (recognise.py). Lines, messages and chats that cannot be read are
 reported in `ReadingProgress.skipped`; texts that nobody said are counted in `left_out`. Importing again adds nothing,
-because messages keep their ids, also a message that a hook captured or that a second export holds.
+because a message has the same id each time: in a hook's capture, in an export, and in a second export.
 
     chatgpt        Reads ChatGPT's export: `conversations.json`, or since 2026 `conversations-000.json`, `-001`, …
     claude         Reads Claude.ai's export: chats, projects and memories, in one zip or in several.

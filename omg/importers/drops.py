@@ -48,7 +48,7 @@ class ReadingProgress:
         return self.before + self.here
 
     def is_newest(self, chat: str, changed_ms: int) -> bool:
-        """Whether no newer copy of *chat* is known. A copy of the same time counts as newest, too."""
+        """Whether no newer copy of *chat* is known. Several copies of the same time all count as newest."""
         known = self.newest.get(chat, 0)
         self.newest[chat] = max(known, changed_ms)
         return changed_ms >= known

@@ -267,10 +267,10 @@ def claims(service: str, lines: Mapping[str, int], what: str = "memory") -> Iter
 
 def branch_to(leaf: object, parents: Mapping[str, object], at: Mapping[str, float]) -> list[str]:
     """
-    The ids from the root to *leaf*. *parents*: id → id of its parent. *at*: id → time.
+    Return the ids from the root to *leaf*. *parents*: id → id of its parent. *at*: id → time.
 
-    If *leaf* is unknown, the branch ends at the latest id that is not a parent; in a cycle, where every id is a
-    parent, at the latest id. A cycle ends the branch.
+    If *leaf* is unknown, the branch ends at the latest id that is not a parent. If every id is a parent, the branch
+    ends at the latest id. If the parents form a cycle, no id is repeated.
     """
     if not isinstance(leaf, str) or leaf not in parents:
         above = set(map(str, parents.values()))

@@ -81,8 +81,13 @@ def prices(look: Look, models: Sequence[str], config: Config) -> list[Price]:
     """
     Estimate the price of each way of observing: by rules; by rules, with a model at night; by the model at once.
 
-    Estimated are the tokens of the messages, the instructions and known notes of each question, and two tokens of the
-    check for each token of notes. Prices come from LiteLLM's table, which is a file.
+    The estimate counts:
+
+    - the tokens of the messages;
+    - for each question, the tokens of the instructions and of known notes;
+    - for the check, two tokens for each token of the notes made.
+
+    Prices come from LiteLLM's table, which is a file.
     """
     found = [Price("the rules, without a model")]
     model = next((m for m in models if m not in ("offline", "gateway")), "")

@@ -73,8 +73,8 @@ def session_of(path: Path) -> Session | None:
     """
     The session of a transcript; None if no person speaks in it.
 
-    The transcript names its session key, or `sessions.json` beside it does. Without a key, the session belongs to the
-    owner if nobody else speaks in it; else it has a memory of its own.
+    The transcript names its session key, or `sessions.json` beside it does. Without a key, the session is the owner's
+    if nobody else speaks in it. If somebody else speaks, the session has a memory of its own.
     """
     id, key, workspace = path.name.split(".")[0], "", ""
     agent = path.parent.parent.name if path.parent.parent.parent.name == "agents" else "main"
@@ -158,8 +158,8 @@ def stored_messages(
     db: sqlite3.Connection, id: str, path: Path, since: int, reading: ReadingProgress
 ) -> Iterator[JsonObject]:
     """
-    Yield the messages of session *id*. Rows older than *since* are not read, because a row is written after its
-    message was said.
+    Yield the messages of session *id*. A row is written after its message was said. A row written a day or more before
+    *since* can hold only an older message, and is not read.
     """
     packed, after = None, -1
     while rows := db.execute(
@@ -215,8 +215,8 @@ def openclaw_state_drops(state: Path, agent: str | None = None, since: datetime 
 
 def openclaw_drops(config: Config, agent: str | None, since: datetime | None) -> Drops:
     """
-    The drops of the OpenClaw whose state folder contains the home, else of the OpenClaw that the environment names;
-    also the notes of its agents (MEMORY.md, memory/*.md).
+    The drops of the OpenClaw whose state folder contains the home. If no state folder does, the drops of the OpenClaw
+    that the environment names. The notes of its agents (MEMORY.md, memory/*.md) are included.
     """
     state = config.home.parent
     if not (state / "agents").is_dir():

@@ -260,8 +260,9 @@ def is_of(receipt: Receipt, drops: Collection[str]) -> bool:
 
 def changes_back(graph: Graph, drops: Collection[str]) -> tuple[list[Change], list[str]]:
     """
-    For each note, the change back to its text before the import; also the paths of notes that changed since. A note
-    that daily use changed in between goes back only to that change.
+    For each note that the import changed, return the change back to its text before the import. If daily use changed
+    the note during the import, go back only as far as the text after that change. Second: the paths of notes that
+    changed after the import; they stay as they are.
     """
     path_changes: dict[str, list[tuple[bool, Change]]] = {}
     for receipt in receipts_of(graph):  # the last one first

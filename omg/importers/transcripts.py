@@ -174,7 +174,8 @@ def codex_entry(row: Mapping[str, Any], session: str, typed: set[str]) -> JsonOb
 
 def without_summary(rows: list[TranscriptRow], compacted: Mapping[str, Any]) -> list[TranscriptRow]:
     """
-    *rows* without the assistant's last text, if the compacted history ends with this text. Then it is the summary.
+    Return *rows* without the summary. If the compacted history ends with the assistant's last text, that text is the
+    summary.
     """
     history = compacted.get("replacement_history")
     last = history[-1] if isinstance(history, list) and history else ""

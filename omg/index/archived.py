@@ -229,7 +229,8 @@ def said_at(db: sqlite3.Connection, rows: Collection[int]) -> dict[int, tuple[st
 
 
 def said_within(db: sqlite3.Connection, days: Iterable[When], zone: tzinfo, k: int) -> list[int]:
-    """Return the rows of up to *k* messages that were said on *days*, the latest of each first."""
+    """Return the rows of up to *k* messages that were said on *days*. The spans in *days* keep their order. Within a
+    span, the latest message comes first."""
     select = "select id from message where talk = 1 and timestamp >= ? and timestamp < ? order by timestamp desc limit ?"
     between = [(day_start_ms(d.start, zone), day_start_ms(d.end + timedelta(1), zone)) for d in days]
     return [row for since, until in between for (row,) in db.execute(select, (since, until, k))][:k]

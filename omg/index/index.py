@@ -324,7 +324,7 @@ class Index:
         return self._warm
 
     def knows(self, word: str) -> bool:
-        """Return whether a note or a message has *word*. A search must have looked for *word* before."""
+        """Return whether a note or a message has *word*; False if no search has looked for *word* before."""
         return any(rarity.has(word) for rarity in (self._rarity, self._said))
 
     # --- looking up

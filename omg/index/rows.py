@@ -3,7 +3,7 @@ Writes a note's rows in the index, and updates the columns that depend on other 
 
     enter      writes the rows of notes: names, links, sources, and the columns of the full text
     settle     finds the note of each link, then sets maps, successors and linked titles
-    rewindow   updates the columns made of messages after messages beside them have changed
+    rewindow   updates the columns that hold a note's messages and their neighbours, after a neighbour changed
 
 The cost grows with the number of changed notes, not with the size of the vault.
 """
@@ -169,7 +169,8 @@ class RowWriter:
 
     def rewindow(self, messages: Collection[str]) -> None:
         """
-        Update the message columns of the notes made from *messages*, after the messages beside those changed.
+        Update the columns that hold messages, for the notes made from *messages*. Needed after neighbours of *messages*
+        in their conversation changed.
         """
         for (note,) in set(rows_of(self.db, "select note from source where id in", messages)):
             cited = self.db.execute(

@@ -183,9 +183,9 @@ def fused_scores(words: Mapping[int, float], near: Near | None, whole: float) ->
     """
     Return the candidates, each with one score from *words* and *near*, and the confidence (0 to 1) of the best.
 
-    A candidate's score is the weighted sum of two scores, each as a share of the best. *whole*: the score by
-    words of a note with each word of the question once. Such a note, or one with the same meaning, has
-    confidence 1.
+    A candidate's score is the weighted sum of its score by words and its score by meaning. Each of the two is divided
+    by the highest of its kind. *whole*: the score by words that a note gets if it has each word of the question once. A
+    note that reaches *whole*, or has the same meaning as the question, has confidence 1.
     """
     top = max(words.values(), default=0.0)
     share = WORDS_SHARE if near else 1.0
@@ -287,9 +287,8 @@ def walked_order(db: sqlite3.Connection, pool: Pool, k: int, exact: Sequence[Ter
     """
     Return the notes in *pool* and notes linked with the best, in the order of the results.
 
-    The first OWN_SHARE of *k* notes keep their places. Below these, a linked note moves up: the further, the
-    higher the scores of the linking note and of the linked note. *exact*: notes that have all of these terms
-    come first.
+    The first OWN_SHARE of *k* notes keep their places. Below these, a linked note moves up. It moves further if its own
+    score and the linking note's score are high. *exact*: notes that have all of these terms come first.
     """
     order = ranked_ids(pool)
     if not order:
@@ -388,8 +387,8 @@ class How(NamedTuple):
     """
     How notes are searched.
 
-    *walk*: follow links from the best hits. *quote*: name the matching words in `why`, and put notes with all
-    words of the question first; this takes a fifth of the time. *vectors*: search by meaning as well as by
+    *walk*: follow links from the best hits. *quote*: name the matching words in `why`, and put notes with all words of
+    the question first. These two steps take a fifth of a search's time. *vectors*: search by meaning as well as by
     words.
     """
 

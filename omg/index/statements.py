@@ -101,8 +101,8 @@ def heads_of(spans: Sequence[Span], place: int) -> list[Span]:
 
 def is_silent(message: Message) -> bool:
     """
-    Return whether searches leave *message* out: a tool's text, an empty text, or a line in place of OMG's own
-    text.
+    Return whether searches leave *message* out. Left out are a tool's text, an empty text, and a line in MEMORY_NOTES,
+    which replaced the result of a call to OMG.
     """
     return message.role == "tool" or not message.text.strip() or message.text.strip() in MEMORY_NOTES
 
@@ -197,10 +197,12 @@ def find_statements(
     """
     Return the statements that have words of *match*, and the statements nearest in meaning.
 
-    A statement's score by words is its bm25 as a share of *whole*. *assistants*: factor for the assistant's
-    statements; 0 leaves these out. *near(numbers, nearest)* returns the cosines of the statements *numbers*
-    and, if *nearest*, of the nearest statements. *nearest* is set only if a statement without words of *match*
-    may be among the best FOUND.
+    A statement's score by words is its bm25 as a share of *whole*. *assistants*: factor for the assistant's statements;
+    0 leaves these out.
+
+    *near(numbers, nearest)* returns number → cosine. Its result always covers the statements *numbers*. If *nearest* is
+    true, its result also covers the statements nearest in meaning. *nearest* is false if FOUND statements score higher
+    by words than any statement can by meaning alone.
     """
     words: dict[int, float] = {}
     surely = 0
@@ -335,8 +337,8 @@ class SignMatrix:
         self, db: sqlite3.Connection, vector: Floats, also: Iterable[int], nearest: bool
     ) -> dict[int, float]:
         """
-        Return number → cosine with *vector*, for the statements *also* and, if *nearest*, for the POOL nearest
-        statements.
+        Return number → cosine with *vector*. *also*: numbers of statements to compare. *nearest*: whether to compare
+        the POOL statements nearest to *vector* besides.
         """
         import numpy as np
 
