@@ -214,14 +214,19 @@ class Memory:
         session: str = MAIN,
     ) -> str:
         """
-        Write *text*, one line, as a note, at once and without a model. Return the note's path. *when*: the day or days of
-        the event, "2026-03-05" or "2026-03-05..2026-03-07".
+        Write *text*, one line, as a note, at once and without a model. Return the note's path. *when*: the day or days
+        of the event, "2026-03-05" or "2026-03-05..2026-03-07". Raises BadInput.
 
-        *said*: the user's message that asks for the note, as for `capture`, or only its words. The message is captured and
-        becomes the note's source. The note gets the origin "user" only if the user's words, or a proposal of the assistant
-        that the user accepted, contain *text*. Otherwise the origin is "assistant"; without *said* it is "tool". Notes of
-        these two origins are marked, never stand in `system`, and become facts or episodes, whatever *type* says. So a model
-        may call this method as a tool, if *said* comes from your code. Raises BadInput.
+        *said*: the user's message that asks for the note, as for `capture`, or only its words. The message is captured
+        and becomes the note's source. The note's origin depends on *said*:
+
+        - "user", if the user's words, or a proposal of the assistant that the user accepted, contain *text*;
+        - "assistant", if neither contains *text*;
+        - "tool", without *said*.
+
+        A note of origin "assistant" or "tool" is marked, and never stands in `system`. Its type is fact or episode,
+        whatever *type* says. A model may call this method as a tool. Take *said* from the conversation in your code,
+        never from the model.
         """
         graph = self.graph(self._whose(session))
         message, source = {"role": "user", "content": said} if isinstance(said, str) else said, None

@@ -167,9 +167,9 @@ REQUEST = re.compile(
 
 
 def of_days_alone(query: ParsedQuery) -> ParsedQuery:
-    """Return *query* without its terms, if it asks for days and names no subject. Otherwise return *query* itself.
-    Examples: "What happened yesterday?", "Plans for today", "Tell me what I did in spring". Then everything said on
-    those days answers *query*."""
+    """Return *query* without its terms, if it asks for days and names no subject: everything said on those days answers
+    it. Examples: "What happened yesterday?", "Plans for today", "Tell me what I did in spring". Return any other
+    *query* unchanged."""
     if not query.days or not (len(query.terms) <= 1 or asks(query.text) or REQUEST.match(query.text)):
         return query  # "Plan my Sunday run."
     words = query.text
@@ -199,8 +199,10 @@ def sureness(
     by_meaning: bool,
 ) -> float:
     """Return how surely *hits* and *said*, both best first, answer *query*: from 0 to about 1. *known*: whether any
-    note or message has a word. *by_meaning*: whether the search also used vectors. The result is 1 if *query* asks
-    for days alone, or for the user's own days."""
+    note or message has a word. *by_meaning*: whether the search used vectors besides words.
+
+    A *query* with days gets 1 in two cases: it has no other terms, or it asks about what the user did or said
+    (`is_of_own`)."""
     if query.days and (not query.terms or is_of_own(query)):
         return 1.0
     shares = [max(SAID_SHARE * min(1.0, s.share), WRITTEN_ALONE * s.words) for s in said]
@@ -217,8 +219,9 @@ def sureness(
 
 
 def is_sure(graph: Graph, query: ParsedQuery, hits: Sequence[Hit], said: Sequence[Said]) -> bool:
-    """Return whether *hits* and *said* answer *query* surely enough. Cosines decide if the encoder reads the
-    language of *query*, or *query* is in Chinese. Otherwise `sureness` decides."""
+    """Return whether *hits* and *said* answer *query* surely enough. If the search used vectors and *query* names no
+    days, cosines decide in two cases: the encoder reads the language of *query*, or *query* is in Chinese. In all other
+    cases `sureness` decides."""
     if said and graph.index.by_meaning and not query.days:
         cosines = [hit.cosine or 0.0 for hit in hits]
         if asks_encoder(graph.index.embedder, query.text):
@@ -251,8 +254,9 @@ def names_in(text: str) -> Iterator[str]:
 
 
 def named_in(query: ParsedQuery, names: Iterable[tuple[str, str]]) -> dict[str, float]:
-    """Return path → the share of the words of *query* that belong to the path's name, for names that *query* has
-    whole. *names* are pairs of path and name. Possessives ("meine") and words that ask for a map are not counted."""
+    """Return path → share, for each name whose words all occur in *query*. The share is the part of the words of
+    *query* that the name covers. *names*: pairs of path and name. Possessives ("meine") and words that ask for a map
+    are not counted."""
     asked = word_forms(term for term in query.terms if not OF_ONES_OWN.fullmatch(term.shown))
     found: dict[str, float] = {}
     for path, name in names:
@@ -278,9 +282,9 @@ def word_forms(terms: Iterable[Term]) -> frozenset[str]:
 def named_lines(
     graph: Graph, query: ParsedQuery, named: Mapping[str, float], limit: int, today: date
 ) -> list[Hit]:
-    """Return the best *limit* notes of each map and project in *named* whose share of *query* is large enough. A
-    project's notes are those that link to it. Returns no note if *query* asks for days, because the search finds
-    the notes of those days."""
+    """Return the best notes of the maps and projects in *named*, at most *limit* for each. *named*: path → the share of
+    *query* that the name covers; a map or project with a share below SURE is skipped. A project's notes are those that
+    link to it. Returns no note if *query* asks for days, because the search finds the notes of those days."""
     found: dict[str, Hit] = {}
     for path, share in sorted(named.items(), key=lambda of: -of[1]) if not query.days else ():
         for entry in lines_of(graph, path, limit, today) if share >= SURE else ():
@@ -430,7 +434,8 @@ class Relevant:
 
 
 def keep_served(own: SessionState, run: str, text: str, epoch: int) -> None:
-    """Keep a run's served text with the run's message until the next cut, if OMG is the context engine (context.py)."""
+    """Keep the text that *run* was served, if OMG is the context engine. Until messages are next cut from the context,
+    context.py puts the text before the run's message again."""
     if next(reversed(own.served), run) not in (run, own.assembled):
         own.served, own.raw_tokens = {}, 0  # a request was made without the served text: that text is gone
     former = own.served if own.timeline and own.epoch == epoch else {}
@@ -758,8 +763,8 @@ def render_system(
 
 
 def without_agents_notes(entries: Iterable[Entry], by_hand: Mapping[str, int]) -> Iterator[Entry]:
-    """Yield *entries* without inbox notes, unless a person was seen to write the inbox note. Agents can write to
-    the inbox, too. An inbox note is never pinned."""
+    """Yield *entries* without inbox notes that an agent may have written. An inbox note stays only if a person was seen
+    to write it. An inbox note is never pinned."""
     for entry in entries:
         if not entry.path.startswith("inbox/"):
             yield entry

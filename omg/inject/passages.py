@@ -1,9 +1,18 @@
 """
 Quotations: the messages that answer a prompt, each cut to its answering passage.
 
-Messages come from the archive, found by words and through the notes that bear on the prompt, and from the
-identity's other sessions before they are observed. A tool's text is not quoted. Nor are words whose note was
-deleted, superseded or changed by a person: the note replaces them. prompt.py renders the passages.
+Messages come from two places:
+
+- the archive, where they are found by words and through the notes that bear on the prompt;
+- the identity's other sessions, as long as the messages are not observed.
+
+Not quoted are:
+
+- a tool's text;
+- words whose note was deleted;
+- words whose note was superseded or changed by a person, because the prompt gets the present note.
+
+prompt.py renders the passages.
 """
 
 from __future__ import annotations
@@ -200,9 +209,9 @@ def find_said(
 def with_what_followed(
     graph: Graph, hits: Sequence[Hit], told: Sequence[Said], *, session: str, now: datetime
 ) -> list[Said]:
-    """Return *told*, with the person's later statements on the same facts inserted before the best statements. So
-    an outdated fact is not quoted as current. Before "I work at Acme" comes "Since I left Acme …", which the
-    question might not find."""
+    """Return *told*, with the person's later statements on the same facts inserted before the best statements. The
+    prompt then shows that a fact is outdated: before "I work at Acme" comes "Since I left Acme …", which the question
+    might not find."""
     own = graph.state().sessions.get(session) or SessionState()
     noted = [(h.score, h.entry.description, said_ms(h.entry, graph.zone), "") for h in hits[:FOLLOWED]]
     own_words = [s for s in told if s.message.role == "user"][:FOLLOWED]
@@ -254,8 +263,8 @@ def written_share(text: str, words: Sequence[str]) -> float:
 
 
 def told_once(told: Iterable[Said]) -> list[Said]:
-    """Return *told* without near-repeats. Of near-repeats, the person's latest statement is kept, in the place of
-    the best."""
+    """Return *told*, best first, without near-repeats. Of statements that repeat each other, the person's latest is
+    kept. The kept statement takes the place of the best of them."""
     kept: list[tuple[Said, frozenset[str]]] = []
     having = defaultdict[str, list[int]](list)  # word → places in *kept* of statements with the word
     for said in told:
@@ -327,8 +336,8 @@ def assistants_share(query: ParsedQuery, speaker: str | None, course: bool) -> f
 def quoted_passages(
     graph: Graph, query: ParsedQuery, told: Sequence[Said], *, room: int
 ) -> Iterator[Passage]:
-    """Yield the passages around *told* that answer *query*, in the order of *told*. The fewer share *room*
-    (tokens), the longer they are."""
+    """Yield the passages around *told* that answer *query*, in the order of *told*. Each passage may take an equal
+    share of *room* (tokens), up to MOST_QUOTED characters."""
     chars = min(MOST_QUOTED, room * CHARS_A_TOKEN // max(1, len(told)))
     asked = told_words(" ".join(term.shown.lower() for term in query.terms))
     speaking = NotesOfWords(graph)
@@ -397,10 +406,13 @@ class NotesOfWords:
 
 
 def places_around(said: Said, quoted: Collection[int], chars: int) -> list[int]:
-    """Return the places of the statements to quote: the statement of *said*, and neighbours if it is shorter than
-    *chars*. Before a person's statement, one neighbour is added, to which the statement may refer. Then come
-    following statements below the same heading, or below the statement itself. Statements in *quoted* are not
-    added."""
+    """Return the places of the statements to quote: the statement of *said* and, if it is shorter than *chars*,
+    neighbours:
+
+    - the statement before a person's statement, because the person may refer to it;
+    - the statements after it that have the same heading; after a heading, the statements below the heading.
+
+    Statements in *quoted* are not added."""
     spans, of_person = said.spans, said.message.role != "assistant"
     least = max(chars, LEAST_QUOTED["user" if of_person else "assistant"])
     first = last = said.place
@@ -663,10 +675,14 @@ class Former:
     kept: frozenset[str]  # words of the line that the note still has
 
     def is_repeated_by(self, text: str, cited: bool = False) -> bool:
-        """Return whether *text* repeats the former statement: it has the dropped words or days, and half of the words the
-        note still has. *cited*: the note was made from *text*; then a quarter is enough if a number or a day was
-        dropped. So a sentence about another subject is no repetition. A statement that lost only a word or two is
-        never repeated."""
+        """Return whether *text* repeats the former statement. *cited*: the note was made from *text*. All of these must
+        hold:
+
+        - *text* has half of the words that the note still has (a text about another subject does not); a quarter is enough
+          if *cited* and if the note dropped a number or a day;
+        - *text* has half of the dropped words, or a dropped day; if days were dropped, only numbers count as dropped
+          words;
+        - the note dropped a day, a number or a quarter of the statement's words."""
         told, numbers = told_words(text), {word for word in self.words if word[0].isdigit()}
         dropped = not self.days and not numbers and len(self.words) < LOST * len(self.words | self.kept)
         least = LEAST_KEPT if cited and (self.days or numbers) else 0.5

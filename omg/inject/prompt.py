@@ -515,8 +515,8 @@ def tell_notes(text: Fresh, entries: Sequence[Entry], found: Found, room: int) -
 
 def event_falls_on(event: str | None, days: Iterable[When]) -> bool:
     """
-    Return whether *event* falls on one of *days*. Such a note answers "what is next week?" without a common
-    word.
+    Return whether a note's *event* falls on one of *days*. By its event, a note answers "what is next week?" even if
+    the note and the question share no word.
     """
     when = event_span(event)
     return when is not None and any(when[0] <= d.end and when[1] >= d.start for d in days)

@@ -272,10 +272,10 @@ FAILURE_KINDS = (
 
 class GatewayModel:
     """
-    A function (`Ask`) that asks the gateway's model through the plugin, for replies of at most *max_tokens*. AT_ONCE calls
-    run at once, fewer after a refusal for the rate limit.
+    A function (`Ask`) that asks the gateway's model through the plugin, for replies of at most *max_tokens*. AT_ONCE
+    calls run at once, fewer after a refusal for the rate limit.
 
-    Calls *late* with each reply that came after its question was given up: such a reply was paid for, too.
+    Calls *late* with each reply that came after its question was given up, because such a reply was paid for.
     """
 
     def __init__(
@@ -334,7 +334,8 @@ class GatewayModel:
         return lent_reply(reply)
 
     def next(self, _: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a question for the plugin; after *poll_s* without a question {}, to show that the daemon is alive."""
+        """Return a question for the plugin. If no question comes within *poll_s*, return {}, to show that the daemon is
+        alive."""
         until = time.monotonic() + self.poll_s
         self.polled = time.monotonic()
         while not self._closed.is_set() and (left := until - time.monotonic()) > 0:

@@ -37,7 +37,8 @@ LAST_BYTES = 4_000_000  # how much of the ledger `lately` reads: years of one pe
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """A model's reply. Token counts are the provider's, else our own. *usd* is 0.0 if the price is unknown."""
+    """A model's reply. Token counts are the provider's; if the provider gives none, our own. *usd* is 0.0 if the price
+    is unknown."""
 
     text: str
     model: str
@@ -124,8 +125,8 @@ class Ledger:
         """
         Reserve *most* for the call in this block. Raises OverBudget if today's cap is reached.
 
-        If the running calls may reach the cap, wait until their real cost is known. So only the last call of a day can
-        exceed the cap.
+        If the running calls may reach the cap, wait until their real cost is known. Only the last call of a day can
+        therefore exceed the cap.
         """
         with self._settled:
             while self._may_be_reached(now):
@@ -170,7 +171,7 @@ class Ledger:
         return now.astimezone(self._zone).date().isoformat()
 
     def _take_in(self) -> None:
-        """Add the costs in today's lines to the sum, from the line after the last call on."""
+        """Add today's costs to the sum, from the lines that were written to the file since the last call."""
         mark = self._day.encode()
         with self.file.open("rb") as file:
             file.seek(self._read)
@@ -288,10 +289,12 @@ SHORT_REPLY = 4_000  # tokens of a reply that every model allows
 
 def model_window(model: str, config: Config) -> int:
     """
-    Return how many tokens *model* can take in.
+    Return how many tokens *model* can take in: the first that is known of
 
-    The configuration says so, else LiteLLM's table, which is read as a file without importing LiteLLM. For an unknown model
-    the answer is 8,192 on a self-hosted server, a common default there, else 32,000, less than most models take.
+    - the number in the configuration;
+    - the number in LiteLLM's table, which is read as a file without importing LiteLLM;
+    - 8,192 on a self-hosted server, a common default of such servers;
+    - 32,000, less than most models take.
     """
     known = config.llm.context_window or limits_in_table(model).takes
     return known or (8_192 if config.llm.api_base else 32_000)

@@ -136,8 +136,8 @@ def remember_note(
     """
     Write the note that is *asked* for. *said*: the user's message; *source*: where the transcript has this message.
 
-    A web page may have talked a model into the call. So the note is the user's only if the note's text is one of the
-    sentences in *said*. Otherwise the note is the assistant's fact, and proposes the type asked for. A note without a
+    A web page may have talked a model into the call. The note is therefore the user's only if the note's text is one of
+    the sentences in *said*. Any other note is the assistant's fact, and proposes the type asked for. A note without a
     source is a tool's. Raises BadInput, Locked.
     """
     text, title = (
