@@ -354,8 +354,9 @@ def observed_turns(context: RequestContext, soon: Iterable[tuple[str, int]] = ()
     """
     Return the turns whose messages are all archived or forgotten.
 
-    A turn that the gateway began by itself counts as observed once the person's turns before and after it are, because
-    these turns may refer to it. *soon*: places (role, time) of pending messages that also count as observed.
+    A turn that the gateway began by itself counts as observed once the person's turns before and after it are observed.
+    The person's turns may refer to the gateway's turn. *soon*: places (role, time) of pending messages that count as
+    observed.
     """
     graph = context.graph
     again = graph.pending_keys()  # messages whose note was forgotten are observed once more

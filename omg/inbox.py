@@ -144,8 +144,8 @@ def why_no_note(file: Path) -> str:
 
 def unread_files(graph: Graph) -> tuple[list[str], list[str]]:
     """
-    Two lists of inbox files: files with text that is not read yet, and files that were read but do not say where
-    their text went, because the filing was undone. Files that can never be read are left out.
+    Return two lists of inbox files. First: files with text that is not read yet. Second: files that were read and whose
+    filing was undone; these do not say where their text went. Files that can never be read are left out.
     """
     found, undone = [f"inbox/{file.name}" for file in other_files(graph) if not why_no_note(file)], []
     pending = graph.pending_keys()

@@ -65,7 +65,7 @@ class Memory:
     *embed* makes vectors; None means no vectors. *gateway* answers for the model "gateway" of the configuration. *child* is
     the process that asks models, for homes that share one process. *clock* gives the present time; notes are dated by their
     messages. *on_event* is called with each event of events.jsonl, as a mapping with `event`, in the thread that does the
-    work, but not for work that a daemon does. Raises ConfigError, which names the key, the value and the remedy.
+    work. A daemon's work does not call *on_event*. Raises ConfigError, which names the key, the value and the remedy.
 
     A *session* names the memory to use. "agent:main:main" is the owner's. Any other name ("alice") has its own memory, which
     no other name can read or write. "alice:thread:7" is one of alice's conversations. Methods raise BadInput for a session

@@ -57,9 +57,12 @@ class Asker:
     other models. Several askers may share a child; its maker closes it. Raises ConfigError if *models* has `offline`,
     which means that no model is asked.
 
-    A call raises OverBudget if today's cap forbids asking, CutShort if every reply reached its limit before
-    its first word, BadReply if all replies were empty or looping, else ModelUnavailable. Any number of
-    threads may ask; `close` ends their waiting.
+    Any number of threads may ask; `close` ends their waiting. A call raises
+
+    - OverBudget if today's cap forbids asking;
+    - CutShort if every reply reached its limit before its first word;
+    - BadReply if all replies were empty or looping;
+    - ModelUnavailable if no model answers for any other reason.
     """
 
     def __init__(
