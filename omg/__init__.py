@@ -105,6 +105,8 @@ Where to change what:
     why search finds a note, or not      index/search.py, inject/decide.py
     what happens on kill -9              journal.py; the lock: graph/graph.py; damaged files: graph/state.py
     the words of a prompt                inject/prompt.py
+    when `system` is made anew           inject/decide.py
+    where a sentence or list item ends   text/words.py
     when turns are observed              worker/schedule.py
     what leaves a long context           context.py
     which secrets are redacted           secrets/labels.py (behind a label), secrets/tokens.py (by their form)
@@ -121,7 +123,7 @@ Where to change what:
     what `omg undo` takes back           journal.py
     what omg_remember accepts            tools/sentences.py, then message/statements.py
     how files in inbox/ are read         inbox.py, message/drop.py
-    how a person's deletion is noticed   daemon.py (when files are looked at), worker/registry.py, graph/graph.py
+    how a deleted or moved file is seen  daemon.py (when files are looked at), worker/registry.py, graph/graph.py
     how notes and words are forgotten    forget/selection.py (what goes), forget/removal.py (how each file changes)
     which old chats can be imported      importers/recognise.py; their forms: its neighbours
     what an export holds                 export.py
@@ -131,7 +133,7 @@ Where to change what:
     how an assistant is connected        hosts/hook.py (its events), hosts/install.py, then hosts/serve.py
     what the plugin sends, and when      hooks/index.js; while no daemon listens: hooks/spool.js
     what the page shows                  ui/ (one file a view), ui/templates/
-    what the doctor checks               openclaw/doctor.py, openclaw/graph_checks.py
+    what the doctor checks               openclaw/doctor.py (the gateway), openclaw/graph_checks.py (the home, each graph)
 
 Outside the package: hooks/ (the plugin, in JavaScript), skills/, vault_template/. The tests of a room are in
 tests/<room>/ or tests/test_<room>.py; those of the whole product are beside these, in tests/.

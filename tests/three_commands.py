@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-QUESTION, ANSWER = "What is the studio's wifi called?", "Tidepool"
+QUESTION, ANSWER = "What is the studio's wifi called?", "Marlin"
 
 
 def three_commands(host: str) -> list[str]:
