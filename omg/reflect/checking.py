@@ -22,7 +22,10 @@ from .verdicts import Place, ShownGroup, Verdict
 
 @dataclass(frozen=True, slots=True)
 class NightClaim:
-    """A claim that the verdict at *place* makes. *op*: what the verdict would do to the notes *of*."""
+    """
+    A claim that the verdict at *place* makes. *op*: the operation of the verdict. *of*: the notes that the operation
+    changes.
+    """
 
     place: Place
     op: str

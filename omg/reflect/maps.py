@@ -114,7 +114,9 @@ def map_to_tell(path: str, title: str, entries: Iterable[Entry], *, unnamed: boo
 
 
 def newest_that_fit(maps: Iterable[ShownMap]) -> list[ShownMap]:
-    """The *maps* that fit into one question, newest first. Of the same day, topics come before maps of types."""
+    """
+    The *maps* that fit into one question, newest first. If maps have the same day, topics come before maps of types.
+    """
     ordered = sorted(
         maps, key=lambda m: (-(newest_day(m.notes) or dt.date.min).toordinal(), not is_topic(m.path), m.path)
     )

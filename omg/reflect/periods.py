@@ -57,7 +57,10 @@ class Period:
 
     @property
     def digest(self) -> str:
-        """A hash of the notes' paths. The words of these notes at that time do not change."""
+        """
+        A hash of the paths in *members*. The texts of the notes are left out, because the page uses the words of its
+        period, and these words do not change.
+        """
         return THEN + hashlib.sha256("\n".join(path for _, path in self.members).encode()).hexdigest()[:16]
 
 
@@ -218,8 +221,8 @@ def is_enough(nodes: Sequence[Node]) -> bool:
 
 def write_reflection(plan: Plan, period: Period, found: ReflectionDraft, nodes: Sequence[Node]) -> str:
     """
-    Draft the page of a reflection, and name the page in its notes. Returns the path of the page. A page by rule is
-    not named in notes that a person edited.
+    Draft the page of a reflection, and return the path of the page. Each note in *nodes* gets the page in its
+    `reflected_in`. If rules wrote the page, notes that a person edited stay unchanged.
     """
     linked = [(c.text, ", ".join(wikilink(n.path, n.title) for n in c.notes)) for c in found.claims]
     lines = [f"- {text} ({links})" if text else f"- Also noted: {links}." for text, links in linked]

@@ -51,11 +51,11 @@ def merge_notes(plan: Plan, keep: str, gone: str, description: str = "", *, aske
     """
     Let the note *keep* supersede the note *gone*. *description*: a new description for both.
 
-    The History of *keep* gets every sentence of *gone* that *keep* does not have. If a person *asked* for the merge,
-    or wrote *keep*, prompts show these sentences, too.
+    The History of *keep* gets every sentence of *gone* that *keep* does not have. Prompts show these sentences only
+    if a person *asked* for the merge or edited *keep*. Otherwise the description already covers *gone*.
 
-    *keep* also takes over the sources, tags, links and History of *gone*, unless *gone* is less trusted: a less
-    trusted note must not make a person's note newer or more important, or close a person's plan.
+    *keep* takes over the sources, tags, links and History of *gone*, unless *gone* is less trusted. A less trusted
+    note must not make a person's note newer or more important, and must not close a person's plan.
     """
     draft, other = plan.draft(keep), plan.draft(gone).node
     node = draft.node
@@ -97,8 +97,8 @@ def taking_over(node: Node, other: Node) -> Node:
 
 def supersede_note(plan: Plan, old: str, successor: str) -> None:
     """
-    Let *successor* replace *old*, which was true before. *old* leaves the maps, and each of the two names the other
-    in its History.
+    Let the note *successor* replace the note *old*, which was true before. *old* leaves the maps. Each note gets a
+    History line that links to the other note.
     """
     draft, other = plan.draft(successor), plan.draft(old).node
     node, line = draft.node, taken_line(plan, other, draft.node, other.description)
@@ -128,10 +128,11 @@ def close_loop(plan: Plan, path: str, told: Node | None) -> None:
 
 def taken_line(plan: Plan, node: Node, into: Node, said: str, lead: str = "") -> str:
     """
-    Write the History line of *into* about *node*, which *into* replaces. *said*: the words of *node*. *lead*: text
-    before these words.
+    Return the line about *node* for the History of *into*, the note that replaces *node*. *said*: the words of
+    *node*. *lead*: text before these words.
 
-    If *node* is less trusted than *into*, an assistant's words are marked as such, and a tool's note is only linked.
+    If *node* is less trusted than *into*, the line names the assistant as the speaker of the assistant's words, and
+    only links a tool's note.
     """
     day, where = said_day(plan, node), wikilink(node.path, node.title)
     if trust_of(node.origin) >= trust_of(into.origin):

@@ -204,8 +204,9 @@ def feature_weights(items: Sequence[TopicItem], most: int = PAIRS) -> list[dict[
     """
     Feature → weight, for each note. A rare feature weighs more; the weights of a note form a vector of length 1.
 
-    Left out are features of one note, and features of most notes or of more than *most* notes: they connect or
-    distinguish nothing.
+    Two kinds of features are left out:
+    - a feature of a single note, because the feature connects nothing
+    - a feature of more than 60% of the notes, or of more than *most* notes, because the feature distinguishes nothing
     """
     counts = Counter(f for item in items for f in item.features)
     many = max(TOPIC_NOTES * 2, min(most, int(0.6 * len(items))))
@@ -247,9 +248,12 @@ def topic_name(
     group: Sequence[TopicItem], everyone: Sequence[TopicItem], taken: Collection[str], known: Collection[str]
 ) -> str:
     """
-    Choose a slug for *group*: a tag of most of its notes, or the name of a note that most of them link to, unless
-    many others have it, too. Else one or two words that are frequent in *group* and rare elsewhere, in their most
-    frequent order.
+    Choose a slug for *group*: the first of these names that is not in use.
+    - a tag that most notes of *group* have, or the name of a note that most of them link to, unless many other notes
+      have the tag or the link
+    - one or two words that are frequent in *group* and rare elsewhere; the order of two words is their more frequent
+      order in *group*
+    - the best word with a number
 
     *taken*: slugs in use. *known*: words that may not be the name.
     """
@@ -415,7 +419,10 @@ class MapSplitter:
         )
 
     def by_year(self, moc: str) -> list[str]:
-        """Make a map for each year of reflections except the last year."""
+        """
+        Make a map for each year of the reflections in *moc*, except for the newest year. Returns the paths of the
+        maps.
+        """
         years: dict[str, list[str]] = defaultdict(list)
         for entry in filter(self.movable, self.members[moc]):
             years[entry.path.rpartition("/")[2][:4]].append(entry.path)
@@ -459,7 +466,7 @@ class MapSplitter:
         return entry.path not in self.snapshot.frozen and self.snapshot.ours(entry.path, "links")
 
     def taken_names(self) -> set[str]:
-        """The names of all maps. No topic can have one of these, because no two maps have the same title."""
+        """The names of all maps. A topic cannot have one of these names, because no two maps have the same title."""
         paths = {p for p in (*self.parents, *self.snapshot.entries, *STANDARD) if p.startswith("mocs/")}
         return {slugify(page_title(p)[0]) for p in paths}
 

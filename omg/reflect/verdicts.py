@@ -1,7 +1,7 @@
 """Asks a model about groups of notes, reads a verdict on each group, and decides which verdicts are carried out.
 
-The model only proposes; rules decide by the origin and the days of the notes, and by the check (checking.py). A
-person's note gets new words, or is replaced, only after a call that showed persons' notes alone. A person is asked
+The model only proposes. Rules decide by the origin and the days of the notes, and by the check (checking.py). A
+person's note gets new words, or is replaced, only if all notes shown in the call were persons' notes. A person is asked
 before a note that they edited or pinned is changed."""
 
 from __future__ import annotations
@@ -124,7 +124,10 @@ def overdue(loop: Entry, days: int, alike: NotesAlike) -> Matter | None:
 
 
 def is_news(note: Entry, of: Entry) -> bool:
-    """Whether *note* may tell how the loop *of* ended: it was said later, and its origin is at least as trusted."""
+    """
+    Whether *note* may tell how the open loop in the note *of* ended: *note* is newer, and its origin is at least as
+    trusted.
+    """
     later = (note.updated or dt.date.min) > (of.updated or dt.date.max)
     return later and trust_of(note.origin) >= trust_of(of.origin)
 
@@ -377,8 +380,8 @@ class Seen:
 
     def note_answer(self, matter: Matter, digest: str, *, answered: bool) -> None:
         """
-        Record that a model was asked about *matter*. If a second reply leaves *matter* out, too, that counts as an
-        answer, because some models leave out what stays as it is.
+        Record that a model was asked about *matter*. A second reply without *matter* counts as an answer, because
+        some models leave out what stays as it is.
         """
         before = self.matters.get(matter.key, "")
         silent = f"?{digest}"
@@ -578,7 +581,8 @@ def merge_pair(rules: MergeRules, case: Case) -> None:
 
 def keep_and_gone(rules: MergeRules, a: Node, b: Node) -> tuple[Node, Node]:
     """
-    The note that stays and the note that goes. On a tie *a* stays, which the model would keep. Raises RefusedVerdict.
+    The note that stays and the note that goes. On a tie, *a* stays, because the model would keep *a*. Raises
+    RefusedVerdict.
     """
     if rank_of(rules, b) > rank_of(rules, a):
         a, b = b, a
@@ -671,7 +675,7 @@ def active_pair(rules: MergeRules, case: Case) -> tuple[Node, Node]:
 
 
 def check_pair(rules: MergeRules, case: Case) -> tuple[Node, Node]:
-    """The two notes of a verdict that would remove one of them. Raises RefusedVerdict if that is not allowed."""
+    """The two notes of a verdict that would remove one of them. Raises RefusedVerdict if the removal is not allowed."""
     a, b = active_pair(rules, case)
     marked = b.path in a.contradicts or a.path in b.contradicts
     if marked and frozenset((case.path, case.other)) not in rules.asked:

@@ -38,7 +38,8 @@ class Correction:
         The title, description and event of a note after this correction; None if the correction is not about the
         note.
 
-        *said*: the day on which the note was said. *near*: whether that was right before the correction.
+        *said*: the day on which the note was said. *near*: whether the note was said in the message of the
+        correction, or in the message before.
         """
         if self.day is None:
             value = self.value_for(description)
@@ -64,8 +65,12 @@ class Correction:
 
     def value_for(self, description: str) -> str:
         """
-        The right value: "Tromsø" in "she lives in Tromsø". It follows the word that stands before the wrong value in
-        the note, here "in".
+        The words of the correction that replace *wrong* in *description*: "Tromsø" if the correction is "she lives in
+        Tromsø".
+
+        The word before *wrong* in *description*, such as "in", marks the place: the words behind "in" in the
+        correction are returned. If the correction lacks the word, its last words are returned, as many as *wrong*
+        has.
         """
         at = description.casefold().find(self.wrong.casefold())
         before = description[:at].split()[-1:] if at > 0 else []

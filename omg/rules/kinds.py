@@ -73,7 +73,7 @@ def holds(name: str, text: str) -> re.Match[str] | None:
 
 
 def holds_at(name: str, text: str, at: int) -> bool:
-    """Whether a whole word for the speaker ("I", "my") stands at *at* in *text*."""
+    """Whether a word for the speaker ("I", "my") begins at *at* in *text*, and is a whole word."""
     m = cue("me").match(text, at)
     return bool(m) and not text[m.end() : m.end() + 1].isalpha()  # type: ignore[union-attr]
 
@@ -209,11 +209,15 @@ def has_name(text: str) -> bool:
 
 def is_event(text: str, days: Sequence[When], day: date, *, people: bool = False) -> bool:
     """
-    Whether *text* tells a plan or an event of its speaker: it names a day, and speaks of the speaker or of the
+    Whether *text* tells a plan or an event of its speaker: *text* names a day, and speaks of the speaker or of the
     future.
 
-    The present ("today", "this week") does not count as a day. A past day counts if it is a date or more than one
-    day; if several *people* speak, any past day counts.
+    Only these days count:
+    - a day in the future
+    - a past day that is written as a date, and a past time of several days ("last week")
+    - any past day, if several *people* speak
+
+    The present ("today", "this week") does not count.
     """
     said, begin = straight(text), after_lead(straight(text))
     no_statement = is_question(text) or any(cue(kind).match(said, begin) for kind in ("order", "unsettled"))
@@ -227,8 +231,8 @@ def is_event(text: str, days: Sequence[When], day: date, *, people: bool = False
 
 def tells_day(when: When, day: date) -> bool:
     """
-    Whether *when* is a date, or a past time of more than one day: not "yesterday" or "this week". *when* does not
-    begin after *day*.
+    Whether *when* is a date, or a past time of several days ("last week"). False for "yesterday" and "this week".
+    *when* must not begin after *day*.
     """
     dated = bool(re.search(r"\d", when.phrase)) or any(m[:3].lower() in when.phrase.lower() for m in MONTHS)
     if when.end < day:

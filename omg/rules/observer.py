@@ -61,7 +61,10 @@ def speaker(message: Message) -> str:
 
 
 def with_strangers(messages: Sequence[Message]) -> list[Message]:
-    """*messages* of a group, where a user without a usable name who is not the owner is called "somebody"."""
+    """
+    Return *messages* of a group, with the sender "somebody" in each message of an unnamed user. An unnamed user has
+    no usable name and is not the owner.
+    """
     return [
         replace(m, sender=STRANGER)
         if m.role == "user" and m.owner is not True and m.sender_id and speaker(m) == "the user"
@@ -191,8 +194,8 @@ def derive_edit(
     fact: Mapping[str, Any], handle: str, message: Message, *, notes: Mapping[str, Entry], zone: tzinfo
 ) -> OfflineReply:
     """
-    The edit for a fact (`type`, `text`) that a small model found in *message*. It quotes the statement that says the
-    fact. {} if no statement says the fact, or if a note does already.
+    The edit for a fact (`type`, `text`) that a small model found in *message*. The edit quotes the statement that
+    says the fact. {} if no statement says the fact, or if a note already says the fact.
     """
     words = told_words(str(fact.get("text") or "")) - told_words(speaker(message))
     said = [s for s in own_statements(message.text, message.material) if s.own]
@@ -265,8 +268,10 @@ class OfflineObserver:
 
     def add(self, text: str, found: tuple[str, int, int], m: Message, handle: str) -> None:
         """
-        Add a note that quotes *text*, unless a note says the same. *found*: its kind or type, where the part begins
-        that earns the note, and where the earning clause begins.
+        Add a note that quotes *text*, unless a note already says the same.
+
+        *found* has three items: the kind or type of the note; the place in *text* where the part worth noting begins;
+        and the place where the clause begins that shows the kind.
         """
         kind, start, at = found
         text = " ".join(text.split())

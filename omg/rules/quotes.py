@@ -53,7 +53,10 @@ def is_title(quoted: str) -> bool:
 
 
 def is_one_of(day: When, text: str) -> bool:
-    """Whether *day* is the birthday of one certain year: it names a weekday, or is past."""
+    """
+    Whether *day* is a birthday of one certain year, and not the yearly day. True if the words for *day* name a
+    weekday, or if *text* speaks of *day* in the past tense.
+    """
     return "day" in day.phrase.lower() or tense_of(text, day.at, day.after) == "behind"
 
 
@@ -87,8 +90,8 @@ def with_days(text: str, days: Sequence[When]) -> str:
 
 def event_of(text: str, days: Sequence[When], said: date) -> str | None:
     """
-    The days of the event that *text* tells: the first day that is possible. For a plan, a day that has not passed is
-    preferred. None if there is no such day.
+    The day or days of the event that *text* tells, as text; None if none of *days* fits. The first day that fits is
+    taken. If *text* tells a plan, days that are not over yet come before past days.
     """
     text = straight(text)
     moved = [m.end() for m in re.finditer(rf"[,.;…—–-]\s*(?:{cue('right').pattern})[,.:;!\s]", text, re.I)]
@@ -114,8 +117,8 @@ def event_of(text: str, days: Sequence[When], said: date) -> str | None:
 
 def person_in(text: str, at: int) -> str:
     """
-    The person at *at*: "Sister Maya" in "My sister Maya lives in Lisbon". "" if no person of the speaker is named
-    there.
+    The person or pet whom the speaker calls "my …" at *at*: "Sister Maya" in "My sister Maya lives in Lisbon". "" if
+    the text has no such words at *at*.
     """
     m = cue("person").match(straight(text), at)
     name = text[m.start() : m.end()].partition(" ")[2] if m else ""
