@@ -264,8 +264,8 @@ def _secret_chars(text: str, start: int, end: int, kind: str, m: re.Match[str], 
 
 def _value_in_sentence(text: str, start: int, end: int, kind: str) -> Sequence[Span]:
     """
-    Return the first word after the label that looks like a secret. If no word does, return the last such word
-    before a password's label.
+    Return the place of the first word behind the label that looks like a secret. If there is none and the label is a
+    password's, return the place of the last word before the label that looks like a secret.
     """
     if PART_OF_NAME.match(text, end):
         return ()

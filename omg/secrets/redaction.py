@@ -98,7 +98,7 @@ def unmasked(text: str) -> tuple[str, Sequence[int]]:
 
 
 def _round(text: str) -> tuple[str, int]:
-    """Redact once the secrets that are visible now. Return the text and the number of secrets."""
+    """Redact all secrets that are visible in *text*, in one pass. Return the text and the number of secrets."""
     seen, places = unmasked(text)
     spans = [
         span
@@ -171,8 +171,8 @@ def redact_arguments(arguments: str) -> tuple[str, int]:
 
 def _without(value: Any, name: str, levels: int) -> tuple[Any, int]:
     """
-    Return *value* without secrets, and the number of secrets. *name* is the value's name; below *levels*
-    levels, values are redacted as text.
+    Return *value* without secrets, and the number of secrets. *name*: the name of *value*. *levels*: how deep lists
+    and objects are searched; a list or object that is nested deeper is redacted as JSON text.
     """
     if isinstance(value, dict | list) and levels == 0:
         return redact(json.dumps(value, ensure_ascii=False))

@@ -2,15 +2,15 @@
 Splits a text into words and sentences; finds stems and negations.
 
     words_in       all words, as written
-    written_words  the words in lower case, without stop words; shows whether the reader already knows a text
+    written_words  the words in lower case, without stop words; shows whether a text adds a word to another text
     stems_of       stems of the words that carry meaning; shows whether two texts say the same
-    told_words     the same stems without days and dates, which each writer words differently
+    told_words     the same stems without days and dates, because each writer puts a date differently
     is_english     whether a text is in English, by its stop words
     prefix_of      the beginning that the forms of a word share, for a plain text search
     split_sentences, sentence_spans, text_pieces    sentences, or the spans of sentences
 
-To compare words, use `stem_of`, which knows English verbs. To search a text, use `prefix_of`, because the text
-contains its results literally.
+To compare words, use `stem_of`, which knows English verbs. To search a text, use `prefix_of`, because the
+forms of a word begin with its prefix, but often not with its stem.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NOT = re.compile(
 
 
 def denies(text: str) -> bool:
-    """Return whether *text* says that something is not true, or ends: "no", "never", "without", "stopped"."""
+    """Return whether *text* denies something, or says that something ends: "no", "never", "without", "stopped"."""
     return bool(NOT.search(text))
 
 
@@ -112,8 +112,8 @@ def idle_words() -> frozenset[str]:
 @cache
 def untold_words() -> frozenset[str]:
     """
-    Return `idle_words` and the names of days and months, but no number words, because "one" may also be written
-    "1".
+    Return the words that `told_words` leaves out: `idle_words`, and the names of days and months. A number word is
+    never left out, because "one" may also be written "1", and digits are kept.
     """
     return (idle_words() | with_plain_forms(_lists()["days"].split())) - NUMBERS.keys()
 

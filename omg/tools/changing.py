@@ -90,8 +90,9 @@ def remember_tool(
 
 def accept(intake: Intake, graph: Graph, session: str, yes: Message, text: str) -> CurationResult | None:
     """
-    Make the proposal *text* the user's note. Returns None unless *yes* is a plain yes, and the reply before it
-    printed this whole proposal and no other.
+    Make the proposal *text* the user's note. Returns None unless both hold:
+    - *yes* is a plain yes.
+    - The reply just before *yes* contains the whole text of this proposal, and no other proposal.
     """
     if not is_yes(yes):
         return None
@@ -105,7 +106,10 @@ def accept(intake: Intake, graph: Graph, session: str, yes: Message, text: str) 
 
 
 def said_before(intake: Intake, graph: Graph, session: str, message: Message) -> list[Message]:
-    """The last messages of *session* before *message*, in order: ANSWERED of the archive, and all pending ones."""
+    """
+    The messages of *session* before *message*, in order: the last ANSWERED messages of the archive, and all pending
+    messages.
+    """
     intake.take_in()
     turns = [turn for pending in graph.pending() if (turn := graph.readable(pending))]
     said = graph.index.ask(last_messages, session, message.timestamp, ANSWERED)
@@ -134,11 +138,14 @@ def remember_note(
     registry: Registry, graph: Graph, asked: NoteAsked, said: str, source: Source | None
 ) -> CurationResult:
     """
-    Write the note that is *asked* for. *said*: the user's message; *source*: where the transcript has this message.
+    Write the note that is *asked* for. *said*: the user's message. *source*: where the transcript has this message.
+    Raises BadInput, Locked.
 
-    A web page may have talked a model into the call. The note is therefore the user's only if the note's text is one of
-    the sentences in *said*. Any other note is the assistant's fact, and proposes the type asked for. A note without a
-    source is a tool's. Raises BadInput, Locked.
+    A web page may have talked a model into the call. For this reason, *said* decides whose note it is:
+
+        the user's        one sentence of *said* is the note's text
+        the assistant's   any other text; the note is a fact, and its `proposes` is the type asked for
+        a tool's          there is no *source*
     """
     text, title = (
         visible(redact(with_labels(" ".join(given.split())))[0]) for given in (asked.text, asked.title)

@@ -212,8 +212,10 @@ NAMES = {
 
 def words_meant(graph: Graph, query: str) -> Holding:
     """
-    The notes and messages that hold *query*. Words without meaning at both ends are dropped ("everything about
-    Heron") if no note holds or is called the whole *query*, but a note holds or is called the rest ("Heron").
+    The notes and messages that hold *query*, or the part of *query* without words of no meaning at both ends ("Heron"
+    of "everything about Heron"). The part is used only if both hold:
+    - No note has the whole *query* in its text or as its name.
+    - A note has the part in its text or as its name.
     """
     parts = query.split()
     told = [n for n, word in enumerate(parts) if told_words(word)]
@@ -230,7 +232,10 @@ def words_meant(graph: Graph, query: str) -> Holding:
 
 
 def takes_more(held: Selection, other: Selection, asked: Sequence[str]) -> bool:
-    """Whether *held* removes a note or a message that *other* leaves. Both remove the messages *asked*."""
+    """
+    Whether *held* removes a note or a message that *other* leaves. The messages *asked* do not count, because they
+    are removed in both cases.
+    """
     return not (set(held.paths) <= set(other.paths) and set(held.messages) <= {*other.messages, *asked})
 
 

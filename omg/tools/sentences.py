@@ -98,8 +98,9 @@ MORE = frozenset(("more", "longer", "mehr", "plu", "più", "mai", "meer", "бо�
 
 def without_no(before: Tokens, after: Sequence[str]) -> Tokens:
     """
-    *before*, the tokens before a statement, without a "no" at the end that objects. A "no" only objects if the
-    statement (*after*) begins with its subject.
+    *before*, the tokens before a statement, without a final "no" that objects to something said earlier. In "No I
+    live in Ghent" the "no" objects, because the statement (*after*) begins with a subject. In "No vivo en Madrid" the
+    "no" belongs to the statement, and stays.
     """
     objects = before[-1:] and before[-1] in marks() and denies(before[-1])
     return before[:-1] if objects and after and after[0] in BEHIND_NO else before
@@ -107,8 +108,8 @@ def without_no(before: Tokens, after: Sequence[str]) -> Tokens:
 
 def only_around(tokens: Sequence[str]) -> bool:
     """
-    Whether *tokens*, which no punctuation parts from a statement, neither add anything to the statement nor deny the
-    statement.
+    Whether *tokens* neither add to a statement nor deny it. *tokens* stand next to the statement, without punctuation
+    in between.
     """
     text = " ".join(tokens)
     rest = [t for t in tokens if t not in around() | {USER, USERS, "do"} and not REMEMBERING.fullmatch(t)]
@@ -125,8 +126,10 @@ SUBJECTS = frozenset(("he", "she", "it", "they", "we", "who", "because", "that",
 
 def parts_of(text: str, day: date) -> Iterator[str]:
     """
-    Yield *text*; the words in *text* that the person quotes of themselves; and "A" and "B" of "A and B", unless the
-    sense of "B" depends on "A".
+    Yield *text*, and the parts of *text* that are statements of the person's:
+    - the words behind a lead that adds nothing, or in which the person speaks ("I told her: …")
+    - a quotation of the person's own words (I told her "I …")
+    - "A" and "B" of "A and B", unless the sense of "B" depends on "A"
     """
     yield text
     lead, *rest = LEAD.split(text, maxsplit=1)
@@ -234,10 +237,14 @@ class Said:
 
 def says_correction(was: str, new: str, message: Message, day: date, before: Sequence[Message] = ()) -> bool:
     """
-    Whether *message* says that *new* replaces *was*. One statement has to say all of *new*, or only the change, and
-    has to name the subject of *was*. If the subject is only the person, the message also has to say that something
-    was wrong ("no, …", "now", "not X"), unless only a number, a day or an English name changes. A message that only
-    gives the right value ("no, 52") corrects what was said right *before*.
+    Whether *message* says that *new* replaces *was*. One statement of *message* has to
+    - say all of *new*, or only the change
+    - name the subject of *was*
+    - say that something was wrong ("no, …", "now", "not X"), if the subject is the person; not needed if only a
+      number, a day or an English name changes
+
+    A statement with only the right value ("no, 52") is enough if one of the last messages *before* has the wrong
+    value.
     """
     change = change_of(was, new, day)
     if not change.after or not signs_of(new) <= signs_of(f"{was} {message.text}"):
@@ -317,8 +324,8 @@ def without_opening(tokens: Tokens, change: Change, changed: bool) -> Tokens:
 
 def read_state(tokens: Tokens, change: Change, day: date, said: Said, changed: bool) -> bool:
     """
-    Record in *said* a clause that says what is so. *changed*: the clause also says that something changed. False if
-    the clause says anything else.
+    Record in *said* a clause that states how things are now. *changed*: the clause says that something changed.
+    Returns False if the clause says anything that is not in the new sentence.
     """
     if tokens[0] in PRONOUNS and tokens[0] not in change.after[:1]:
         said.pointed |= not (said.told or (said.alone and tokens[0] == "it"))
@@ -336,7 +343,7 @@ def read_state(tokens: Tokens, change: Change, day: date, said: Said, changed: b
 
 
 def repeated(tokens: Sequence[str], change: Change) -> set[str]:
-    """The words of the old sentence that *tokens* repeat; none if *tokens* have other words, too."""
+    """The words of the old sentence that *tokens* repeat. Empty if *tokens* contain any other word of meaning."""
     stems = {stem_of(t): t for t in change.before}
     words = {stem_of(t) for t in telling(tokens) - around()}
     return {stems[w] for w in words} if words <= stems.keys() else set()
@@ -344,9 +351,13 @@ def repeated(tokens: Sequence[str], change: Change) -> set[str]:
 
 def without_former(told: list[str], change: Change, day: date, said: Said) -> list[str]:
     """
-    *told*, tokens of a clause that says that something changed, without the person who made the change, the day of
-    the change, and the former value before the new one: "We moved it from 15:00 to 15:30 yesterday." Nothing is
-    dropped if the clause leaves out more of the sentence than a verb.
+    *told* without the words about the change itself. *told*: the tokens of a clause such as "We moved it from 15:00
+    to 15:30 yesterday.", which says that something changed. Dropped are
+    - who made the change ("We")
+    - the day of the change ("yesterday")
+    - the former value before the new value ("15:00")
+
+    Nothing is dropped if *told* lacks two or more of the words that the old and the new sentence share.
     """
     new = next((n for n, t in enumerate(told) if t in change.come), 0)
     former = {t for t in told[:new] if t in telling(change.gone)}
@@ -362,8 +373,8 @@ def without_former(told: list[str], change: Change, day: date, said: Said) -> li
 
 def says_new(change: Change, said: Said) -> bool:
     """
-    Whether the message says all new words. The old words that the message does not take back may be no more than the
-    new words.
+    Whether the message says the new sentence word for word, or all its new words. In the second case, the old words
+    that the message does not take back must not outnumber the new words.
     """
     new = {*change.come} - LEFT_OUT - VERBS
     enough = len(telling(change.gone) - said.wrong) <= len(telling(change.come))
@@ -450,8 +461,9 @@ def subject_of(tokens: Tokens) -> str:
 
 def stands_in_order(told: Sequence[str], after: list[str], come: Sequence[str]) -> bool:
     """
-    Whether *after* has the tokens *told* in the same order. No value of the same shape, and no "and" before a token
-    of *come*, may be skipped: "open from 9:30" does not say "open from 8:00 to 9:30".
+    Whether *after* has the tokens *told* in the same order. *after* may have other tokens in between. Before a token
+    of *come*, such a token must not be "and", or a value of the same shape: "open from 9:30" does not say "open from
+    8:00 to 9:30".
     """
     at = 0
     for n, token in enumerate(told):
