@@ -70,8 +70,8 @@ Each line is the first sentence of the room's docstring, then come the names of 
                     checking · maps · periods · run · similar · topics · verdicts
       rebuild     Makes the notes of a graph again from its archive, for example with a better model.
     Every identity of a home
-      worker/     Looks after all graphs of one home: takes turns in, observes them on time, reflects at night,
-                  reports.
+      worker/     Looks after all graphs of one home: records new turns, observes them on time, reflects at night, and
+                  shows the status.
                     events · intake · nights · registry · schedule · status · worker
       curate      A person's own edits: write, link, merge, rename, undo, export, join accounts.
       importers/  Imports old conversations: reads their files, cuts them into drops, and takes these in through the

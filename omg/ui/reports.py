@@ -207,7 +207,10 @@ def contradicting(db: sqlite3.Connection) -> list[Entry]:
 
 
 def claims(asked: Asked) -> Iterator[dict[str, Any]]:
-    """Yield notes that the assistant proposed, and notes of the assistant or a page about the person."""
+    """
+    Yield the notes that only the person can confirm: proposals of the assistant, and statements about the person that
+    come from the assistant or a web page.
+    """
     graph = asked.graph
     for origin in ("assistant", "tool"):
         for entry in graph.index.entries(origin=origin):

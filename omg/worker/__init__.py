@@ -1,5 +1,5 @@
 """
-Looks after all graphs of one home: takes turns in, observes them on time, reflects at night, reports.
+Looks after all graphs of one home: records new turns, observes them on time, reflects at night, and shows the status.
 
     registry    Keeps every graph of one home: decides whose a session is, opens graphs, and records people's changes
                 to their files.

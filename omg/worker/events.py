@@ -3,13 +3,13 @@ Writes and reads events.jsonl: one JSON line for each thing that happened.
 
     taken_in            session, messages and their tokens
     not_taken_in        session, messages, and the setting that switches OMG off for them
-    observation_start   cycle, trigger, tokens, messages, model; how long the batch waited in line (waited_ms), and how
-                        many graphs are observed and wait
+    observation_start   cycle, trigger, tokens, messages, model; how long the batch waited in line (waited_ms); how many
+                        graphs are being observed (under_way); how many graphs wait in line (waiting)
     observation_end     the same fields, and the notes with their tokens, the compression, calls, cost, replies cut short
     edit_refused        the reason why an edit was dropped, changed, or noted as the assistant's
     observation_failed  error, tokens, duration
     activation          session, reason, tokens of the slice
-    inject_busy         session, and how long a prompt waited before it got the session's last slice again
+    inject_busy         session, and how long a prompt waited (waited_ms); the prompt then got the session's former slice
     context_cut         session, reason, turns and tokens that left the context, tokens that stay raw, tokens of notes
     context_waited      session, duration, and whether the awaited turns were observed
     verdict_refused     kind of a nightly proposal that was not carried out, and the reason
@@ -78,7 +78,10 @@ def read_events(home: Path, last: int | None = None) -> list[dict[str, Any]]:
 
 
 def edits_lately(home: Path) -> tuple[int, int]:
-    """Count about the last EDITS edits, and the refused or changed edits among them."""
+    """
+    Count the edits of the last observations, and how many of these edits were refused or changed. Older observations
+    are not counted once EDITS edits are reached.
+    """
     edits = refused = 0
     for event in reversed(read_events(home, last=5 * EDITS)):
         if event["event"] == "observation_end" and edits < EDITS:

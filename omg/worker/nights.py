@@ -118,8 +118,8 @@ def night_of(worker: Worker, who: Identity, since: dt.date | None, dry_run: bool
 
 def background_reflection(worker: Worker, *, idle: bool) -> list[NightDone]:
     """
-    Reflect on graphs in which enough has changed. A graph with only the background share of changes is left out
-    unless the worker is *idle*.
+    Reflect on each graph that `is_due` calls due "now", and, if the worker is *idle*, on each graph that is due in
+    the "background".
     """
     due: list[Identity] = []
     for who in worker.registry.identities():

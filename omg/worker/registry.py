@@ -105,8 +105,8 @@ class Registry:
 
     def asking(self, context: Mapping[str, Any], session: str | None = None) -> Identity | None:
         """
-        The identity that a gateway asks about; None if it is nobody's. *session* replaces the session that *context*
-        names.
+        The identity whose memory a gateway asks for; None if the session belongs to nobody. *session* replaces the
+        session that *context* names.
         """
         return self.identity_of(
             str(context.get("sessionKey") or "") if session is None else session,
@@ -152,8 +152,8 @@ class Registry:
 
     def served_there(self, session: str, who: Identity) -> tuple[Identity, str]:
         """
-        The identity whose memory *session* is given, and a remark for a person. *who*: the identity of the session. A
-        chat in which nobody has spoken yet is its owner's.
+        The identity whose memory is shown in *session*, and a remark for a person. *who*: the identity of *session*.
+        If nobody has spoken in a chat yet, its owner's memory is shown.
         """
         unheard = (
             speaker_decides(session)
@@ -226,11 +226,11 @@ class Registry:
 
     def opened(self, who: Identity, *, keep: bool = True, make: bool = True) -> Graph:
         """
-        Open the graph of *who* as it is now, without waiting for a lock. Its index may be out of date.
+        Open the graph of *who*, without waiting for a lock. The index of the graph may be out of date.
 
-        The graph stays open while it is used, and later as one of the last `room` graphs used. Without *keep*, it
-        stays only if there is room, so that a walk through all graphs closes none of the others. Without *make*,
-        raises NotFound for a graph that was forgotten whole.
+        A graph stays open while it is used. Afterwards, the most recently used graphs stay open, up to `room`.
+        Without *keep*, the graph stays open only if a place is free, because a walk through all graphs must not close
+        the others. Without *make*, a graph that was forgotten whole raises NotFound.
         """
         dropped: list[Graph] = []
         with self._opening:
@@ -332,7 +332,10 @@ class Registry:
         return synced
 
     def _note_changes(self, graph: Graph, synced: Synced) -> None:
-        """Record a person's renames as aliases and deletions as tombstones. After an edit, `system` is made anew."""
+        """
+        Record a person's changes: the former path of a renamed note becomes an alias, and a deleted note gets a
+        tombstone. After any change by a person, the `system` slice of each session is rendered again.
+        """
         ours = begun_paths(graph)  # files that an interrupted forgetting removed
         theirs = [
             p for p in synced.changed if (data := graph.vault.bytes(p)) and not graph.vault.unchanged(data)
@@ -432,7 +435,8 @@ def lay_template(graph: Graph, *, again: bool = False) -> None:
     Add the template's missing files to a vault that OMG has not written to; with *again*, to any vault.
 
     Existing files are never changed, and nothing is added to a person's own `.obsidian/`. The index note is written
-    last, so after a crash the next opening continues. Raises NotFound for a vault that had notes and is empty.
+    last. Until then, each opening of the vault continues after a crash. Raises NotFound for a vault that had notes
+    and is empty.
     """
     root, template = graph.vault.root, shipped_folder("vault_template")
     known = (graph.folder / "written.jsonl").exists()

@@ -34,10 +34,11 @@ NEAR_THRESHOLD = 1.1
 
 def step_tokens(state: State, options: Observation) -> float:
     """
-    The tokens of pending turns that start an observation.
+    The tokens of pending turns that start an observation: one step.
 
-    In a context that OMG puts together, a step is half as large near the threshold, because notes then replace the
-    turns that leave the context. In other contexts search finds pending turns directly.
+    A step is half as large if OMG shortens a context that is nearly as long as the threshold (`message_tokens`). The
+    turns that leave this context are then replaced by notes, and the notes have to be ready. Other contexts do not
+    need this, because search finds pending turns directly.
     """
     if options.step is None:
         return options.message_tokens
@@ -185,8 +186,8 @@ def note_heard(state: State, turn: Turn, last_ms: int, tokens: int, near: bool) 
 
 def note_urgent(state: State, session: str, reason: str, at_ms: int, waiting: bool) -> None:
     """
-    Record that a hook asks for observation at once. *waiting*: turns are pending; else only the cut of the context is
-    recorded.
+    Record that a hook asks for observation at once. *waiting*: turns are pending. If false, only the cut of the
+    context is recorded.
     """
     if waiting:
         state.urgent_ms = at_ms

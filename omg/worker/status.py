@@ -72,7 +72,10 @@ def cost_of(days: Iterable[Mapping[str, Spent]]) -> dict[str, Any]:
 
 
 def cost_lines(costs: Mapping[str, Any], *, capped: bool = True) -> list[str]:
-    """Write the answer of `costs_of` as lines for a person. *capped*: name the caps, too; rules have none."""
+    """
+    Write the answer of `costs_of` as lines for a person. *capped*: name the caps on the cost. Rules cost nothing, and
+    have no caps.
+    """
     lines = []
     for label, key in (("today  ", "today"), ("30 days", "last_30_days")):
         cost = costs[key]
@@ -184,7 +187,7 @@ REMADE_SHOWN = timedelta(days=7)
 
 
 def index_remade(graph: Graph, now: datetime) -> str:
-    """That the index was damaged and made again lately, for a person; "" if it was not."""
+    """A line for a person if the index was damaged and made again within REMADE_SHOWN; otherwise ""."""
     at, why = graph.index.damage() or (None, "")
     if at is None or now - at > REMADE_SHOWN:
         return ""

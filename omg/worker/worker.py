@@ -185,7 +185,7 @@ class Worker:
         return self._named((own and own.model) or self.config.observation.model)
 
     def observing(self, agent: str = "") -> list[str]:
-        """The models that observe for *agent* by day. With `effort = "low"` no model observes by day, but the rules."""
+        """The models that observe for *agent* by day. With `effort = "low"`, the rules observe by day: ["offline"]."""
         return ["offline"] if self.config.observation.effort == "low" else self.models(agent)
 
     def reflecting(self, agent: str = "") -> list[str]:
@@ -227,8 +227,8 @@ class Worker:
 
     def crew(self, models: Sequence[str], *, night: bool = False) -> Crew:
         """
-        The threads for the graphs that *models* observe. Each first model has its own, so a model that hangs holds up
-        only its own graphs.
+        The threads for the graphs that *models* observe. Each first model has its own threads, because a model that
+        hangs must not hold up the graphs of other models.
         """
         parallel = self.config.observation.parallel
         size = {"offline": 1, "gateway": min(GATEWAY_GRAPHS, parallel)}.get(models[0], parallel)
@@ -264,7 +264,10 @@ class Worker:
         return turn_text(work, graph.zone) if text and work else text
 
     def timing(self, agent: str) -> Observation:
-        """The options that decide when turns are due. Rules cost nothing, so they wait only for a short silence."""
+        """
+        The options that decide when turns are due. If rules observe, turns wait only for a short silence, because
+        rules cost nothing.
+        """
         options, free = self.config.observation, self.observing(agent) == ["offline"]
         short = min(options.quiet_after, RULES_REST_S)  # False stays False
         return options.model_copy(update={"quiet_after": short}) if free else options
@@ -378,7 +381,7 @@ class Worker:
         return rank if reason else None
 
     def _line_up(self, who: Identity, rank: int, force: bool, once: bool) -> Work:
-        """Begin to observe the graph of *who*, unless that is under way already."""
+        """Begin to observe the graph of *who*, unless the graph is being observed already."""
         with self._guard:
             if (work := self._works.get(who.key)) is not None:
                 work.asked |= force
@@ -489,7 +492,10 @@ class Worker:
         return {**self._child.places, **({"gateway": lent} if lent else {})}
 
     def under_way(self) -> list[Work]:
-        """The graphs being observed, then the graphs in line; of each, the longest first."""
+        """
+        The graphs being observed, then the graphs in line. In both groups, the graph that has been there longest
+        comes first.
+        """
         return sorted(self._works.copy().values(), key=lambda work: (not work.under_way, work.since))
 
     def rests(self, who: Identity) -> bool:
