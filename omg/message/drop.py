@@ -196,10 +196,10 @@ def clean_entries(entries: Iterable[Any], asked: Collection[str] = ()) -> tuple[
 
     Left out:
     - `/omg`, and OMG's answer to this command
-    - a turn that the gateway began by itself (heartbeat, cron, another session); if *asked* contains the source of
-      the turn, only the turn's prompt
-    - the agent's words after a call of omg_forget, because these words repeat what is to be forgotten; until a person
-      speaks or the agent calls a tool that is not a memory tool
+    - a turn that the gateway began by itself (heartbeat, cron, another session); if *asked* contains the turn's
+      source, only the prompt is left out
+    - the agent's words after a call of omg_forget, because these words repeat what is to be forgotten; this ends when
+      a person speaks, or when the agent calls a tool that is not a memory tool
 
     A person's message stays if the agent did not answer (NO_REPLY).
     """

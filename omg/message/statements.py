@@ -660,8 +660,8 @@ def adds_nothing(text: str) -> bool:
 
 def unframed_statements(message: Message, *notes: Tokens) -> list[Statement]:
     """
-    The person's own statements and questions, without those that `is_framed` finds: another sentence may name another
-    speaker for these, or deny them. Questions are included because a question may ask to remember something.
+    The person's own statements and questions that are not framed (`is_framed`): no other sentence may name another
+    speaker for them, or may deny them. Questions are included because a question may ask to remember something.
 
     A sentence that repeats one of the *notes* ("You still think that …") frames no statement.
     """

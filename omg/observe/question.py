@@ -159,9 +159,9 @@ def known_notes(
     - hits of the index for each message and for *now*
     - open loops that are due about the day of the last message
 
-    *now*: the conversation's hints as text. *session*: given only if a model is asked. Then the index also searches
-    by meaning, and some notes that share no word with the messages are added. Without *session*, the notes of the
-    messages *before* are added.
+    *now*: the conversation's hints as text. *session*: given only if a model is asked. Then the index searches by
+    meaning as well as by words, and some notes that share no word with the messages are added. Without *session*, the
+    notes that were made from the messages *before* are added.
     """
     graph, at = plan.graph, datetime.fromtimestamp(messages[-1].timestamp / 1000, UTC)
     texts = [m.text for m in messages if m.role != "tool"]

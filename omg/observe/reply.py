@@ -173,8 +173,8 @@ def handle(value: Any, letter: str) -> str:
 
 def each(value: Any, separator: str = "\0") -> list[str]:
     """
-    The texts in *value*: in a list, in the values of an object, or between the *separator* of a string. Empty texts
-    and words in NOTHING are left out.
+    The texts in *value*: the items of a list, the values of an object, or the parts of a string between the
+    *separator*. Empty texts and words in NOTHING are left out.
     """
     if isinstance(value, dict):
         value = [v for v in value.values() if isinstance(v, str)] or [*value.values()]

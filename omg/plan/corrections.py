@@ -281,10 +281,10 @@ def offers(reply: str, text: str) -> bool:
 
 def settle_proposals(plan: Plan, paths: Iterable[str]) -> None:
     """
-    Close each proposal at *paths* that a person's note now says. This note supersedes the proposal.
+    Close each proposal at *paths* if a person's note now says the same. That note supersedes the proposal.
 
-    The proposal to correct a note can be closed only by that note. Any other proposal can be closed by each note that
-    *plan* changes.
+    The proposal to correct a note can be closed only by the corrected note. Any other proposal can be closed by each
+    note that *plan* changes.
     """
     for path in paths:
         with suppress(NotFound, BadNode):

@@ -120,7 +120,7 @@ class MentionedNames:
 
     def is_of_another(self, name: Name, own: str, text: str) -> bool:
         """
-        Return whether the mention at the beginning of *text* means the thing of another person. *name* is then a
+        Return whether the mention at the beginning of *text* means something of another person. *name* is then a
         common noun, such as "road trip", and its note is about another person than the note at *own*.
         """
         people = self.whose.get(own), self.whose.get(name.path)

@@ -1,8 +1,8 @@
 """Asks a model about groups of notes, reads a verdict on each group, and decides which verdicts are carried out.
 
 The model only proposes. Rules decide by the origin and the days of the notes, and by the check (checking.py). A
-person's note gets new words, or is replaced, only if all notes shown in the call were persons' notes. A person is asked
-before a note that they edited or pinned is changed."""
+person's note gets new words, or is replaced, only if the model was shown no other notes than persons' in that call. A
+person is asked before a note that they edited or pinned is changed."""
 
 from __future__ import annotations
 

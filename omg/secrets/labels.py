@@ -264,8 +264,8 @@ def _secret_chars(text: str, start: int, end: int, kind: str, m: re.Match[str], 
 
 def _value_in_sentence(text: str, start: int, end: int, kind: str) -> Sequence[Span]:
     """
-    Return the place of the first word behind the label that looks like a secret. If there is none and the label is a
-    password's, return the place of the last word before the label that looks like a secret.
+    Return the place of a word that looks like a secret: the first such word behind the label. If there is none, and
+    the label is a password's, return the place of the last such word before the label.
     """
     if PART_OF_NAME.match(text, end):
         return ()

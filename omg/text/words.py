@@ -4,13 +4,13 @@ Splits a text into words and sentences; finds stems and negations.
     words_in       all words, as written
     written_words  the words in lower case, without stop words; shows whether a text adds a word to another text
     stems_of       stems of the words that carry meaning; shows whether two texts say the same
-    told_words     the same stems without days and dates, because each writer puts a date differently
+    told_words     the same stems without days and dates, because writers give the same date in different forms
     is_english     whether a text is in English, by its stop words
     prefix_of      the beginning that the forms of a word share, for a plain text search
     split_sentences, sentence_spans, text_pieces    sentences, or the spans of sentences
 
 To compare words, use `stem_of`, which knows English verbs. To search a text, use `prefix_of`, because the
-forms of a word begin with its prefix, but often not with its stem.
+forms of a word begin with the prefix, but often not with the stem.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ def idle_words() -> frozenset[str]:
 @cache
 def untold_words() -> frozenset[str]:
     """
-    Return the words that `told_words` leaves out: `idle_words`, and the names of days and months. A number word is
-    never left out, because "one" may also be written "1", and digits are kept.
+    Return the words that `told_words` leaves out: `idle_words`, and the names of days and months. Number words are
+    kept, because "one" may also be written "1", and `told_words` keeps digits.
     """
     return (idle_words() | with_plain_forms(_lists()["days"].split())) - NUMBERS.keys()
 

@@ -141,7 +141,7 @@ def remember_note(
     Write the note that is *asked* for. *said*: the user's message. *source*: where the transcript has this message.
     Raises BadInput, Locked.
 
-    A web page may have talked a model into the call. For this reason, *said* decides whose note it is:
+    A web page may have talked a model into the call. For this reason, *said* decides whose the new note is:
 
         the user's        one sentence of *said* is the note's text
         the assistant's   any other text; the note is a fact, and its `proposes` is the type asked for

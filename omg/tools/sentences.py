@@ -126,7 +126,7 @@ SUBJECTS = frozenset(("he", "she", "it", "they", "we", "who", "because", "that",
 
 def parts_of(text: str, day: date) -> Iterator[str]:
     """
-    Yield *text*, and the parts of *text* that are statements of the person's:
+    Yield *text*, and the parts of *text* that the person states:
     - the words behind a lead that adds nothing, or in which the person speaks ("I told her: …")
     - a quotation of the person's own words (I told her "I …")
     - "A" and "B" of "A and B", unless the sense of "B" depends on "A"

@@ -117,10 +117,7 @@ def night_of(worker: Worker, who: Identity, since: dt.date | None, dry_run: bool
 
 
 def background_reflection(worker: Worker, *, idle: bool) -> list[NightDone]:
-    """
-    Reflect on each graph that `is_due` calls due "now", and, if the worker is *idle*, on each graph that is due in
-    the "background".
-    """
+    """Reflect on each graph for which `is_due` returns "now". If the worker is *idle*, "background" is enough."""
     due: list[Identity] = []
     for who in worker.registry.identities():
         if worker.rests(who) or worker.config.switched_off(who.agent):

@@ -229,8 +229,8 @@ class Registry:
         Open the graph of *who*, without waiting for a lock. The index of the graph may be out of date.
 
         A graph stays open while it is used. Afterwards, the most recently used graphs stay open, up to `room`.
-        Without *keep*, the graph stays open only if a place is free, because a walk through all graphs must not close
-        the others. Without *make*, a graph that was forgotten whole raises NotFound.
+        Without *keep*, the graph stays open only if fewer graphs than `room` are open, because a walk through all
+        graphs must not close the others. Without *make*, a graph that was forgotten whole raises NotFound.
         """
         dropped: list[Graph] = []
         with self._opening:
