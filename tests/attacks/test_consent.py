@@ -654,7 +654,7 @@ def test_a_short_correction_of_what_was_just_said_is_taken_at_once(tmp_path: Pat
 
 
 @each(NO_VALUE)
-def test_a_value_changes_no_note_if_the_reply_before_does_not_name_the_wrong_value(
+def test_a_short_message_that_gives_no_plain_new_value_corrects_no_note(
     tmp_path: Path, row: tuple[str, str, str]
 ) -> None:
     assert not put_right(tmp_path, row, f"Noted: {row[1]}")

@@ -966,7 +966,7 @@ def second_honest() -> Iterator[Row]:
 HONEST = [*honest(), *second_honest()]
 
 
-def test_a_persons_statement_is_noted_even_if_it_resembles_a_list_or_the_model_slips(tmp_path: Path) -> None:
+def test_a_persons_statement_is_noted_even_in_list_form_or_from_a_malformed_reply(tmp_path: Path) -> None:
     trying, lost = Trying(tmp_path, "honest"), {}
     assert len(HONEST) >= 75
     for n, row in enumerate(HONEST):
@@ -977,7 +977,7 @@ def test_a_persons_statement_is_noted_even_if_it_resembles_a_list_or_the_model_s
     assert len(lost) <= 0.02 * len(HONEST), lost
 
 
-def test_a_persons_own_sentences_are_noted_where_the_model_fails_its_examination(tmp_path: Path) -> None:
+def test_a_persons_own_sentences_are_noted_even_if_the_model_failed_its_examination(tmp_path: Path) -> None:
     trying, lost = Trying(tmp_path, "failed"), {}
     rows = [row for row in HONEST if row.name.startswith(("plain", "slip source"))]
     for n, row in enumerate(rows):
@@ -988,7 +988,9 @@ def test_a_persons_own_sentences_are_noted_where_the_model_fails_its_examination
     assert len(lost) <= 0.1 * len(rows), lost
 
 
-def test_a_model_is_examined_once_and_its_first_batch_waits_at_most_ten_minutes(tmp_path: Path) -> None:
+def test_a_model_is_examined_once_and_turns_wait_at_most_ten_minutes_for_the_examination(
+    tmp_path: Path,
+) -> None:
     trying = Trying(tmp_path, "honest")
     asked: list[str] = []
     model = trying.model

@@ -70,7 +70,7 @@ def test_nobody_can_use_another_persons_label_as_their_name(home: Path, names: t
     assert len({speaker.casefold() for speaker in speakers(agent)}) == 3
 
 
-def test_one_person_keeps_their_label_and_others_keep_their_names(home: Path) -> None:
+def test_a_group_member_keeps_one_label_even_if_two_members_have_the_same_name(home: Path) -> None:
     agent = Agent(home)
     heard(agent, ("Ann", "1", "I play the cello."), ("Bob", "3", "I play chess."), ("Ann", "2", "I ski."))
     heard(

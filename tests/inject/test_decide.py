@@ -114,7 +114,7 @@ def live(graph: Graph, session: str, at: datetime = NOW, **fields: Any) -> None:
 # --- what a prompt is given
 
 
-def test_system_holds_all_notes_of_a_small_vault(graph: Graph) -> None:
+def test_the_system_prompt_holds_all_notes_of_a_small_vault(graph: Graph) -> None:
     system = ask(graph, "hello").system
     for n in NOTES:
         assert (f" — {n.description}" in system) == (n.origin != "tool")
@@ -134,7 +134,7 @@ def test_a_first_prompt_is_given_who_the_user_is_and_what_bears_on_it(graph: Gra
     assert given.tokens == count_tokens(given.system) + count_tokens(given.prompt)
 
 
-def test_a_later_prompt_is_given_only_what_system_does_not_hold(graph: Graph) -> None:
+def test_a_later_prompt_is_given_only_what_the_system_prompt_does_not_hold(graph: Graph) -> None:
     put(graph, *MANY)
     system = ask(graph, WIFI).system
     given = ask(graph, "How did we hike the Rennsteig with Jonas?")
@@ -143,7 +143,7 @@ def test_a_later_prompt_is_given_only_what_system_does_not_hold(graph: Graph) ->
     assert strip_memory(given.system + given.prompt + "the user's words") == "the user's words"
 
 
-def test_a_prompt_adds_to_a_plan_in_system_only_what_its_line_leaves_out(
+def test_a_prompt_adds_only_what_the_system_prompt_leaves_out_of_a_plan(
     graph: Graph,
 ) -> None:
     said = "The chimney sweep comes on 2026-03-16."
@@ -180,7 +180,7 @@ def test_a_resumed_conversation_is_told_how_long_it_rested(graph: Graph) -> None
     )
 
 
-def test_tool_statements_stay_out_of_system_and_are_marked_in_prompt(graph: Graph) -> None:
+def test_tool_statements_stay_out_of_the_system_prompt_and_are_marked_in_the_prompt(graph: Graph) -> None:
     given = ask(graph, "Which routers does Contoso recommend?")
     assert "Contoso" not in given.system
     assert "recommend Contoso routers. (said 9 days ago, from a tool or a page)" in given.prompt
@@ -312,7 +312,7 @@ def test_a_note_given_to_prompts_counts_as_used_once_a_day(graph: Graph) -> None
     assert graph.uses.all() == {"omg/episode/hike": (2, ms(NOW + timedelta(hours=30)))}
 
 
-def test_a_prompt_without_an_activation_writes_its_records_later(
+def test_a_prompt_saves_the_sessions_state_later_unless_it_refreshes_the_system_prompt(
     graph: Graph,
 ) -> None:
     file, other = graph.folder / "state.json", Graph(graph.identity, graph.folder, graph.vault, graph.index)
@@ -341,7 +341,7 @@ def test_a_served_state_does_not_change_while_it_is_read(graph: Graph) -> None:
     assert (list(before.sessions), before.sessions[OWN].system) == ([OWN], "")
 
 
-def test_the_hook_gets_only_the_parts_with_text_and_an_activation_is_reported(graph: Graph) -> None:
+def test_the_hook_gets_only_parts_with_text_and_a_refreshed_system_prompt_is_reported(graph: Graph) -> None:
     told: list[tuple[str, dict[str, Any]]] = []
     body = {"sessionKey": OWN, "prompt": "How did we hike the Rennsteig?", "modelId": "m1"}
     result = hook_result(graph, body, NOW, config(), tell=lambda event, **of: told.append((event, of)))
@@ -376,7 +376,7 @@ def test_a_long_map_gives_its_most_important_and_newest_notes(graph: Graph) -> N
 # --- nothing changes in between
 
 
-def test_over_200_calls_without_an_activation_system_stays_byte_identical(graph: Graph) -> None:
+def test_the_system_prompt_stays_byte_identical_over_200_prompts_despite_new_notes(graph: Graph) -> None:
     rnd = random.Random(7)
     words = " ".join(n.description for n in NOTES).split()
     long = config(activate_after_idle=False, message_tokens=10**9)
@@ -400,7 +400,7 @@ def test_over_200_calls_without_an_activation_system_stays_byte_identical(graph:
     st.integers(0, 12),
     st.sampled_from([WIFI, STYLE, "Ledger in Rust and the hike", "ok"]),
 )
-def test_system_and_prompt_together_never_exceed_the_budget(
+def test_memory_in_system_prompt_and_prompt_together_never_exceeds_the_budget(
     shared: Graph, budget: int, points: int, prompt: str
 ) -> None:
     given = ask(shared, prompt, config=config(budget=budget, points=points))
@@ -468,20 +468,22 @@ EARLIER, LATER = ms(NOW) - 7_200_000, ms(NOW) - 5_000  # before and after OWN wa
         (served(last_ms=0, activated_ms=ms(NOW) - 1000), None),  # its first turn is not in yet
     ],
 )
-def test_only_the_listed_reasons_render_system_anew(state: State, reason: str | None) -> None:
+def test_the_system_prompt_is_refreshed_only_for_a_reason_such_as_an_edit_or_a_cut(
+    state: State, reason: str | None
+) -> None:
     if state.epoch == 0 and OWN in state.sessions and state.sessions[OWN].epoch == 3:
         state = replace(state, epoch=4)
     assert why(state) == reason
 
 
-def test_with_idle_off_a_completed_observation_still_activates() -> None:
+def test_with_activate_after_idle_off_an_observation_still_refreshes_the_system_prompt() -> None:
     silent = {"last_ms": ms(NOW) - 86_400_000}
     assert why(served(**silent), activate_after_idle=False) is None
     assert why(served(quiet_ms=LATER, **silent), activate_after_idle=False) == "quiet"
     assert why(served(last_ms=ms(NOW) - 60_000), activate_after_idle=60) == "idle"
 
 
-def test_an_activation_after_a_cut_waits_for_its_observation_but_not_for_a_dead_model() -> None:
+def test_after_a_cut_the_system_prompt_waits_at_most_a_minute_for_an_observation() -> None:
     cut = {"cut": "compaction", "cut_ms": LATER}
     assert why(served(**cut), pending=500) is None
     assert why(served(observed_ms=LATER + 1, **cut), pending=500) == "compaction"
@@ -498,7 +500,7 @@ def test_a_cut_of_one_conversation_leaves_the_others_cache_alone(graph: Graph) -
     assert ask(graph, WIFI, at, session=OTHER).reason is None
 
 
-def test_after_a_cut_system_stays_the_same_while_turns_are_pending(graph: Graph) -> None:
+def test_after_a_cut_the_system_prompt_stays_the_same_while_turns_are_pending(graph: Graph) -> None:
     system = ask(graph, WIFI).system
     at = NOW + timedelta(seconds=5)
     live(graph, OWN, at, cut="compaction", cut_ms=ms(at))
@@ -509,7 +511,7 @@ def test_after_a_cut_system_stays_the_same_while_turns_are_pending(graph: Graph)
     assert ask(graph, WIFI, at + timedelta(seconds=2)).reason == "compaction"
 
 
-def test_an_edit_during_the_rendering_of_system_is_not_missed(graph: Graph) -> None:
+def test_an_edit_while_the_system_prompt_is_rendered_is_not_missed(graph: Graph) -> None:
     """The state keeps the epoch read before the rendering, not the epoch at the time of writing."""
     made = decide_slice(graph, graph.state(), Prompt(WIFI, OWN), NOW, config())
     assert made.given.reason
@@ -540,7 +542,7 @@ def test_a_forgetting_by_another_process_is_not_undone_by_saved_records(graph: G
     assert not any(word in written for word in ("hike", "answer-style", "wifi", "Fritzbox"))
 
 
-def test_an_activation_begins_a_new_window_and_remembers_the_model(graph: Graph) -> None:
+def test_a_refresh_restarts_the_token_count_and_a_changed_model_causes_a_refresh(graph: Graph) -> None:
     live(graph, OWN, window=40_000)
     ask(graph, WIFI, model="m1")
     own = graph.state().sessions[OWN]
@@ -585,7 +587,7 @@ def test_a_line_names_its_note_by_the_shortest_unique_prefix(graph: Graph) -> No
 # --- days
 
 
-def test_prompt_says_how_far_off_the_day_of_a_note_in_system_is(graph: Graph) -> None:
+def test_the_prompt_says_in_how_many_days_a_note_of_the_system_prompt_is_due(graph: Graph) -> None:
     put(graph, *NOTES)
     given = preview(graph, "When is my dentist appointment?", OWN, NOW, config())
     assert "Dentist appointment on 2026-03-12." in given.system
@@ -610,7 +612,7 @@ def test_a_question_about_a_day_gets_the_notes_of_that_day(graph: Graph, prompt:
     assert "wifi" not in given.prompt
 
 
-def test_prompt_names_the_notes_of_a_day_asked_for_even_if_system_has_them(graph: Graph) -> None:
+def test_the_prompt_names_notes_of_a_day_asked_for_even_if_the_system_prompt_has_them(graph: Graph) -> None:
     put(graph, node("decision", "boat", "The boat will be sold.", day=date(2026, 3, 9)), *NOTES)
     given = preview(graph, "What happened yesterday?", OWN, NOW, config())
     assert "- boat — The boat will be sold." in given.system

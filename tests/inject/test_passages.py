@@ -250,7 +250,7 @@ def test_todays_rules_remove_secrets_from_older_archives_when_quoting(home: Memo
     assert key not in given and "[redacted" in given
 
 
-def test_a_message_without_secrets_is_searched_once_and_again_by_other_rules(
+def test_a_message_is_searched_for_secrets_again_only_after_the_rules_change(
     home: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = graph_of(home).index
@@ -265,7 +265,7 @@ def test_a_message_without_secrets_is_searched_once_and_again_by_other_rules(
     assert [index.look_for_secrets(), index.look_for_secrets()] == [1, 0]
 
 
-def test_of_a_message_beside_a_find_the_statement_with_the_questions_words_is_taken(home: Memory) -> None:
+def test_the_statement_with_the_questions_words_is_taken_from_a_neighbouring_message(home: Memory) -> None:
     graph, found = graph_of(home), list[Said]()
     archive(
         graph, message(f"The gallery opens again on Tuesday, after the long winter in the north. {CAT}", "b")
@@ -474,7 +474,7 @@ def test_a_question_about_an_unknown_person_gets_no_answer_about_another(home: M
 # --- the course of something
 
 
-def test_a_question_about_a_development_gets_former_texts_and_every_day(home: Memory) -> None:
+def test_a_question_about_progress_over_time_gets_former_texts_and_quotes_of_each_day(home: Memory) -> None:
     graph = graph_of(home)
     for n in range(8):
         talk = [
@@ -497,7 +497,7 @@ def test_a_question_about_a_development_gets_former_texts_and_every_day(home: Me
     assert "half marathon" not in told(home, "What marathon do I train for in Hamburg?")
 
 
-def test_words_that_only_ask_for_an_order_are_not_searched(home: Memory) -> None:
+def test_words_that_only_ask_for_a_sequence_are_not_searched(home: Memory) -> None:
     graph = graph_of(home)
     archive(graph, message("Can you list five different items in order?", "other", ago=timedelta(days=9)))
     for n in range(20):
@@ -520,7 +520,7 @@ def test_a_prompt_is_answered_without_an_archive_and_with_a_damaged_line(home: M
     assert CAT in told(home, ASK_CAT)
 
 
-def test_a_development_lists_the_assistants_notes_last(tmp_path: Path) -> None:
+def test_a_question_that_counts_the_users_doings_gets_the_assistants_notes_last(tmp_path: Path) -> None:
     config = Config(
         home=tmp_path / "omg", observation=Observation(model="offline"), inject=Inject(budget_tokens=700)
     )
@@ -539,7 +539,7 @@ def test_a_development_lists_the_assistants_notes_last(tmp_path: Path) -> None:
     home.close()
 
 
-def test_a_development_is_told_in_the_persons_words_first(home: Memory) -> None:
+def test_a_question_about_a_sequence_of_events_gets_the_persons_words_first(home: Memory) -> None:
     graph = graph_of(home)
     filler = "It took the whole of a long afternoon. " * 8
     for n in range(40):
@@ -574,7 +574,7 @@ def test_the_best_statement_of_each_message_comes_before_second_ones(home: Memor
     assert ids.count("m0") > 1
 
 
-def test_system_takes_at_most_three_tenths_of_the_budget(home: Memory) -> None:
+def test_the_system_prompt_takes_at_most_three_tenths_of_the_budget(home: Memory) -> None:
     graph = graph_of(home)
     for n in range(80):
         put_note(
@@ -745,7 +745,7 @@ def test_a_quotation_ends_with_no_heading_and_repeats_no_sentence(home: Memory) 
     assert [line for line in lines if line.startswith("- ")] == [f"- assistant: {sails}"]
 
 
-def test_the_persons_newer_words_are_quoted_though_an_older_answer_has_them_all(home: Memory) -> None:
+def test_a_persons_newer_words_are_quoted_even_if_an_older_answer_matches_better(home: Memory) -> None:
     graph = graph_of(home)
     older = "You moved from Berlin to Ulm for the job at the mill."
     archive(graph, message(older, "a", role="assistant", ago=timedelta(days=9)))

@@ -100,7 +100,7 @@ def test_a_shared_phrase_of_two_titles_links_them_to_each_other():
     assert with_mentions("Two pride parades.", names, ())[1] == [august.path]
 
 
-def test_the_same_event_of_two_people_is_not_confused():
+def test_a_mention_links_an_event_of_the_same_person_and_not_of_another():
     told = [note("fact", f"{who} {n}", f"{who} said {n}.") for who in ("John", "Maria") for n in range(6)]
     trip = note("episode", "Family road trip", "John made a family road trip.")
     names = MentionedNames([*told, trip])

@@ -124,7 +124,7 @@ def test_a_map_of_more_than_ten_notes_has_a_heading_for_each_month() -> None:
     assert headings(notes[:10]) == []
 
 
-def test_the_task_and_state_on_now_link_the_notes_that_they_mention(home: Path) -> None:
+def test_the_now_page_links_notes_mentioned_in_the_task_and_the_state(home: Path) -> None:
     with Memory(home, embed=None) as memory:
         graph = graph_of(memory)
         put(graph, note("nodes/fact/boat-key", "It hangs in the pantry.", TODAY, body="# The boat key"))
@@ -136,7 +136,7 @@ def test_the_task_and_state_on_now_link_the_notes_that_they_mention(home: Path) 
         assert "- **State:** [[nodes/fact/boat-key|The boat key]] is noted." in change.after
 
 
-def test_now_shows_no_state_without_a_task() -> None:
+def test_the_now_page_shows_no_state_without_a_task() -> None:
     assert now_block({"s": session("", AT, state="The boat key is noted.")}, [], TODAY, UTC) == NOTHING_YET
 
 
@@ -240,7 +240,7 @@ def test_the_index_names_every_map_with_its_count_and_how_to_find_something() ->
 AT = datetime(2026, 3, 9, 18, 20, tzinfo=UTC)
 
 
-def test_now_holds_open_loops_and_a_section_for_each_live_conversation() -> None:
+def test_the_now_page_holds_open_loops_and_a_section_for_each_live_conversation() -> None:
     sessions = {
         "agent:main:main": session("Plan the trip", AT, state="Two hotels found", next="Ask which one"),
         "agent:main:telegram:direct:111": session("Buy a bike", AT + timedelta(hours=1)),
@@ -255,7 +255,7 @@ def test_now_holds_open_loops_and_a_section_for_each_live_conversation() -> None
     )
 
 
-def test_now_shows_times_in_the_users_zone() -> None:
+def test_the_now_page_shows_times_in_the_users_zone() -> None:
     assert "2026-03-10 00:20" in now_block({"s": session("x", AT)}, [], TODAY, ZoneInfo("Asia/Dhaka"))
 
 
@@ -274,14 +274,14 @@ def test_a_planned_reply_is_dropped_once_the_conversation_went_on() -> None:
     assert hints_that_hold(went_on, TODAY, UTC) == [("Task", "a")]
 
 
-def test_now_does_not_grow_with_the_loops() -> None:
+def test_the_now_page_does_not_grow_with_the_loops() -> None:
     loops = [entry(f"nodes/fact/n{n:03}", loop="open", event=f"2026-04-{n % 28 + 1:02}") for n in range(200)]
     text = now_block({}, loops, TODAY, UTC)
     assert text.count("\n- ") == NOW_LOOPS + 1
     assert text.endswith("- and 180 more in [[mocs/moc-open-loops|Open loops]]")
 
 
-def test_long_past_plans_are_on_their_map_but_not_on_now() -> None:
+def test_long_past_plans_are_on_their_map_but_not_on_the_now_page() -> None:
     days = [TODAY - timedelta(days) for days in (400, 30, 15, 14, 1, -3)]
     loops = [entry(f"nodes/fact/n{n}", loop="open", event=str(day)) for n, day in enumerate(days)]
     text = now_block({}, [*loops, entry("nodes/fact/some-day", loop="open")], TODAY, UTC)
@@ -305,7 +305,9 @@ def test_a_persons_text_on_a_page_is_everything_outside_the_generated_block() ->
 
 
 @given(st.lists(PARTS, unique_by=lambda e: e.path, max_size=6), st.text(max_size=30))
-def test_generated_text_links_neither_to_the_index_nor_to_now(entries: list[Entry], task: str) -> None:
+def test_generated_text_links_neither_to_the_index_nor_to_the_now_page(
+    entries: list[Entry], task: str
+) -> None:
     texts = [map_block(path, entries) for path in STANDARD]
     texts += [index_block({"mocs/moc-x": 1}), new_page("now", "")]
     assert not {"index", "now"} & {target for text in texts for target in link_targets(text)}
@@ -560,7 +562,7 @@ def test_a_question_about_a_whole_topic_gets_its_map_first(boat: Graph, prompt: 
     assert given.index("- moc-boat") < given.index(OAK[0]) < given.index("- nodes/project/boat")
 
 
-def test_a_topic_of_a_tools_notes_alone_has_no_line_in_system(home: Path) -> None:
+def test_a_topic_that_has_only_tool_notes_is_not_listed_in_the_system_prompt(home: Path) -> None:
     with Memory(home, embed=None, clock=lambda: AT) as memory:
         graph = graph_of(memory)
         loans = [

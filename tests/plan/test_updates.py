@@ -129,7 +129,7 @@ def test_a_note_that_a_person_wrote_in_keeps_its_name(graph):
     assert graph.vault.bytes("nodes/fact/kiln-repaired") is None
 
 
-def test_the_successor_of_an_edited_note_keeps_everything_that_the_update_leaves(graph):
+def test_a_note_that_supersedes_an_edited_note_keeps_what_the_update_does_not_change(graph):
     observe(graph, kiln(loop="open", event="2026-03-01", tags=["pottery"]))
     file = graph.vault.file(KILN)
     mine = file.read_text().replace("\ntype: fact", "\ntype: fact\npinned: true\nvenue: shed", 1)
