@@ -341,7 +341,7 @@ def test_a_mistyped_home_is_named_and_not_made(
     assert not (tmp_path / "mistyped").exists()
 
 
-def test_a_sentence_corrected_only_in_a_notes_text_is_listed_searched_and_given(
+def test_a_sentence_corrected_in_a_notes_body_appears_in_lists_searches_and_prompts(
     tmp_path: Path,
 ) -> None:
     run("init", str(tmp_path / "notes"))

@@ -241,7 +241,7 @@ def test_a_command_with_its_own_model_does_the_work_itself_and_says_so(installed
     assert installed.observers() == {"gateway", "offline"}
 
 
-def test_an_import_with_another_model_than_the_daemons_first_says_what_to_do(
+def test_an_import_with_a_model_other_than_the_daemons_is_refused_with_a_remedy(
     installed: Installed,
 ) -> None:
     before = installed.noted()
@@ -289,7 +289,7 @@ WEEK = (
 )
 
 
-def test_a_night_from_cron_writes_the_week_by_rule_while_the_gateway_is_down(
+def test_without_a_gateway_the_nightly_cron_job_writes_the_weekly_page_without_a_model(
     alone: Installed,
 ) -> None:
     alone.omg("import", "--yes", str(alone.said(*WEEK)), OMG_OBSERVATION_MODEL="offline")
@@ -301,7 +301,9 @@ def test_a_night_from_cron_writes_the_week_by_rule_while_the_gateway_is_down(
     assert "nothing to do" in alone.omg("reflect")
 
 
-def test_a_daemon_that_outlives_its_gateway_writes_the_week_by_rule_and_says_so(alone: Installed) -> None:
+def test_a_daemon_without_its_gateway_writes_the_weekly_page_without_a_model_and_says_so(
+    alone: Installed,
+) -> None:
     """Before, each question of the night waited for a gateway that was gone."""
     alone.omg("import", "--yes", str(alone.said(*WEEK)), OMG_OBSERVATION_MODEL="offline")
     daemon = Daemon(load_config(alone.home))  # as `omg up` starts it

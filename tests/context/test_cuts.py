@@ -416,7 +416,7 @@ PLUMBER = "The plumber Albrecht in Karlstrasse mends kitchen taps for 145 euros.
 ASKED = "Which plumber did you recommend for the kitchen taps?"
 
 
-def test_after_a_reset_without_a_hook_the_earlier_days_are_quoted(talk: Talk) -> None:
+def test_a_prompt_quotes_earlier_days_after_a_reset_that_no_hook_reported(talk: Talk) -> None:
     talk.turn("Who mends taps?", answer=PLUMBER)
     talk.take_in()
     assert PLUMBER not in talk.prompted(ASKED, "window-1")
@@ -425,7 +425,7 @@ def test_after_a_reset_without_a_hook_the_earlier_days_are_quoted(talk: Talk) ->
     assert PLUMBER in talk.prompted(ASKED, "window-2")
 
 
-def test_nothing_is_cut_while_the_receipt_of_its_notes_is_open(talk: Talk) -> None:
+def test_no_turn_is_cut_from_the_context_before_its_notes_are_indexed(talk: Talk) -> None:
     """The state between archiving and indexing. After a kill there, it lasts until the receipt is replayed."""
     remembered_talk(talk)
     graph = talk.memory.find(SESSION)
@@ -450,7 +450,7 @@ def test_a_link_of_the_timeline_gives_the_messages_back(talk: Talk) -> None:
 # --- options
 
 
-def test_notes_get_observation_tokens_and_raw_messages_the_rest_of_a_shared_budget(tmp_path: Path) -> None:
+def test_notes_keep_to_their_budget_and_with_sharing_messages_use_what_notes_leave(tmp_path: Path) -> None:
     for name, options, most in (
         ("few", {"observation_tokens": 0.3}, 300),
         ("more", {"observation_tokens": 800}, 800),

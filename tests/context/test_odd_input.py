@@ -136,7 +136,7 @@ def test_forwarded_text_is_marked_as_forwarded(talk: Talk) -> None:
 # --- lengths
 
 
-def test_cut_messages_in_any_script_are_recognised_by_their_outlines(tmp_path: Path) -> None:
+def test_messages_in_any_script_stay_cut_if_the_gateway_sends_only_their_length(tmp_path: Path) -> None:
     """Chinese text and numbers have more tokens than their number of characters suggests."""
     talk = Talk(tmp_path / "omg", message_tokens=500, observation_tokens=5000)
     for n in range(40):
@@ -148,7 +148,7 @@ def test_cut_messages_in_any_script_are_recognised_by_their_outlines(tmp_path: P
     talk.memory.close()
 
 
-def test_no_turn_waits_for_turns_that_could_not_leave_anyway(talk: Talk) -> None:
+def test_no_prompt_waits_for_the_observation_of_turns_that_stay_in_the_context(talk: Talk) -> None:
     """The last turns stay, even with a large tool result. Pending turns of other sessions do not matter."""
     remembered_talk(talk, 2)
     talk.turn("Read that file, please.", tool="a line of the file\n" * 1500)

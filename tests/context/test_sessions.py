@@ -28,7 +28,7 @@ def talk_of_letters(talk: Talk, turns: int = 30) -> None:
         talk.turn(f"I prefer the letter {2 * chr(97 + n)} in lists. " + "And so on and so forth. " * 6)
 
 
-def test_messages_from_before_a_reset_stay_out_after_a_person_forgets_something(talk: Talk) -> None:
+def test_forgetting_a_message_returns_no_message_from_before_a_reset_to_the_context(talk: Talk) -> None:
     long_talk(talk, 10)
     begin_anew(talk)
     talk_of_letters(talk, 16)
@@ -43,7 +43,7 @@ def test_messages_from_before_a_reset_stay_out_after_a_person_forgets_something(
     assert "number" not in after.text
 
 
-def test_after_a_person_forgets_something_only_messages_outside_the_context_are_quoted(talk: Talk) -> None:
+def test_after_a_message_is_forgotten_prompts_quote_only_messages_outside_the_context(talk: Talk) -> None:
     talk.turn("Who mends taps?", answer=PLUMBER)
     long_talk(talk)
     talk.turn(
@@ -71,7 +71,7 @@ POLL = "[OpenClaw heartbeat poll] Look around. " + "Nothing that was asked for i
 
 
 @pytest.mark.parametrize("by", ["heartbeat", "cron", "subagent_announce", ""])
-def test_turns_that_the_gateway_began_leave_with_the_turns_around_them(talk: Talk, by: str) -> None:
+def test_turns_started_by_the_gateway_are_cut_with_the_turns_around_them(talk: Talk, by: str) -> None:
     """Also without the gateway's mark, which older transcripts lack."""
     for n in range(30):
         talk.turn(f"I prefer the number {n} over all others. " + "And so on and so forth. " * 6)

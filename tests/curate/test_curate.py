@@ -123,7 +123,7 @@ def test_an_opened_note_shows_its_title_once_above_its_text(graph):
 
 
 @pytest.mark.parametrize("by_hand", [False, True])
-def test_a_rename_changes_a_title_that_came_from_the_file_name_and_keeps_another(omg, graph, by_hand):
+def test_a_rename_changes_a_title_made_from_the_file_name_and_no_other_title(omg, graph, by_hand):
     def renamed(path, name):
         if not by_hand:
             return rename_note(graph, path, name, NOW).path

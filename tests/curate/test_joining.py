@@ -134,7 +134,9 @@ def test_moving_to_an_unused_key_renames_the_folder(opened: Open) -> None:
         move_identity(home.registry, ALICE, new)
 
 
-def test_a_vault_outside_the_home_follows_its_key(opened: Open, tmp_path: Path) -> None:
+def test_moving_an_account_to_a_new_key_keeps_its_vault_outside_the_home(
+    opened: Open, tmp_path: Path
+) -> None:
     from omg.config import set_vault
 
     home = opened()

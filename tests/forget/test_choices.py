@@ -168,7 +168,7 @@ def test_redacting_the_placeholder_itself_is_refused(home: Memory) -> None:
             select_words(home.find(), words)
 
 
-def test_a_redacted_head_is_still_valid_and_a_persons_note_stays_theirs(home: Memory) -> None:
+def test_redacted_frontmatter_is_still_valid_and_a_persons_note_stays_the_persons(home: Memory) -> None:
     graph = home.find()
     file = graph.vault.root / "nodes" / "fact" / "mine.md"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -195,7 +195,7 @@ def test_redacting_punctuation_or_a_letter_renames_no_other_note(home: Memory) -
     assert other == "nodes/fact/cafe-a-zoe"
 
 
-def test_a_session_key_with_the_words_is_named_with_the_command_that_removes_it(home: Memory) -> None:
+def test_a_redaction_names_the_command_for_a_session_key_that_holds_the_words(home: Memory) -> None:
     (id,) = say(home, "I prefer tea. Call me at 4915550123.", session=ALICE)
     graph = redact(home, "4915550123", ALICE)
     (told,) = (b for b in select_words(graph, "4915550123").beyond if "--session" in b)

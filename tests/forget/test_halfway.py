@@ -200,7 +200,7 @@ def test_a_slice_served_during_a_redaction_is_not_served_again(
     assert SECRET not in str(home.inject("hello", session=MAIN))
 
 
-def test_a_vault_elsewhere_of_an_account_that_was_merged_is_forgotten_too(tmp_path: Path) -> None:
+def test_forgetting_a_merged_account_also_cleans_its_vault_outside_the_home(tmp_path: Path) -> None:
     folder, elsewhere = tmp_path / "omg", tmp_path / "elsewhere"
     home = opened(folder)
     say(

@@ -191,7 +191,7 @@ def test_forgetting_a_note_keeps_a_topic_page_that_a_person_wrote_in(home: Memor
     assert "My own words." in graph.vault.text(topic)
 
 
-def test_leftovers_of_a_crashed_night_name_nothing_forgotten(home: Memory, graph: Graph) -> None:
+def test_files_left_by_a_crashed_night_do_not_name_a_forgotten_note(home: Memory, graph: Graph) -> None:
     put(graph, note(f"nodes/fact/{SECRET}", "It is in the cellar.", MONDAY))
     night(home, None)
     stage_seen(graph, load_seen(graph), "crashed")

@@ -51,7 +51,7 @@ def exactly(gateway: Gateway, session: str, more: int, before: int = 0, within_s
     return [str(e["message"]["content"]) for e in gateway.transcript(session)]
 
 
-def test_the_command_line_and_the_web_chat(gateway: Gateway) -> None:
+def test_each_message_of_the_command_line_and_the_web_chat_is_taken_in_once(gateway: Gateway) -> None:
     gateway.run("agent", "--session-key", "agent:main:cli", "--message", "hello from the command line")
     gateway.chat("agent:main:web", "hello from the web")
     exactly(gateway, "agent:main:cli", 2)
@@ -61,7 +61,9 @@ def test_the_command_line_and_the_web_chat(gateway: Gateway) -> None:
     assert len(said) == 6  # a web chat keeps the command and what was found, and that is no conversation
 
 
-def test_direct_messages_and_a_group(gateway: Gateway, telegram: Telegram) -> None:
+def test_each_message_of_a_direct_chat_and_of_a_group_is_taken_in_once(
+    gateway: Gateway, telegram: Telegram
+) -> None:
     before = len(gateway.due(DIRECT))
     telegram.talk(ALICE, "hello from Alice")
     telegram.talk(BOB, "hello, group", chat=GROUP)
@@ -89,7 +91,9 @@ def test_a_huge_result_of_a_tool_is_kept_by_its_beginning_and_end(gateway: Gatew
     assert text.rstrip().endswith("104000")
 
 
-def test_a_message_into_a_running_turn(gateway: Gateway, telegram: Telegram, provider: OpenAIServer) -> None:
+def test_a_message_sent_during_a_running_turn_is_taken_in_once(
+    gateway: Gateway, telegram: Telegram, provider: OpenAIServer
+) -> None:
     before = len(gateway.due(DIRECT))
     begun = telegram.says(ALICE, "SLEEP 3 SAY slowly done")
     running = lambda: "slowly done" in str([r.body for r in provider.history[-1:]])  # noqa: E731
@@ -112,7 +116,9 @@ def test_an_aborted_turn_keeps_the_question(gateway: Gateway, telegram: Telegram
     assert "never said" in said[-1]
 
 
-def test_compaction_new_and_reset(gateway: Gateway, telegram: Telegram) -> None:
+def test_each_message_around_a_compaction_and_a_reset_is_taken_in_once(
+    gateway: Gateway, telegram: Telegram
+) -> None:
     before = len(gateway.due(DIRECT))
     for n in range(3):
         telegram.talk(ALICE, f"filler {n} {'y' * 4000}")
@@ -127,14 +133,16 @@ def test_compaction_new_and_reset(gateway: Gateway, telegram: Telegram) -> None:
     exactly(gateway, DIRECT, 12, before)
 
 
-def test_a_model_call_that_fails(gateway: Gateway) -> None:
+def test_a_failed_model_call_loses_no_message_and_its_empty_answer_is_not_taken_in(gateway: Gateway) -> None:
     assert gateway.say("agent:main:fail", "FAIL 400 please")["status"] == "error"
     assert gateway.say("agent:main:fail", "and now?")["status"] == "ok"
     said = exactly(gateway, "agent:main:fail", 3)
     assert len(said) == 4  # OpenClaw keeps an empty answer for the failure; it is no message
 
 
-def test_automatic_compaction_with_its_memory_flush(gateway: Gateway) -> None:
+def test_an_automatic_compaction_loses_no_message_and_its_memory_flush_is_not_taken_in(
+    gateway: Gateway,
+) -> None:
     draw = random.Random(1)
     words = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda"]
     for n in range(6):

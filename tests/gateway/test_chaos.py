@@ -69,25 +69,29 @@ def the_daemon(gateway: Gateway) -> int:
     return int(pid)
 
 
-def test_a_daemon_that_is_killed_before_a_turn(gateway: Gateway, telegram: Telegram) -> None:
+def test_killing_the_daemon_before_a_turn_loses_neither_message_nor_reply(
+    gateway: Gateway, telegram: Telegram
+) -> None:
     os.kill(the_daemon(gateway), signal.SIGKILL)
     assert "nobody home" in telegram.talk(ALICE, "SAY nobody home")
 
 
-def test_a_daemon_that_is_killed_during_a_turn(gateway: Gateway, telegram: Telegram) -> None:
+def test_killing_the_daemon_during_a_turn_loses_neither_message_nor_reply(
+    gateway: Gateway, telegram: Telegram
+) -> None:
     begun = telegram.says(ALICE, "SLEEP 2 SAY on my own")
     time.sleep(1)
     os.kill(the_daemon(gateway), signal.SIGKILL)
     assert telegram.reply(begun) == "on my own"
 
 
-def test_a_daemon_that_is_killed_after_a_turn(gateway: Gateway, telegram: Telegram) -> None:
+def test_killing_the_daemon_after_a_turn_loses_no_message(gateway: Gateway, telegram: Telegram) -> None:
     telegram.talk(ALICE, "SAY and then it died")
     os.kill(the_daemon(gateway), signal.SIGKILL)
 
 
-def test_a_daemon_that_hangs(gateway: Gateway, telegram: Telegram) -> None:
-    """Its socket takes the question, and no answer comes: it is given up, and replaced."""
+def test_a_hanging_daemon_delays_no_reply_and_is_replaced(gateway: Gateway, telegram: Telegram) -> None:
+    """Its socket accepts the question, but no answer comes."""
     hung = the_daemon(gateway)
     os.kill(hung, signal.SIGSTOP)
     assert telegram.talk(ALICE, "SAY not waiting") == "not waiting"
@@ -95,8 +99,10 @@ def test_a_daemon_that_hangs(gateway: Gateway, telegram: Telegram) -> None:
     assert the_daemon(gateway) != hung
 
 
-def test_a_spool_that_cannot_be_written(gateway: Gateway, telegram: Telegram) -> None:
-    """As on a full disk: what is said meanwhile is handed over by the next turn that can."""
+def test_a_message_said_while_the_spool_cannot_be_written_is_taken_in_later(
+    gateway: Gateway, telegram: Telegram
+) -> None:
+    """As on a full disk. The next turn that can write the spool hands the message over."""
     spool = gateway.home / "spool"
     the_daemon(gateway)
     spool.rename(gateway.home / "spool.away")
@@ -107,8 +113,9 @@ def test_a_spool_that_cannot_be_written(gateway: Gateway, telegram: Telegram) ->
     (gateway.home / "spool.away").rename(spool)
 
 
-def test_a_gateway_that_is_killed_in_a_turn(gateway: Gateway, telegram: Telegram) -> None:
-    """The next one takes the turn up again, by itself."""
+def test_a_turn_in_which_the_gateway_is_killed_is_answered_by_the_next_gateway(
+    gateway: Gateway, telegram: Telegram
+) -> None:
     begun = telegram.says(ALICE, "SLEEP 4 SAY better late than never")
     eventually(lambda: "than never" in said_last(gateway), 10, "the message to be in the transcript")
     gateway.kill()
@@ -125,8 +132,10 @@ def said_last(gateway: Gateway) -> str:
     return str([e["message"]["content"] for e in gateway.transcript(DIRECT)][-1:])
 
 
-def test_daemons_started_before_the_gateway_and_all_at_once(gateway: Gateway, telegram: Telegram) -> None:
-    """Two by hand and the gateway's own: one of them gets the lock, and the gateway uses that one."""
+def test_only_one_of_three_daemons_started_at_once_stays_and_serves_the_gateway(
+    gateway: Gateway, telegram: Telegram
+) -> None:
+    """Two daemons are started by hand, and one by the gateway. One of them gets the lock."""
     gateway.stop()
     eventually(lambda: not gateway.survivors(), 10, "every process to end", why=gateway.survivors)
     environment = {**gateway.environment(), "OMG_HOME": str(gateway.home)}

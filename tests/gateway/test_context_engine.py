@@ -140,7 +140,7 @@ def test_a_killed_daemon_costs_no_turn(gateway: Gateway, provider: OpenAIServer)
 
 
 @pytest.mark.usefixtures("engine")
-def test_a_turn_is_taken_in_once_at_its_commit_if_no_hook_may_read_it(gateway: Gateway) -> None:
+def test_a_turn_is_taken_in_exactly_once_even_if_hooks_may_not_read_conversations(gateway: Gateway) -> None:
     eventually(gateway.daemons, 60, "a daemon")
     allowed = lambda yes: {"plugins": {"entries": {"omg": {"hooks": {"allowConversationAccess": yes}}}}}  # noqa: E731
     gateway.configure(allowed(False))

@@ -122,7 +122,7 @@ def test_a_new_conversation_keeps_only_the_memory_of_the_one_before(
 
 
 @pytest.mark.usefixtures("cut")
-def test_a_job_beside_a_conversation_sees_nothing_and_leaves_nothing(
+def test_a_job_sees_no_message_of_a_conversation_and_adds_none_to_that_conversation(
     gateway: Gateway, provider: OpenAIServer
 ) -> None:
     before, since = timeline(turn(gateway, provider, MAIN, "Go on.")), len(provider.history)
@@ -137,7 +137,7 @@ def test_a_job_beside_a_conversation_sees_nothing_and_leaves_nothing(
 
 
 @pytest.mark.usefixtures("cut")
-def test_a_heartbeat_sees_the_cut_conversation_and_leaves_it_again(
+def test_a_heartbeat_sees_the_cut_context_and_later_requests_do_not_hold_its_poll(
     gateway: Gateway, provider: OpenAIServer
 ) -> None:
     before, since = timeline(turn(gateway, provider, MAIN, "Go on still.")), len(provider.history)
@@ -153,7 +153,9 @@ def test_a_heartbeat_sees_the_cut_conversation_and_leaves_it_again(
 
 
 @pytest.mark.usefixtures("cut")
-def test_a_sub_agent_starts_empty_and_its_report_leaves(gateway: Gateway, provider: OpenAIServer) -> None:
+def test_a_sub_agent_gets_no_conversation_and_its_report_is_later_cut_from_the_context(
+    gateway: Gateway, provider: OpenAIServer
+) -> None:
     since = len(provider.history)
     spawn = {"task": "SAY the tide is at noon", "label": "tide", "runTimeoutSeconds": 60}
     order = json.dumps({"id": "sessions_spawn", "args": spawn})

@@ -44,7 +44,9 @@ def noted(gateway: Gateway, what: str) -> None:
     )
 
 
-def test_installed_into_a_running_gateway_the_agents_model_observes(gateway: Gateway, installed: str) -> None:
+def test_installing_into_a_running_gateway_makes_the_agents_model_the_observer(
+    gateway: Gateway, installed: str
+) -> None:
     assert "✓ the Observer is the agent's own model (mock/mock-1), asked through the gateway" in installed
     assert 'model = "gateway"' in (gateway.home / "omg.toml").read_text()
 

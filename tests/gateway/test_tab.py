@@ -84,7 +84,7 @@ def test_the_enter_key_tries_a_prompt(browser: Browser) -> None:
         assert "would be given" in browser.js("document.body.innerText")
 
 
-def test_a_button_opens_the_chat_with_its_command_and_the_command_decides(
+def test_a_confirm_button_opens_the_chat_and_its_command_makes_the_note_the_persons(
     browser: Browser, gateway: Gateway
 ) -> None:
     with Memory(gateway.home) as memory:

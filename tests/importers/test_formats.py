@@ -156,7 +156,7 @@ def test_chatgpts_memory_is_its_own_claim_and_custom_instructions_are_the_users_
     assert turns[-2].messages[0].timestamp == at("2025-03-01") * 1000
 
 
-def test_images_files_and_speech_in_a_message_are_read_as_such(tmp_path):
+def test_images_and_files_leave_placeholders_and_speech_is_read_as_text(tmp_path):
     parts = {
         "parts": [
             {"content_type": "image_asset_pointer", "asset_pointer": "file-service://x"},
@@ -532,7 +532,7 @@ def test_an_archive_of_two_services_or_of_none_is_refused_with_a_remedy(tmp_path
         read(zipped(tmp_path / "own.zip", {"out/omg-export.json": {"omg": "export"}}))
 
 
-def test_a_zip_inside_an_unpacked_export_is_named_and_a_broken_zip_in_a_zip_has_its_own_remedy(tmp_path):
+def test_a_zip_within_an_export_is_named_with_a_remedy_whether_intact_or_broken(tmp_path):
     zipped(tmp_path / "all" / "other.zip", {"conversations.json": []})
     (tmp_path / "all" / "conversations.json").write_text(json.dumps([talk("c", "2025-03-01", "hello")]))
     said, reading, _ = read(tmp_path / "all")

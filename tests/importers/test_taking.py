@@ -134,7 +134,7 @@ def test_a_chat_with_only_omg_commands_starts_no_memory(home, reason):
     assert not list((home.folder / "spool").glob("*.json"))
 
 
-def test_a_program_joined_by_the_owner_is_theirs_in_older_drops_too(home):
+def test_a_drop_without_a_channel_is_the_owners_if_its_program_is_linked_to_the_owner(home):
     assert said_in(home, UNNAMED) == {ROOM}
     links = home.config.model_copy(update={"identity": Identities(links={"owner": ["webchat:cli"]})})
     home.registry.config = links
@@ -148,7 +148,7 @@ def openclaw(home, monkeypatch):
     (home.folder.parent / "openclaw.json").write_text("{}")
 
 
-def test_status_and_doctor_name_a_separate_chat_with_the_reason(home, openclaw):
+def test_status_and_doctor_say_why_a_chat_does_not_share_the_owners_memory(home, openclaw):
     said_in(home, OWN, session=MAIN)
     said_in(home, UNNAMED, at=NOON + 10)
     assert {who.key: bool(home.registry.why_apart(who)) for who in home.registry.identities()} == {
@@ -161,7 +161,7 @@ def test_status_and_doctor_name_a_separate_chat_with_the_reason(home, openclaw):
     assert f"omg identity move {ROOM} {MAIN}" in found.mend
 
 
-def test_the_doctor_names_the_command_that_joins_a_separate_chat(home, openclaw, monkeypatch):
+def test_the_doctor_names_the_command_that_joins_a_chat_to_the_owners_memory(home, openclaw, monkeypatch):
     monkeypatch.setenv("OMG_HOME", str(home.folder))
     said_in(home, OWN, session=MAIN)
     said_in(home, UNNAMED, at=NOON + 10)
@@ -171,7 +171,7 @@ def test_the_doctor_names_the_command_that_joins_a_separate_chat(home, openclaw,
     assert MAIN in (left := omg_here("identity", "list").stdout) and ROOM not in left
 
 
-def test_without_a_gateway_no_session_is_called_separate(home):
+def test_without_a_gateway_no_chat_is_reported_as_apart_from_the_owners_memory(home):
     said_in(home, UNNAMED)
     assert not any(map(home.registry.why_apart, home.registry.identities()))
     assert list(check_apart(home)) == []

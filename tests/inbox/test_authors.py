@@ -115,7 +115,7 @@ def test_a_shell_command_counts_as_a_possible_writer_only_during_its_run(scene, 
 @pytest.mark.parametrize(
     "session", ["agent:main:telegram:group:-5", "agent:main:cron:x:run:1", "agent:main:subagent:7"]
 )
-def test_a_run_in_any_session_may_have_written_the_note(scene, session):
+def test_an_inbox_note_saved_during_a_run_of_any_session_counts_as_the_agents(scene, session):
     scene.run(SHELL, session=session)
     scene.leave("seats.md", at=5)
     assert scene.filed() == AGENTS
@@ -136,7 +136,7 @@ def test_filing_waits_for_a_run_that_is_not_over(scene):
     assert list((scene.home.folder / "runs").iterdir()) == []
 
 
-def test_a_compaction_does_not_end_the_run_that_it_comes_in(scene):
+def test_a_compaction_during_a_run_does_not_end_the_run_and_filing_still_waits(scene):
     scene.home.intake.runs.began(MAIN, NOW_MS)
     scene.leave("seats.md", at=5)
     scene.run(("read", {"path": "x"}), reason="compaction")

@@ -106,9 +106,7 @@ def test_an_inbox_file_that_gave_no_note_stays_and_is_reported_and_found(omg):
 @pytest.mark.parametrize(
     ("head", "by_a_page"), [("", False), ("---\nurl: https://lamps.example\n---\n", True)]
 )
-def test_an_unfiled_inbox_text_is_shown_as_the_persons_words_and_a_clipping_as_a_web_pages(
-    omg, head, by_a_page
-):
+def test_an_unfiled_inbox_text_is_given_as_the_persons_words_unless_it_is_a_clipping(omg, head, by_a_page):
     file = leave(omg, "things.md", f"{head}Blue lamp behind the shed.\n")
     omg.work(force=True)
     assert file.read_text().endswith(": read; no note was made of it\n")
@@ -277,7 +275,7 @@ def test_a_vault_outside_the_workspace_reads_no_day_files(home, tmp_path):
     which.close()
 
 
-def test_a_note_deleted_before_it_is_observed_costs_nothing(omg):
+def test_an_inbox_note_deleted_before_it_is_observed_is_still_noted_and_not_restored(omg):
     file = leave(omg, "gone.md", "I prefer window seats on trains.\n")
     graph = omg.find()
     assert take_loose(graph, NOW, {}) == 1

@@ -144,7 +144,7 @@ def test_a_failed_background_reflection_is_left_to_the_night(two_graphs: Path) -
     opened.close()
 
 
-def test_a_graph_in_another_night_is_left_alone(two_graphs: Path) -> None:
+def test_a_background_reflection_skips_a_graph_that_another_process_reflects_on(two_graphs: Path) -> None:
     opened = home_at(two_graphs, observation_tokens=1000)
     graph = graph_of(opened)
     graph.update(lambda state: setattr(state, "changed_tokens", 1000))

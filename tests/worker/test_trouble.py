@@ -258,7 +258,7 @@ def test_a_state_of_a_wrong_shape_is_set_aside_and_reported(world: World, damage
     home_status(world.home.worker)
 
 
-def test_an_index_that_is_damaged_is_made_again_and_told(
+def test_a_damaged_index_is_rebuilt_and_the_doctor_and_status_say_so(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     file, before = world.graph().index.file, [e.path for e in world.graph().index.entries()]
@@ -285,7 +285,7 @@ def test_a_damaged_tombstone_is_set_aside_and_the_others_still_work(world: World
     assert "4 lines cannot be read" in told(world)
 
 
-def test_a_halved_receipt_is_set_aside_and_its_turns_are_observed_again(world: World) -> None:
+def test_a_truncated_receipt_is_set_aside_and_its_turns_are_observed_again(world: World) -> None:
     world.both()
     receipts = world.graph().folder / "receipts"
     closed = next(receipts.glob("*.json"))
@@ -298,7 +298,7 @@ def test_a_halved_receipt_is_set_aside_and_its_turns_are_observed_again(world: W
     assert "its turns are observed again" in said and "cannot be undone" in said
 
 
-def test_a_cut_turn_is_set_aside_and_the_others_are_observed(world: World) -> None:
+def test_a_truncated_turn_file_is_set_aside_and_the_other_turns_are_observed(world: World) -> None:
     world.both()
     world.say(OWNER, "I bought one more lamp.")
     world.home.take_in()
