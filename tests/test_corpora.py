@@ -105,7 +105,7 @@ def test_planted_text_is_shown_to_the_model_and_is_not_the_persons() -> None:
         assert not [word for word in row["expect"]["words"] if word.casefold() in said], row["id"]
 
 
-def test_recorded_replies_hold_the_honest_words_to_keep() -> None:
+def test_recorded_honest_replies_contain_the_words_that_must_be_kept() -> None:
     for row in grounded.rows("benign") + grounded.rows("benign_second"):
         first = grounded.texts(row["edits"][0]).casefold()
         assert [word for word in row["expect"]["kept_words"] if word.casefold() not in first] == [], row["id"]

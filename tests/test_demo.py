@@ -78,7 +78,7 @@ def test_the_recorded_replies_belong_to_the_questions_that_are_asked_now(tmp_pat
     assert replay.played == set(replay.rows), STALE
 
 
-def test_a_prompt_of_another_wording_gets_the_reply_of_its_own_question():
+def test_a_recorded_reply_is_found_even_if_the_wording_of_prompts_changed():
     replay = Replay(recorded_replies())
     for row in replay.rows:
         other = row.question.replace("the", "this").replace("user", "person")
@@ -170,7 +170,7 @@ def test_each_prompt_of_the_demo_is_given_its_answer(shown):
     assert "Tidepool" not in pieces[-1]  # the group is given nothing of Nora's own memory
 
 
-def test_the_rules_quote_the_same_talk(by_rules):
+def test_the_demo_without_a_model_says_so_and_notes_the_conversation(by_rules):
     assert "no model is asked" in by_rules.text
     assert "Please keep your answers short from now on" in by_rules.part("A note says what holds now")
     assert "March 23 (2026-03-23)" in by_rules.part("What it is told with four prompts")
@@ -204,7 +204,7 @@ def test_after_the_demo_nothing_waits_and_the_page_names_the_prompts(shown):
     assert all(p["given"] for p in given)
 
 
-def test_the_pasted_key_is_nowhere(shown):
+def test_the_pasted_key_is_in_no_file_and_no_output_of_the_demo(shown):
     folder, text = shown.folder, shown.text
     planted = set(
         re.findall(r"sk-[\w-]{20,}", "".join(f.read_text() for f in (SAMPLE_FOLDER).glob("*.jsonl")))

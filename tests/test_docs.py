@@ -262,7 +262,7 @@ def with_table(text: str) -> str:
     return text[:start] + "\n".join(["| | |", "|---|---|", *rows]) + "\n" + text[stop:]
 
 
-def test_the_lists_of_rooms_and_modules_are_the_first_sentences_of_their_docstrings() -> None:
+def test_the_lists_of_packages_and_modules_repeat_the_first_sentence_of_each_docstring() -> None:
     for package in sorted(file.parent for file in PACKAGE.rglob("__init__.py") if file.parent != PACKAGE):
         written_or_checked(package / "__init__.py", with_contents(package))
     written_or_checked(PACKAGE / "__init__.py", with_rooms((PACKAGE / "__init__.py").read_text("utf-8")))

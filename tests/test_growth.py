@@ -45,7 +45,7 @@ def test_recording_a_used_note_appends_one_line(omg: Memory) -> None:
     assert again.uses.all()["omg/fact/n7"] == (4, NOW_MS)
 
 
-def test_counts_of_use_are_limited_by_the_notes_and_survive_a_torn_line(tmp_path: Path) -> None:
+def test_the_file_of_note_uses_stays_short_and_a_torn_line_spoils_no_count(tmp_path: Path) -> None:
     uses = Uses(tmp_path / "uses.jsonl")
     for day in range(SLACK + 50):
         uses.add(["omg/fact/a", "omg/fact/b"], NOW_MS + day * USE_DAY_MS)

@@ -54,7 +54,7 @@ def test_a_turn_without_a_person_has_no_memory(session_key):
     assert identity_of_session(session_key, owner=True, links=LINKS) is None
 
 
-def test_the_owner_without_an_outside_channel_is_the_main_session():
+def test_a_chat_of_the_owner_without_an_outside_channel_has_the_owners_main_memory():
     assert identity_of_session("agent:main:web1", owner=True).key == MAIN
     assert identity_of_session("agent:main:web1", owner=True, channel="webchat", sender="cli").key == MAIN
     at_the_web, outside = {"channel": "webchat", "sender": "cli"}, {"channel": "telegram", "sender": "9"}
@@ -84,7 +84,7 @@ def test_the_owner_without_an_outside_channel_is_the_main_session():
         ({"senderIsOwner": False, "senderId": "gateway-owner"}, False),
     ],
 )
-def test_the_owner_is_whom_the_gateway_says_to_be_its_administrator_or_its_owner(vouched, says):
+def test_a_sender_is_the_owner_only_if_the_gateway_says_owner_or_administrator(vouched, says):
     assert says_owner(vouched) is says
 
 
@@ -95,7 +95,7 @@ def test_a_projects_memory_is_its_own_whoever_speaks(owner):
     assert not speaker_decides(key)
 
 
-def test_a_link_names_the_owner_of_an_unnamed_program():
+def test_a_program_without_a_name_is_the_owner_only_if_the_configured_links_say_so():
     links = {"owner": ["webchat:cli"]}
     asked = {"links": links, "channel": "webchat"}
     assert identity_of_session("agent:main:web1", sender="cli", **asked).key == MAIN

@@ -300,7 +300,7 @@ def test_later_tombstones_use_the_same_salt(graph):
     assert graph.tombstones.messages(["m1", "m2", "m3"]) == {"m1", "m2"}
 
 
-def test_undo_leaves_no_line_on_a_map_for_an_older_note(graph):
+def test_undoing_an_earlier_cycle_removes_its_notes_from_all_maps_and_no_others(graph):
     write(graph, edit(title="First", said="m1", loop="open"), id="c1")
     write(graph, edit(title="Second", description="Prefers long lists.", said="m2"), id="c2")
     take_back(graph, "c1", NOW)

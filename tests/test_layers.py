@@ -71,7 +71,7 @@ def test_imports_go_down(module):
     assert {name for name in imported(module) if name != here and HEIGHT[name] >= HEIGHT[here]} == set()
 
 
-def test_the_layers_are_at_most_ten_and_name_only_existing_rooms():
+def test_every_module_and_package_has_a_place_in_at_most_ten_layers():
     assert {room(m) for m in MODULES} == HEIGHT.keys()
     assert len(ROWS) <= 10
 
@@ -135,7 +135,7 @@ def cutting(module: Path) -> Iterator[re.Pattern[str]]:
                 yield re.compile(first.value)
 
 
-def test_only_the_text_room_splits_words_and_sentences():
+def test_only_modules_of_omg_text_split_words_and_sentences():
     names = [f"omg.text.{module.stem}" for module in MODULES if room(module) == "text"]
     own = [
         v

@@ -271,7 +271,7 @@ def test_the_check_sees_times_of_day_only_if_a_claim_names_one() -> None:
     assert shown("On 2024-01-11 at 19:06 the user said so.") == "Thursday 2024-01-11 19:06"
 
 
-def test_a_sentence_of_a_named_speaker_is_found_although_a_note_names_them() -> None:
+def test_a_persons_sentence_is_matched_to_a_note_that_adds_the_speakers_name() -> None:
     said = Message("m1", "user", "I live in Ghent.", 1_705_000_000_000, sender="Ann-2")
     edit = Edit("create", "Home", "Ann-2 lives in Ghent.")
     assert nearest_statement(edit, [said]) == (said, "I live in Ghent.")

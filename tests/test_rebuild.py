@@ -206,7 +206,7 @@ def test_an_empty_rebuild_replaces_nothing(omg):
         take_rebuilt(omg.find(MAIN), NOW)
 
 
-def test_the_night_after_a_rebuild_writes_the_weeks_again(home, monkeypatch):
+def test_the_night_after_a_rebuild_writes_the_weekly_pages_anew_except_deleted_ones(home, monkeypatch):
     opened = home_at(home)
     graph, week = graph_of(opened), "reflections/2026-W02"
     doing = "Ines carried box {} up to the third floor, and the lamp from her mother broke on the way there"

@@ -70,7 +70,7 @@ def installed(built, tmp_path_factory) -> Path:
     return venv
 
 
-def test_two_commands_after_installing_a_python_program_gets_a_prompt_with_memory(installed, tmp_path):
+def test_a_python_program_has_memory_in_its_prompt_two_commands_after_the_install(installed, tmp_path):
     path = f"{installed / 'bin'}:{os.environ['PATH']}"
     home = {"HOME": str(tmp_path), "OMG_HOME": "", "PATH": path, "PYTHONPATH": ""}
     _, *commands = three_commands("A Python program")

@@ -104,7 +104,7 @@ def test_the_message_at_the_cap_names_the_option_the_sum_and_the_remedy(open_led
     ledger.check(NOON + timedelta(days=1))
 
 
-def test_a_call_waits_only_while_calls_under_way_may_reach_the_cap(open_ledger):
+def test_a_call_waits_only_while_running_calls_may_still_use_up_the_daily_cap(open_ledger):
     ledger, ends = open_ledger({"daily_budget_tokens": 300}), []
 
     def call():

@@ -90,7 +90,7 @@ def test_a_text_without_injected_blocks_stays(text):
     assert strip_memory(text) == text
 
 
-def test_a_gateway_may_trim_and_rewrap_blank_space():
+def test_injected_memory_is_removed_even_if_the_gateway_changed_its_blank_space():
     block = wrap_memory("one  two\n- three").strip().replace("\n", "\r\n").replace("  ", "\n")
     assert strip_memory(f"[stamp] {block}\n\nhello") == "[stamp] \nhello"
 
@@ -309,7 +309,7 @@ def test_a_turn_that_the_gateway_began_is_dropped_whole(prompt, answer):
     assert texts(prompt, call, result, agent(answer), user("hi"), agent("hello")) == ["hi", "hello"]
 
 
-def test_a_trigger_that_was_asked_for_keeps_its_answer():
+def test_the_answer_to_a_heartbeat_is_kept_only_if_heartbeats_are_configured():
     entries = [user("[OpenClaw heartbeat poll]", **INTERNAL), agent("Your alarm rings at 7.")]
     assert [m.text for m in clean_entries(entries, asked=("heartbeat",))] == ["Your alarm rings at 7."]
     assert clean_entries(entries, asked=("cron",)) == ()

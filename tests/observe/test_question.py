@@ -181,7 +181,7 @@ def test_the_number_of_shown_loops_due_soon_is_limited(graph):
     assert asked(graph, "Hello there", previous_observer_tokens=3_500).count("\nn") == 12
 
 
-def test_an_assistants_prose_is_shown_whole_and_only_the_beginning_of_its_code():
+def test_an_assistants_prose_is_shown_whole_and_its_long_code_is_cut():
     code = "```python\n" + "print('kiln')\n" * 100 + "```"
     prose = "Heat it slowly, " * 60
     shown = message_text(Message("a0", "assistant", f"Try this:\n{code}\n{prose}", 0), set())
@@ -202,7 +202,7 @@ def advice(*lines):
     )
 
 
-def test_a_long_reply_is_shown_by_the_lines_that_the_person_answers():
+def test_a_long_reply_is_cut_to_its_ends_and_the_lines_that_the_person_answers():
     reply = advice(
         "- **Skutt**: 2,400 watts, in stock, with a warranty of two years and a guide to how one builds it in."
     )
@@ -234,7 +234,7 @@ def test_a_long_reply_in_one_paragraph_is_shown_as_fully_as_a_reply_in_lines():
     assert shown.startswith("Step 0 is") and "Step 10 is" in shown and shown.endswith("let it rest.")
 
 
-def test_a_plan_that_shares_no_word_with_the_persons_yes_is_shown_from_its_beginning():
+def test_a_long_plan_is_shown_from_its_beginning_if_the_persons_answer_repeats_no_word():
     days = [f"- Day {n}: Louvre, lunch, then a walk along the Seine and an early night." for n in range(40)]
     reply = "\n".join(["Here is a proposal.", *days, "Shall I book?"])
     shown = message_text(Message("a0", "assistant", reply, 0), {"perfect"})

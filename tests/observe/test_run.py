@@ -122,7 +122,7 @@ def test_a_finished_task_is_cleared_and_an_unmentioned_one_stays(omg, openai_ser
     assert "fee" not in omg.find(MAIN).vault.text("now")
 
 
-def test_a_planned_reply_is_removed_with_its_plan(omg, openai_server):
+def test_a_next_reply_about_a_plan_is_removed_once_the_plan_is_done(omg, openai_server):
     hotel = edit(title="Hotel Palace", description="Books the Hotel Palace.", type="episode", loop="open")
     openai_server.replies(reply(hotel, next="Remind them to book the Hotel Palace"))
     hear(omg, "I have to book the Hotel Palace.", session=MAIN + ":thread:trip")

@@ -122,7 +122,7 @@ def test_an_assistants_note_may_close_and_contradict_a_persons_note(graph: Graph
     assert (sea.loop, sea.contradicts) == ("done", (AIR,))
 
 
-def test_events_counts_log_and_status_name_a_refused_verdict(memory: Memory, graph: Graph) -> None:
+def test_a_refused_verdict_is_in_the_events_the_log_and_the_status(memory: Memory, graph: Graph) -> None:
     sea_and_air(graph, other={"origin": "assistant"})
     graph.index.sync(graph.vault)
     ask = saying(

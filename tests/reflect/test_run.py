@@ -1012,7 +1012,7 @@ def test_the_log_page_proposes_what_only_a_person_may_decide(graph: Graph) -> No
     assert night(graph, saying(), NOW + DAY).receipt is None
 
 
-def test_a_proposal_is_written_once_if_a_night_has_nothing_else(graph: Graph) -> None:
+def test_a_proposal_is_logged_even_in_a_night_without_changes_and_only_once(graph: Graph) -> None:
     night(graph)
     put(graph, *KEYS[:1])
     night(graph, now=NOW + DAY)

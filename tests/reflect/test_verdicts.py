@@ -206,7 +206,7 @@ def disagreeing(graph: Graph, **more: Any) -> None:
     )
 
 
-def test_a_second_look_names_the_changes_that_a_person_had_undone(graph: Graph) -> None:
+def test_reflecting_again_on_old_notes_skips_and_names_changes_that_were_undone(graph: Graph) -> None:
     disagreeing(graph)
     before = graph.vault.bytes(WIFE)
     contradict = saying({"op": "contradict", "node": "born in Porto.", "other": "born in Lisbon."})

@@ -401,7 +401,7 @@ def test_a_wish_on_another_subject_replaces_no_wish():
         "No, the other one, not this.",
     ],
 )
-def test_no_other_statement_changes_a_note(said):
+def test_a_statement_that_neither_corrects_nor_reverses_a_note_changes_no_note(said):
     assert all(e["op"] == "create" for e in edits(said, known=[COFFEE, DENTIST]))
 
 
@@ -437,7 +437,7 @@ def test_a_repetition_adds_its_source_to_the_note():
     assert only("I love sushi.", "As I said, I love sushi.")["sources"] == ["m1", "m2"]
 
 
-def test_at_most_one_sentence_that_corrects_nothing_changes_a_note():
+def test_at_most_one_sentence_of_the_corpus_changes_a_note_without_correcting_it():
     changed = 0
     for row in map(json.loads, (CORPORA / "corrections.jsonl").read_text("utf-8").splitlines()):
         if row["kind"] != "correction":

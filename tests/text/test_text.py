@@ -76,7 +76,7 @@ def test_the_same_words_have_the_same_stems_however_they_are_written(one: str, o
     assert told_words(one) == told_words(other) and told_words(one)
 
 
-def test_stems_distinguish_days_and_content_words_leave_them_out() -> None:
+def test_stems_include_the_days_of_a_text_and_content_words_ignore_days() -> None:
     monday, tuesday = "Meets Anna on Monday, 2026-03-02", "Meets Anna on Tuesday, 2026-03-03"
     assert told_words(monday) == told_words(tuesday) and stems_of(monday) != stems_of(tuesday)
 

@@ -397,7 +397,9 @@ def test_the_part_of_a_change_that_the_user_did_not_say_stays_a_proposal(
 
 
 @pytest.mark.parametrize("was, value", [(GYM, "15:30"), (SAM, "Priya"), ("Ada lives in Ghent.", "in Bruges")])
-def test_a_value_alone_is_refused_and_the_notes_sentence_named(agent: Agent, was: str, value: str) -> None:
+def test_a_correction_to_a_bare_value_is_refused_with_the_sentence_of_the_note(
+    agent: Agent, was: str, value: str
+) -> None:
     done = correct(agent, f"hm, {value}", path := remember(agent, was), value, days=0)
     assert "has to be a whole sentence" in done["text"] and done["text"].endswith(was)
     assert note(agent, path).description == was

@@ -312,7 +312,7 @@ def test_a_note_that_repeats_a_sentence_of_the_user_is_the_users_at_once(
         ("I see Dr. Lund on Friday.", {"text": "I see Dr. Lund on Friday.", "when": "2031-12-31"}),
     ],
 )
-def test_a_title_a_link_or_a_day_adds_nothing_that_the_user_did_not_say(
+def test_a_title_link_or_day_that_the_user_did_not_say_is_not_in_the_users_note(
     agent: Agent, said: str, given: dict[str, str]
 ) -> None:
     made = agent.use("omg_remember", ALICE, said=("r1", said), **given)
@@ -435,7 +435,9 @@ def test_the_message_that_asks_to_forget_is_forgotten_too(agent: Agent, late: bo
 
 
 @pytest.mark.parametrize("more", ["I moved to Porto.", "The boat key hangs behind the pantry door."])
-def test_a_request_to_forget_that_says_more_stays_and_the_answer_says_so(agent: Agent, more: str) -> None:
+def test_a_request_to_forget_that_also_states_a_fact_is_kept_and_the_answer_says_so(
+    agent: Agent, more: str
+) -> None:
     asks = f"{more} Forget my tea."
     id = agent.heard(ALICE, asks, observe=False)
     told = agent.use("omg_forget", ALICE, said=(id, asks), query=f"{SECRET} tea")
@@ -531,7 +533,7 @@ def test_the_command_forgets_in_two_messages(agent: Agent) -> None:
     assert agent.notes(ALICE) == []
 
 
-def test_the_command_counts_searches_and_explains_itself(agent: Agent) -> None:
+def test_the_omg_command_shows_status_searches_own_notes_and_prints_its_usage(agent: Agent) -> None:
     assert "1 note is remembered; 0 turns wait" in agent.slash(ALICE, "status") == agent.slash(ALICE, "")
     assert SECRET in agent.slash(ALICE, "search morning")
     assert SECRET not in agent.slash(BOB, "search morning")

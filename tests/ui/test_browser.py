@@ -119,7 +119,7 @@ def test_each_button_does_what_it_says_and_undo_takes_it_back(
     assert "Undone" in text_of(browser)
 
 
-def test_a_wrong_note_is_removed_in_three_taps_and_why_a_note_was_given_found_in_two(
+def test_three_taps_remove_a_wrong_note_and_two_taps_show_why_a_note_was_given(
     page: Page, chromium: Browser, omg: Memory
 ) -> None:
     taps = iter(("The user likes tea.", "Not me, or not so"))

@@ -192,7 +192,7 @@ def test_the_page_of_an_unknown_note_says_that_the_note_is_unknown(page: Page) -
 # --- what the buttons do
 
 
-def test_the_correct_button_replaces_the_sentence_and_undo_restores_it(page: Page, graph: Graph) -> None:
+def test_correcting_a_note_replaces_the_sentence_and_undo_restores_it(page: Page, graph: Graph) -> None:
     path = path_of(graph, "Leipzig")
     shown = page.post("correct", path=path, new="The user lives in Hamburg.", back="note")
     assert (
@@ -213,13 +213,13 @@ def test_a_rejected_note_stays_gone_and_undo_restores_it(page: Page, graph: Grap
     assert path.rpartition("/")[2] in graph.vault.text("mocs/moc-identity")
 
 
-def test_the_button_right_makes_a_proposal_the_persons_own(page: Page, graph: Graph, omg: Memory) -> None:
+def test_confirming_a_proposal_makes_the_note_the_persons_own(page: Page, graph: Graph, omg: Memory) -> None:
     path = propose_note(graph, "Nora likes tea.", "Tea", None, omg.clock())
     page.post("confirm", path=path, back="note")
     assert graph.vault.read(path_of(graph, "likes tea")).origin == "human"
 
 
-def test_pin_and_unpin(page: Page, graph: Graph) -> None:
+def test_a_note_can_be_pinned_and_unpinned_on_its_page(page: Page, graph: Graph) -> None:
     path = path_of(graph, "Leipzig")
     assert "every prompt" in page.post("pin", path=path, back="note") and graph.vault.read(path).pinned
     page.post("pin", path=path, off="1")
@@ -375,7 +375,7 @@ def test_every_view_exists_and_has_its_heading(page: Page) -> None:
             assert f'aria-current="page">{name}<' in page.get(view) and page.status == 200
 
 
-def test_omg_today_decide_and_why_each_answer_in_at_most_five_lines(
+def test_the_chat_commands_today_decide_and_why_answer_in_at_most_five_lines(
     page: Page, graph: Graph, omg: Memory
 ) -> None:
     session = graph.identity.key

@@ -331,7 +331,7 @@ def test_a_late_save_into_a_note_with_a_very_long_name_lands_in_the_inbox(vault)
     assert vault.bytes("inbox/saved-meanwhile") == THEIRS
 
 
-def test_settling_without_late_saves_removes_held_files_silently(vault):
+def test_replaced_versions_of_a_note_are_deleted_if_no_editor_saved_into_them(vault):
     for old, new in pairwise([None, OLD, NEW, OLD, NEW]):
         vault.write(CAT, new, old)
     (vault.root / ".omg-00000000.tmp").write_bytes(b"left by a crash")
@@ -341,7 +341,7 @@ def test_settling_without_late_saves_removes_held_files_silently(vault):
     assert names(vault) == [f"{CAT}.md"]
 
 
-def test_a_strange_file_with_the_name_of_a_held_one_does_not_stop_settling(vault, editor):
+def test_a_file_named_like_a_replaced_version_does_not_stop_the_rescue_of_late_saves(vault, editor):
     vault.write(CAT, NEW, OLD)
     editor.save(THEIRS)
     strange = vault.root / f".omg-00000000-{'0' * 16}-{'0' * 16}~x"
