@@ -28,7 +28,7 @@ def quick(monkeypatch):
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, BLOCK))
-def test_500_random_lives_lose_no_message_or_edit_and_observe_each_message_once(first, begin, tmp_path):
+def test_in_500_random_lives_no_message_or_edit_is_lost_and_nothing_is_observed_twice(first, begin, tmp_path):
     assert (
         sum(lives.live(seed, tmp_path, begin, STEPS) for seed in range(first, first + BLOCK)) == BLOCK * STEPS
     )

@@ -450,7 +450,7 @@ def test_a_link_of_the_timeline_gives_the_messages_back(talk: Talk) -> None:
 # --- options
 
 
-def test_notes_keep_to_their_budget_and_with_sharing_messages_use_what_notes_leave(tmp_path: Path) -> None:
+def test_notes_keep_to_their_budget_and_messages_use_the_rest_if_the_budget_is_shared(tmp_path: Path) -> None:
     for name, options, most in (
         ("few", {"observation_tokens": 0.3}, 300),
         ("more", {"observation_tokens": 800}, 800),

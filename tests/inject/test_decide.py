@@ -483,7 +483,7 @@ def test_with_activate_after_idle_off_an_observation_still_refreshes_the_system_
     assert why(served(last_ms=ms(NOW) - 60_000), activate_after_idle=60) == "idle"
 
 
-def test_after_a_cut_the_system_prompt_waits_at_most_a_minute_for_an_observation() -> None:
+def test_after_a_cut_the_system_prompt_is_refreshed_when_notes_come_or_after_a_minute() -> None:
     cut = {"cut": "compaction", "cut_ms": LATER}
     assert why(served(**cut), pending=500) is None
     assert why(served(observed_ms=LATER + 1, **cut), pending=500) == "compaction"
@@ -542,7 +542,7 @@ def test_a_forgetting_by_another_process_is_not_undone_by_saved_records(graph: G
     assert not any(word in written for word in ("hike", "answer-style", "wifi", "Fritzbox"))
 
 
-def test_a_refresh_restarts_the_token_count_and_a_changed_model_causes_a_refresh(graph: Graph) -> None:
+def test_refreshing_the_system_prompt_restarts_the_token_count_and_records_the_model(graph: Graph) -> None:
     live(graph, OWN, window=40_000)
     ask(graph, WIFI, model="m1")
     own = graph.state().sessions[OWN]

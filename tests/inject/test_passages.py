@@ -520,7 +520,7 @@ def test_a_prompt_is_answered_without_an_archive_and_with_a_damaged_line(home: M
     assert CAT in told(home, ASK_CAT)
 
 
-def test_a_question_that_counts_the_users_doings_gets_the_assistants_notes_last(tmp_path: Path) -> None:
+def test_a_how_many_question_about_the_user_gets_the_assistants_notes_last(tmp_path: Path) -> None:
     config = Config(
         home=tmp_path / "omg", observation=Observation(model="offline"), inject=Inject(budget_tokens=700)
     )

@@ -321,7 +321,7 @@ def test_repeated_useless_replies_stop_at_the_daily_cap(ask, server):
     assert len(server.history) == 1
 
 
-def test_calls_at_once_are_limited_by_configuration_and_halved_after_refusals(ask, server):
+def test_concurrent_calls_are_limited_by_configuration_and_halved_after_refusals(ask, server):
     under_way, most = [0], []
 
     def reply(request):
