@@ -82,18 +82,20 @@ def read_chat(chat: JsonObject, member: Member, items: ItemReading, contexts: Co
     for node_id in branch:
         message = messages[node_id]
         at_ms = times[node_id] or at_ms  # a message without a time gets the time of the message before it
-        kind, content = kept_of(message, at_ms, contexts)
+        kind, content = parts_said(message, at_ms, contexts)
         if content:
             role = mapping_in(message, "author")["role"]
             entries.append(entry_of_message(str(message.get("id") or node_id), role, content, at_ms))
         elif kind:
             items.leave_out(kind)
     beside = nodes.keys() - set(branch)
-    items.leave_out("edited and retried", sum(bool(kept_of(messages[n], 0, Contexts())[1]) for n in beside))
+    items.leave_out(
+        "edited and retried", sum(bool(parts_said(messages[n], 0, Contexts())[1]) for n in beside)
+    )
     return (session_of_chat(SERVICE, id), entries) if entries else None
 
 
-def kept_of(message: JsonObject, at_ms: int, contexts: Contexts) -> tuple[str, list[JsonObject]]:
+def parts_said(message: JsonObject, at_ms: int, contexts: Contexts) -> tuple[str, list[JsonObject]]:
     """
     Returns (kind, parts). *parts*: what was said in *message*. If there are none, *kind* is the reason under which
     the message is counted as left out; "" if it is not counted.

@@ -133,7 +133,7 @@ STATEMENT = re.compile(
 )
 
 
-def as_of(draft: NoteDraft, day: dt.date, zone: dt.tzinfo, added: str) -> Node:
+def note_in_week(draft: NoteDraft, day: dt.date, zone: dt.tzinfo, added: str) -> Node:
     """
     The note as it was at the end of the week of *day*. If its statement changed in that week, the former statement is
     added.

@@ -398,7 +398,8 @@ class CycleWork:
         """The notes of *period*, each as it was at the end of the week in which it was said."""
         zone, drafts = self.graph.zone, ((day, path, self.plan.draft(path)) for day, path in period.members)
         then = [
-            periods.as_of(d, day, zone, self.added.get((week_of(day), path), "")) for day, path, d in drafts
+            periods.note_in_week(d, day, zone, self.added.get((week_of(day), path), ""))
+            for day, path, d in drafts
         ]
         return periods.not_of_tools(then)
 

@@ -141,7 +141,7 @@ def search_tool(
     said = quoted_passages(graph, query, persons_first(query, found), room=room)
     if raw and "limit" in params:
         said = islice(said, limit)
-    text = found_text(graph, query, hits, said, room)
+    text = lines_and_quotations(graph, query, hits, said, room)
     return {"text": text or nothing_text(days, when), "details": {"hits": [*map(hit_value, hits)]}}
 
 
@@ -150,7 +150,7 @@ def persons_first(query: ParsedQuery, found: Iterable[Said]) -> list[Said]:
     return sorted(found, key=lambda s: assistants_share(query, s.message.role, False) < 1)
 
 
-def found_text(
+def lines_and_quotations(
     graph: Graph, query: ParsedQuery, hits: Sequence[Hit], said: Iterable[Passage], room: int
 ) -> str:
     """
