@@ -167,7 +167,9 @@ class Observation(Table):
     #: minutes. Until then prompts and search find the messages. false, or buffer_tokens = false: no such observation
     quiet_after: Pause = 3_600
     #: if at least this many tokens are pending, the end of a coding agent's session starts an observation
-    quiet_tokens: Annotated[int, accepting(is_whole, "write a whole number, or 0 for any end")] = 3_000
+    quiet_tokens: Annotated[
+        int, accepting(is_whole, "write a number of tokens, or 0 to observe at the end of every session")
+    ] = 3_000
     #: most tokens of one conversation in one batch. A batch is one receipt, and one call of the Observer if the batch fits
     #: the model's window
     max_tokens_per_batch: Count = 10_000
@@ -289,7 +291,7 @@ class Context(Table):
         float,
         accepting(
             lambda v: is_number(v) and (0 < v <= 1 or v >= 1000),
-            "write a share above 0 and at most 1, such as 0.8, or 1000 or more tokens that stay",
+            "write the share of message_tokens that leaves (above 0, at most 1), or the tokens that stay (from 1000)",
         ),
     ] = 0.8
 
@@ -311,7 +313,7 @@ class Context(Table):
         float | Literal[False],
         accepting(
             lambda v: v is False or (is_number(v) and v >= 1),
-            "write how many times message_tokens, from 1 on, such as 1.2, or tokens, or false",
+            "write a multiple of message_tokens (1 to 99, such as 1.2), a number of tokens (from 100), or false",
         ),
     ] = 1.2
 
@@ -594,7 +596,8 @@ def set_value(home: Path, table: str, key: str, value: str | list[str] | None) -
     except (TOMLKitError, ValueError, AttributeError, TypeError):
         line = "" if value is None else f" = {json.dumps(value, ensure_ascii=False)}"
         raise ConfigError(
-            f"{file}: mend this file, or {'add' if line else 'remove'} by hand, under [{table}]: {json.dumps(key)}{line}"
+            f"{file}: OMG cannot change this file. Make it valid TOML, and under [{table}]"
+            f" {'add' if line else 'remove'} by hand: {json.dumps(key)}{line}"
         ) from None
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     whole = file.with_name(f".omg.toml.{os.getpid()}")

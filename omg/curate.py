@@ -213,7 +213,8 @@ def refuse_retired(node: Node) -> None:
     if node.status == "superseded":
         by = f" by {node.superseded_by}" if node.superseded_by else ""
         raise BadInput(
-            f"{node.path} is itself superseded{by}; undo this first: `omg history {node.path}` names the cycle"
+            f"{node.path} is itself superseded{by}. First undo that: find the cycle's name with"
+            f" `omg history {node.path}`, then run `omg undo NAME`"
         )
 
 
@@ -387,7 +388,9 @@ def confirm_note(graph: Graph, name: str, now: datetime) -> CurationResult:
             raise BadInput(f"{path} is already the person's own note; nothing was changed")
         if node.proposes:
             if (done := take_up(plan, path)) is None:
-                raise BadInput(f"{path} corrects a sentence that its note no longer has; nothing was changed")
+                raise BadInput(
+                    f"{path} proposes to correct a sentence, but the other note no longer has this sentence; nothing was changed"
+                )
             path = done
         elif node.priority == "low":  # a night lowered it because nobody had confirmed the note
             plan.amend(path, priority="medium")
@@ -521,7 +524,7 @@ def move_identity(registry: Registry, old: str, new: str) -> str:
     )
     if to is None or to.key == old:
         raise BadInput(
-            f"{new!r} is no key of another person; give a session key such as agent:main:telegram:direct:111"
+            f"{old!r} cannot be moved to {new!r}: give the session key of another person, such as agent:main:telegram:direct:111"
         )
     mark, who = marks[old]
     if to.key in marks:

@@ -233,6 +233,6 @@ def test_removing_a_value_restores_the_file(home):
 def test_an_unwritable_file_is_left_and_the_missing_line_is_named(home, text):
     file = home / "omg.toml"
     file.write_bytes(text.encode("latin-1"))
-    with pytest.raises(ConfigError, match=r'omg.toml: .*add by hand, under \[observation\]: "model" = "m"'):
+    with pytest.raises(ConfigError, match=r'omg.toml: .*under \[observation\] add by hand: "model" = "m"'):
         set_value(home, "observation", "model", "m")
     assert file.read_bytes() == text.encode("latin-1")

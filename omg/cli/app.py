@@ -86,7 +86,7 @@ def overview_lines(memory: Memory) -> Iterator[str]:
     yield f"today     {how_many(len(new), 'note')} new or changed" + ":" * bool(new)
     yield from (f"          {entry.title}" for entry in new[-LEARNT:])
     turns = sum(len(g.pending()) for g in graphs)
-    yield f"waits     {how_many(turns, 'turn')} to be observed"
+    yield f"waiting   {how_many(turns, 'turn')} not observed yet"
     begin = [] if notes else ["omg import --found", "omg new fact TITLE --text TEXT"]
     if turns:
         begin = ["omg observe"]

@@ -92,8 +92,8 @@ def import_command(
     with opened_memory() as memory, stopped_halfway():
         if observe and not dry_run and (theirs := other_model_of_daemon(memory.worker)):
             raise BadInput(
-                f"the daemon observes with {theirs}, not with this command's model, and would take in the import before"
-                " this command does; run `omg down` first"
+                f"the running daemon would observe the import with {theirs}, not with this command's model; stop the"
+                " daemon first, with `omg down`"
             )
         start = time_argument(since, "--since", memory.registry.zone)
 
@@ -211,7 +211,8 @@ def look_first(memory: Memory, drops: Drops, *, yes: bool, observe: bool, quiet:
             raise typer.Exit(1)
     elif observe and models != ["offline"]:
         warn(
-            "nothing was imported, because a model would be asked; add --yes, or --no-observe to make no notes yet"
+            "nothing was imported, because observing asks a model, which may cost money; add --yes to agree, or"
+            " --no-observe to import the messages without making notes yet"
         )
         raise typer.Exit(1)
     return drops.reading.newest
@@ -242,14 +243,15 @@ def more_notes(memory: Memory, before: dict[str, int]) -> dict[str, int]:
 
 def import_summary(found: dict[str, Any], verb: str) -> str:
     """Return an import's result as text: what came in, what was left out, and why."""
-    text = f"{how_many(found['messages'], 'message')}, of them {found['new']} new, {verb}; {found['observed']} observed"
+    read, new = how_many(found["messages"], "message"), how_many(found["new"], "new one")
+    text = f"{read}: {new} {verb}, {found['observed']} observed"
     text += "".join(f"\n{how_many(n, 'new note')} in {vault}" for vault, n in found["notes"].items())
     if found["observed"] and not found["notes"]:
-        text += "\nno new notes; `omg history` lists the changes"
+        text += "\nno note was added; `omg history` lists the notes that changed"
     if found["left_out"]:
         reasons = sorted(found["why_left_out"].items(), key=lambda pair: -pair[1])
         rest = found["left_out"] - sum(found["why_left_out"].values())
-        reasons += [("empty or the gateway's own", rest)] if rest > 0 else []
+        reasons += [("empty or written by the gateway itself", rest)] if rest > 0 else []
         text += f"\n{found['left_out']} left out: " + ", ".join(f"{n} {what}" for what, n in reasons)
     why = Counter(problem.rpartition(": ")[2] for problem in found["skipped"])
     return text + "".join(f"\n{n} skipped: {reason}" for reason, n in why.most_common())

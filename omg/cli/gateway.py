@@ -199,12 +199,10 @@ def install_command(
     nightly: Annotated[bool, Option(help="Add the nightly job.")] = True,
     context_engine: Annotated[
         bool | None,
-        Option(
-            help="Make OMG the context engine of OpenClaw, which shortens long conversations; or undo this."
-        ),
+        Option(help="Let OMG shorten long conversations, as the context engine of OpenClaw; or undo this."),
     ] = None,
     identity: Annotated[
-        str, Option("--identity", "-i", help="With HOST: whose memory it serves.")
+        str, Option("--identity", "-i", help="With HOST: the identity whose memory HOST gets.")
     ] = "agent:main:main",
     only: Annotated[
         str,
@@ -346,7 +344,10 @@ def show_schedule_command() -> None:
     """Show what is installed: files, or lines of your crontab."""
     from ..hosts.timers import installed
 
-    print("\n".join(installed(existing_home())) or "nothing; `omg schedule install` adds it")
+    print(
+        "\n".join(installed(existing_home()))
+        or "nothing is installed; `omg schedule install` adds the nightly job and the start at login"
+    )
 
 
 @schedule_app.command("remove")
@@ -366,10 +367,8 @@ def install_into(host: str, home: Path, *, identity: str, only: str, yes: bool, 
     client = host_named(host)
     if only not in ("", "project"):
         raise BadInput(f"--only {only!r}: write `project`, or leave out --only")
-    private = "nothing of the person's notes" if only else f"the notes of {identity}"
-    asked = (
-        f"{client.title} will be given {private}, and in a project's folder the notes of that project. Go on?"
-    )
+    notes = "none of your notes" if only else f"the notes of {identity}"
+    asked = f"{client.title} will get {notes}. In a project's folder it will get the notes of that project. Go on?"
     if not (yes or dry_run or typer.confirm(asked)):
         raise typer.Exit(1)
     print_steps(install_host(client, home, identity=identity, only=only), dry_run)
@@ -453,4 +452,4 @@ def confirm_command(
             return print("\n".join(lines) or "nothing waits to be confirmed")
         memory.refresh(graph)
         done = confirm_note(graph, note, memory.clock())
-        print(f"{done.path} is yours; `omg undo {done.cycle}` takes it back")
+        print(f"{done.path} now counts as your own word; `omg undo {done.cycle}` undoes this")

@@ -277,7 +277,7 @@ def undo_command(
     cycle: Annotated[
         str | None,
         Argument(
-            help="The cycle's name in `omg history`, or the end of the name. Default: your own last change."
+            help="The name of a cycle (one set of changes) in `omg history`, or its end. Default: your own last change."
         ),
     ] = None,
     identity: IdentityOption = None,
@@ -319,7 +319,9 @@ def undo_whole_import(id: str, as_json: bool) -> None:
 
 @app.command("history")
 def history_command(
-    id: Annotated[str | None, Argument(help="Only cycles that changed this note.")] = None,
+    id: Annotated[
+        str | None, Argument(help="List only the cycles (sets of changes) that changed this note.")
+    ] = None,
     n: Annotated[int, Option("-n", min=1, help="How many.")] = 20,
     identity: IdentityOption = None,
     as_json: JsonFlag = False,
@@ -356,7 +358,7 @@ def export_command(
 
 @app.command("ui")
 def ui_command(
-    note: Annotated[str | None, Argument(help="A note, to begin with the graph around it.")] = None,
+    note: Annotated[str | None, Argument(help="Open the page at the graph around this note.")] = None,
     port: Annotated[int, Option(min=0, max=65535, help="A port of 127.0.0.1. Default: any free port.")] = 0,
     show: Annotated[bool, Option("--open", help="Open it in this machine's browser.")] = False,
 ) -> None:
@@ -368,7 +370,9 @@ def ui_command(
     from ..ui.serve import serve_page
 
     if fleet_of(existing_home()) is not None:
-        raise BadInput("this home asks a fleet, which has no page; run `omg ui` on a home of your own")
+        raise BadInput(
+            "the memory of this home is on a fleet server, which has no page; `omg ui` needs a home whose memory is on this machine"
+        )
     start = f"graph?{urlencode({'path': note})}" if note else ""
     with opened_memory() as memory:
         file = memory.folder / "page.html"
@@ -542,8 +546,8 @@ def choice_lines(graph: Graph, shown: dict[str, Selection], again: Sequence[str]
             "--redact --yes for the text alone",
         ),
         "only": (
-            "or only these notes; the messages stay:",
-            "forgotten, and the messages stay:",
+            "or only these notes (the messages stay):",
+            "notes forgotten (the messages stay):",
             "--only --yes for the notes alone",
         ),
     }
@@ -567,11 +571,13 @@ def choice_lines(graph: Graph, shown: dict[str, Selection], again: Sequence[str]
                 f"{how_many(len(what.again), 'other message')} of these notes stay, and will be observed again"
             )
         if what.linking:
-            lines.append("these files stay, without their links to what goes: " + ", ".join(what.linking))
+            lines.append(
+                "these files stay, but lose their links to what is forgotten: " + ", ".join(what.linking)
+            )
     lines += [f"this message says the same, and stays; --matching would forget it: {text}" for text in again]
     if not done:
         how = ", ".join(choices[name][2] for name in shown)
-        lines.append(f"Nothing was changed. It cannot be undone; {how}.")
+        lines.append(f"Nothing was changed yet. Forgetting cannot be undone; {how}.")
     for what in shown.values():
         lines += [place for place in unreached(what) if place not in lines]
     if not any("the gateway's own transcripts" in place for what in shown.values() for place in what.beyond):

@@ -47,7 +47,7 @@ def read_chats(members: list[Member], items: ItemReading) -> Iterator[Chat]:
     numbered = [m for m in members if NUMBERED.fullmatch(names[m])]
     kept, contexts = numbered or members, Contexts()
     if len(kept) < len(members):
-        items.leave_out("files that repeat the numbered ones", len(members) - len(kept))
+        items.leave_out("files that repeat conversations-<number>.json", len(members) - len(kept))
     for member in sorted(kept, key=lambda m: m.name):
         for chat in items.items(member):
             if found := read_chat(chat, member, items, contexts):

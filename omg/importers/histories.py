@@ -40,7 +40,9 @@ def placed(client: str, service: str, id: str, cwd: str, reading: ReadingProgres
     """The session *id* of *client*, with its session key; None, and reported, if it belongs to nobody's memory."""
     if key := reading.place(client, id, cwd):
         return Session(key, id, key.split(":")[1], cwd, service)
-    reading.skipped.append(f"{service}, session {id}: its session belongs to nobody's memory")
+    reading.skipped.append(
+        f"{service}, session {id}: this session belongs to no person and no project, so no memory takes it in"
+    )
     return None
 
 

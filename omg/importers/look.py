@@ -132,7 +132,7 @@ def look_text(look: Look, ways: Sequence[Price], now: str) -> str:
     lines += [f"  skipped: {why}" for why in look.skipped[:5]]
     if len(look.skipped) > 5:
         lines.append(f"  skipped: {len(look.skipped) - 5} more")
-    lines.append(f"what it costs to have it observed, about (now configured: {now}):")
+    lines.append(f"estimated cost of observing (configured now: {now}):")
     for way in ways:
         usd = "price unknown" if way.usd is None else f"${way.usd:,.2f}" if way.tokens_in else "nothing"
         tokens = f", {way.tokens_in:,} tokens in, {way.tokens_out:,} out" if way.tokens_in else ""

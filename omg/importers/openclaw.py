@@ -229,7 +229,8 @@ def openclaw_drops(config: Config, agent: str | None, since: datetime | None) ->
             notes.append((memory, partial(read_agents_notes, agent=name, zone=time_zone(config.time.zone))))
         elif not config.switched_off(name):
             drops.reading.skipped.append(
-                f"MEMORY.md and memory/ of {name}: imported only if the agent is configured and only its owner reaches it"
+                f"MEMORY.md and memory/ of {name}: not imported, because other people can reach this agent, or OpenClaw's"
+                " configuration does not name it"
             )
     return replace(drops, files=(*drops.files, *notes))
 

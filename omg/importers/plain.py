@@ -51,7 +51,9 @@ def plain_messages(path: Path, reading: ReadingProgress) -> Iterator[tuple[Sessi
         own = label if line.get("session") else f"{label}-{place}"
         key = label if label.startswith("agent:") else key_of(own)
         if identity_of_session(key) is None:
-            reading.skipped.append(f"{path}:{number}: its session belongs to nobody's memory")
+            reading.skipped.append(
+                f"{path}:{number}: this session belongs to no person and no project, so no memory takes it in"
+            )
             continue
         yield Session(key, label, key.split(":")[1]), plain_entry(line, role, at, alike)
 

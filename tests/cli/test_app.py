@@ -108,7 +108,7 @@ def test_the_terminal_shows_days_and_times_in_the_persons_zone(home: Path, tmp_p
     lines = [json.dumps({"role": "user", "content": text, "timestamp": at}) for text, at in said]
     (tmp_path / "chat.jsonl").write_text("\n".join(lines))
     told = run("import", str(tmp_path / "chat.jsonl"), "--since", "2026-03-03").stdout
-    assert "\n1 message, of them 1 new" in told  # the first was said on the 2nd in Auckland, too
+    assert "\n1 message: 1 new one" in told  # the first was said on the 2nd in Auckland, too
     assert "> 2026-03-03 user: I prefer" in run("search", "green bikes", "--raw").stdout
     (note,) = json.loads(run("search", "green bikes", "--json", "-k", "1").stdout)
     assert "  2026-03-03 user: I prefer" in run("show", note["path"]).stdout
@@ -125,7 +125,7 @@ def test_a_search_finds_messages_without_a_note(tmp_path: Path) -> None:
     said = [("The spare fuse for the kiln lies behind the glaze buckets.", "2026-03-02T10:00:00Z")]
     lines = [json.dumps({"role": "user", "content": text, "timestamp": at}) for text, at in said]
     (tmp_path / "chat.jsonl").write_text("\n".join(lines))
-    assert "no new notes" in run("import", str(tmp_path / "chat.jsonl"), "--yes").stdout
+    assert "no note was added" in run("import", str(tmp_path / "chat.jsonl"), "--yes").stdout
     found = run("search", "where is the spare fuse for the kiln").stdout
     assert "What was said:\n- 2026-03-02" in found and "behind the glaze buckets" in found
     assert "What was said" not in run("search", "capital of Mongolia").stdout
@@ -378,7 +378,7 @@ def test_omg_without_a_command_says_what_is_there_and_what_to_do_next(home):
     assert omg_here("import", str(talk), "--no-observe").returncode == 0
     lines = omg_here().stdout.splitlines()
     assert len(lines) <= 10
-    assert "1 turn to be observed" in "\n".join(lines) and "omg observe" in lines[-1]
+    assert "1 turn not observed yet" in "\n".join(lines) and "omg observe" in lines[-1]
 
 
 def test_show_marks_where_it_cuts_a_message(tmp_path: Path) -> None:

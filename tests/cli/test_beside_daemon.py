@@ -127,7 +127,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
     """With three notes, all by the gateway's model."""
     made = Installed(tmp_path_factory.mktemp("i"))
     told = made.omg("import", "--yes", str(made.said("I prefer short checklists.", "My sister Maya lives in Lisbon.", "The house number is 4711.")))  # fmt: skip
-    assert "3 messages, of them 3 new, came in; 3 observed" in told
+    assert "3 messages: 3 new ones came in, 3 observed" in told
     yield made
     made.end()
 
@@ -252,7 +252,7 @@ def test_an_import_with_a_model_other_than_the_daemons_is_refused_with_a_remedy(
         code=1,
         OMG_OBSERVATION_MODEL="offline",
     )
-    assert "the daemon observes with gateway" in told and "run `omg down` first" in told
+    assert "would observe the import with gateway" in told and "daemon first, with `omg down`" in told
     assert "0 messages observed" in installed.omg("observe") and installed.noted() == before
 
 
@@ -263,7 +263,7 @@ def test_while_the_gateway_is_down_turns_wait_and_the_commands_say_so(
     alone: Installed,
 ) -> None:
     told = alone.omg("import", "--yes", str(alone.said("I prefer short checklists.")), code=1)
-    assert "1 new, came in; 0 observed" in told
+    assert "1 new one came in, 0 observed" in told
     for text in (told, alone.omg("observe", code=1)):
         assert "1 turn of agent:main:main not observed: the Observer is the agent's own model" in text
         assert "OMG_OBSERVATION_MODEL=offline omg observe" in text

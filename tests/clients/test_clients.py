@@ -187,7 +187,7 @@ def test_a_model_reads_both_memories_by_tools_and_its_proposal_waits(connect: Co
     assert (command := re.search(r"omg (confirm \S+ --identity [^\"\\]+)", noted)), noted
     assert project in command[0]
     assert "The pier is of oak." in client.omg_command("confirm", "--identity", project)
-    assert "is yours" in client.omg_command(*command[1].split())
+    assert "now counts as your own word" in client.omg_command(*command[1].split())
 
 
 @EVERY

@@ -309,7 +309,7 @@ def test_the_command_says_what_each_choice_removes_and_does_the_chosen_one(home:
     assert notes(home.find(MAIN)) == before
     assert "--redact takes out a text" in command(home, "--redact", "--session", MAIN)[2]
     (path,) = (p for p, d in before.items() if SECRET in d)
-    assert "or only these notes; the messages stay:" in command(home, path)[1]
+    assert "or only these notes (the messages stay):" in command(home, path)[1]
     code, out, err = command(home, "--matching", SECRET, "--redact", "--yes")
     assert (code, err) == (0, "")
     assert out.startswith(f"replaced by {BLANK} in:")

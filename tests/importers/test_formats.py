@@ -340,7 +340,9 @@ def test_a_session_that_belongs_to_nobodys_memory_is_reported(tmp_path, name, ro
     drops = read_drops([lines(tmp_path / name, [row])])
     drops.reading.place = lambda client, session, folder: None
     assert not list(drops)
-    assert drops.reading.skipped[0].endswith(": its session belongs to nobody's memory")
+    assert drops.reading.skipped[0].endswith(
+        ": this session belongs to no person and no project, so no memory takes it in"
+    )
 
 
 def test_codex_and_gemini_histories_are_read_in_their_new_and_old_forms(tmp_path):

@@ -275,10 +275,9 @@ def omg(tmp_path, monkeypatch):
 def test_two_commands_lead_from_a_zip_to_what_the_user_worked_on_in_spring(omg, tmp_path):
     told = omg("import", years(tmp_path / "a.zip"), "--yes")
     assert "11 conversations (11 of ChatGPT)" in told.stdout and "2023-02-01 to 2025-05-02" in told.stdout
-    summary = told.stdout[told.stdout.index("22 messages, of") :].strip().splitlines()
+    summary = told.stdout[told.stdout.index("22 messages: 22") :].strip().splitlines()
     assert (
-        summary[0] == "22 messages, of them 22 new, came in; 22 observed"
-        and "`omg undo import-" in summary[-1]
+        summary[0] == "22 messages: 22 new ones came in, 22 observed" and "`omg undo import-" in summary[-1]
     )
     assert len(summary) <= 14
     given = omg("inject", "--prompt", "Tell me what I worked on in spring 2025").stdout

@@ -453,7 +453,7 @@ def test_a_line_whose_session_belongs_to_nobody_is_skipped_and_named(tmp_path):
         tmp_path / "chat.jsonl", [{**plain("a")[0], "session": "agent:main:subagent:7"}, *plain("b")]
     )
     drops = read_drops([path])
-    assert words(drops) == ["b"] and "nobody" in drops.reading.skipped[0]
+    assert words(drops) == ["b"] and "no memory takes it in" in drops.reading.skipped[0]
 
 
 def test_an_import_counts_what_it_left_out_and_what_it_could_not_read(tmp_path, home):
@@ -467,9 +467,9 @@ def test_an_import_counts_what_it_left_out_and_what_it_could_not_read(tmp_path, 
     assert (found["messages"], found["new"], found["left_out"], len(found["skipped"])) == (1, 1, 2, 1)
     notes = {"/notes": 1}
     assert import_summary({**found, "observed": 1, "notes": notes}, "came in").splitlines() == [
-        "1 message, of them 1 new, came in; 1 observed",
+        "1 message: 1 new one came in, 1 observed",
         "1 new note in /notes",
-        "2 left out: 1 instructions to a model, 1 empty or the gateway's own",
+        "2 left out: 1 instructions to a model, 1 empty or written by the gateway itself",
         "1 skipped: needs a role, a content and a timestamp (ISO, s, ms)",
     ]
 
@@ -495,7 +495,7 @@ def test_an_import_that_is_stopped_says_so_and_the_next_one_loses_and_doubles_no
     assert "what came in is kept; run the same command to import the rest" in told
     assert 0 < len(archived()) < len(said)
     again = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert "200 messages, of them 0 new, came in" in again.stdout
+    assert "200 messages: 0 new ones came in" in again.stdout
     assert sorted(archived()) == sorted(said)
 
 

@@ -377,4 +377,4 @@ def test_notes_of_an_agent_that_others_reach_are_not_imported_as_the_owners(home
     (tmp_path / "ws/MEMORY.md").write_text("- Bob lives in Porto.\n")
     told, said = import_openclaw(home)
     assert told["new"] == 0
-    assert "MEMORY.md and memory/ of main: imported only if the agent is configured" in said
+    assert "MEMORY.md and memory/ of main: not imported, because other people can reach this agent" in said
