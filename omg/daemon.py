@@ -437,7 +437,9 @@ class Daemon:
         """Stop asking the gateway's model if the gateway is gone. Until it is back, turns wait and nights use only rules."""
         if self.memory.worker.gateway is not None and self.model.is_gone():
             self.memory.worker.gateway = None
-            log.info("the gateway no longer fetches questions, so the agent's own model cannot be asked")
+            log.info(
+                "no gateway lends the agent's own model any more; turns wait until a gateway is back, and nights use only rules"
+            )
 
     def came_late(self, question: ModelQuestion, reply: ModelReply) -> None:
         """Enter a late reply of the gateway's model into the ledger, because the reply was paid for."""
@@ -517,7 +519,9 @@ class Daemon:
             what(self.memory.graph(who, wait_s=PATIENCE_S, keep=False, make=False))
             self._warned.pop(who.key, None)
         except NotFound:
-            log.info("a whole graph was forgotten, and is no longer followed")  # without the graph's name
+            log.info(
+                "a whole memory was forgotten; its vault is no longer watched"
+            )  # without the graph's name
         except Locked as e:
             log.info("%s; the vault's edits are read later", e)
         except Exception as e:

@@ -194,7 +194,7 @@ def test_a_daemon_left_running_by_an_upgrade_is_named_and_started_anew(home: Pat
         assert "is of another version" in said()
         threading.Thread(target=gateway, daemon=True).start()
         step = daemon_step(home, True)
-        assert (step.changed, step.note) == (True, "restarted, because its version was another")
+        assert (step.changed, step.note) == (True, "restarted, because it ran another version of OMG")
         assert "✓ the daemon is up" in said()
         assert not daemon_step(home, True).changed
     finally:

@@ -72,7 +72,9 @@ def our_command() -> list[str]:
 
 def host_named(name: str) -> Host:
     if name not in HOSTS:
-        raise BadInput(f"no client {name!r}; there are: {', '.join(HOSTS)}, or nothing for OpenClaw")
+        raise BadInput(
+            f"no client {name!r}; name one of {', '.join(HOSTS)}. For OpenClaw, leave the name out"
+        )
     return HOSTS[name]
 
 

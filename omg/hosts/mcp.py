@@ -99,7 +99,9 @@ def daemon_asker(
         answer = ask_daemon(home, "/mcp", body, timeout_s=CALL_S)
         if answer is None:
             start(home)
-            answer = ask_daemon(home, "/mcp", body, timeout_s=CALL_S) or {"error": "OMG's daemon is not up"}
+            answer = ask_daemon(home, "/mcp", body, timeout_s=CALL_S) or {
+                "error": "OMG's daemon did not start; run `omg up` to see why"
+            }
         if "error" in answer:
             raise OmgError(str(answer["error"]))
         return answer

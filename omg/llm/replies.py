@@ -150,7 +150,8 @@ class Ledger:
     def check(self, now: datetime, share: float = 1.0) -> None:
         """Raise OverBudget if *share* of today's cap is used. *share* is below 1 for turns older than a day."""
         spent = self.today(now)
-        what = "turns wait" if share == 1 else f"above {share:.0%} of the cap, turns older than a day wait"
+        kept = f"the last {1 - share:.0%} of the cap is kept for newer turns, so turns older than a day wait"
+        what = "turns wait" if share == 1 else kept
         remedy = f"{what} until tomorrow; raise the cap in omg.toml to go on today"
         if self.cap_tokens is not None and spent.tokens >= self.cap_tokens * share:
             used = f"{spent.tokens:,} of {self.cap_tokens:,} tokens"

@@ -177,8 +177,8 @@ def check_sharing(config: dict[str, Any]) -> Iterator[Finding]:
     elif scope == "main":
         what = f"everyone who writes over {', '.join(others)} shares one session with the owner, and so one memory"
         mend = (
-            'openclaw config set session.dmScope "per-channel-peer" gives each person their own memory, and'
-            " `omg identity join owner CHANNEL:YOU` lets your own account use your memory (keep the setting if all of them are you)"
+            '`openclaw config set session.dmScope "per-channel-peer"` gives each person their own memory; then'
+            " `omg identity join owner CHANNEL:YOU` joins your own account to your memory. If only you write there, change nothing"
         )
         yield Finding("warn", what, "session.dmScope = main", mend)
     else:
@@ -193,8 +193,9 @@ def check_apart(memory: Memory) -> Iterator[Finding]:
     for who in memory.registry.identities():
         if why := memory.registry.why_apart(who):
             mend = (
-                f"if that was you, `omg identity move {shlex.quote(who.key)} agent:{who.agent}:main`; and `omg identity join"
-                " owner webchat:cli` makes what `openclaw gateway call chat.send` says yours from now on"
+                f"if that was you, run two commands: `omg identity move {shlex.quote(who.key)} agent:{who.agent}:main` moves"
+                " these notes into your memory; `omg identity join owner webchat:cli` makes the messages of"
+                " `openclaw gateway call chat.send` yours from now on"
             )
             yield Finding("warn", f"has a memory of its own: {why}", who.key, mend)
 

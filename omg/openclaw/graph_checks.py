@@ -258,7 +258,12 @@ def check_spool(memory: Memory) -> Iterator[Finding]:
         yield Finding("warn", what, str(spool), "omg observe", memory.take_in)
     if bad := list((spool / "bad").glob("*.json")):
         what = f"{how_many(len(bad), 'drop')} could not be read; a file beside each says why"
-        yield Finding("warn", what, str(spool / "bad"), "report these drops, then delete their folder")
+        yield Finding(
+            "warn",
+            what,
+            str(spool / "bad"),
+            "report these reasons to the makers of OMG, then delete this folder",
+        )
 
 
 def check_able(memory: Memory) -> Iterator[Finding]:
@@ -304,7 +309,8 @@ def check_costs(memory: Memory) -> Iterator[Finding]:
     }
     for name in (name for name, is_costly in costly.items() if is_costly):
         what = "with this setting a model is asked often, each time with over 2,000 tokens of instructions"
-        mend = "an hour costs less" if name == "quiet_after" else f"{ASKED_TOKENS:,} tokens or more cost less"
+        value = "an hour" if name == "quiet_after" else f"{ASKED_TOKENS:,} tokens"
+        mend = f"set it to {value} or more: the model is asked less often, which costs less"
         yield Finding("note", what, f"[observation] {name}", mend)
 
 
@@ -312,7 +318,7 @@ def check_refused(memory: Memory) -> Iterator[Finding]:
     """Warn if many of the Observer's edits were refused or changed."""
     edits, refused = edits_lately(memory.folder)
     if refused > 0.05 * edits and edits >= 20:
-        what = f"of the last {edits} edits {refused} were refused or changed"
+        what = f"{refused} of the last {edits} edits were refused or changed"
         mend = "`omg events` says why (edit refused); a stronger [observation] model helps"
         yield Finding("warn", what, mend=mend)
 
@@ -395,7 +401,7 @@ def check_secrets(graph: Graph) -> Iterator[Finding]:
     if found:
         yield Finding(
             "warn",
-            f"{how_many(found, 'secret')} kept by an older version, which today's rules find",
+            f"an older version kept {how_many(found, 'secret')} that this version recognises",
             graph.identity.key,
             "omg doctor --fix removes them from the archive, from pending messages and from notes that OMG wrote",
             lambda: take_out(graph),
@@ -405,7 +411,8 @@ def check_secrets(graph: Graph) -> Iterator[Finding]:
             "note",
             f"{how_many(len(theirs), 'note')} in your own words may hold a secret: {', '.join(theirs[:5])}",
             graph.identity.key,
-            "if so, remove it; OMG never changes your words, and gives a note that fits a prompt to the model",
+            "if so, remove the secret yourself: OMG never changes your words, and shows them to the model with prompts"
+            " about the same thing",
         )
 
 

@@ -410,7 +410,7 @@ def nightly_step(claw: OpenClaw, home: Path, up: bool) -> Step:
         line = f"{NIGHTLY} {' '.join(nightly_command(home))}"
         return Step(
             "no nightly job yet: OpenClaw's scheduler answers only while the gateway is up",
-            f"run `omg install` again then, or put this line into your crontab:\n      {line}",
+            f"start the gateway and run `omg install` again; or put this line into your crontab:\n      {line}",
             changed=False,
         )
     what, argv = "have `omg reflect` run at 04:20 each night by OpenClaw's scheduler", nightly_command(home)
@@ -457,7 +457,7 @@ def daemon_step(home: Path, up: bool) -> Step:
                 "or start the gateway again"
             )
         time.sleep(0.2)
-    note = "restarted, because its version was another" if stopped else ""
+    note = "restarted, because it ran another version of OMG" if stopped else ""
     return Step(f"the daemon is up (pid {found['pid']})", note, changed=bool(stopped))
 
 
@@ -478,12 +478,12 @@ def uninstall_plugin(claw: OpenClaw, home: Path) -> Iterator[Step]:
             remove = partial(claw.run, "cron", "rm", str(job["id"]))
             yield Step("take the nightly job out of OpenClaw's scheduler", do=remove)
     else:
-        note = "run `omg uninstall` again then, or delete the line from your crontab if it is there"
+        note = "start the gateway and run `omg uninstall` again; or, if the job is in your crontab, delete that line"
         yield Step("a nightly job can only be taken out while the gateway is up", note, changed=False)
     if claw.plugin.exists():
         yield Step("uninstall the plugin", do=partial(claw.run, "plugins", "uninstall", "omg", "--force"))
     if changes := leftovers(claw.config(), kept_object(home / BACKUP)):
-        note = f"as it was before: {home / BACKUP}"
+        note = f"a copy from before OMG was installed is {home / BACKUP}"
         yield Step("take our settings out of the configuration", note, do=partial(claw.patch, changes))
     if load_config(home, {}).observation.model == "gateway":
         note = "what you import from now on is observed by rules; name a model in omg.toml for better notes"

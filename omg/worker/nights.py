@@ -185,7 +185,7 @@ def observe_first(worker: Worker, graph: Graph, cycle: Cycle) -> None:
         notes = how_many(sum(observed.notes for observed in done), "note")
         cycle.summary.append(f"Observed {how_many(said, 'message')} that waited, and wrote {notes}.")
     if error:
-        cycle.skipped.append(f"messages that wait to be observed: {error}")
+        cycle.skipped.append(f"observing the pending messages: {error}")
 
 
 def read_first(worker: Worker, graph: Graph, cycle: Cycle, tell: Callable[..., None]) -> None:
@@ -193,7 +193,7 @@ def read_first(worker: Worker, graph: Graph, cycle: Cycle, tell: Callable[..., N
     models = worker.models(graph.identity.agent)
     observer = worker.answering(models)
     if why := worker.away(models):
-        cycle.skipped.append(f"messages that only rules have read: {why}")
+        cycle.skipped.append(f"a model's reading of the messages that so far only rules have read: {why}")
     elif observer.ask is not None:
         observer = replace(observer, ask=counted(observer.ask, cycle))
         done = read_unread(graph, observer, worker.config, worker.clock(), partial(tell, trigger="night"))

@@ -164,8 +164,8 @@ class Registry:
         if not unheard:
             return who, self.why_apart(who)
         return self.identity_of(session, owner=True) or who, (
-            f"nobody has spoken in {session} yet; from the first message on, its owner is given this there."
-            " Anybody else gets nothing of it"
+            f"nobody has spoken in {session} yet; this is what the owner of the chat gets with the first message."
+            " Other people there get nothing from this memory"
         )
 
     def _owners(self) -> dict[str, bool]:

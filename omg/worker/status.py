@@ -248,7 +248,9 @@ def status_text(answer: Mapping[str, Any], zone: tzinfo) -> str:
     daemon, other = answer.get("daemon"), answer["reflector"] != answer["observer"]
     up = f"up, pid {daemon['pid']}" if daemon else answer.get("away") or "not running"
     night, edits, bad = answer["next_night"], answer["edits"], answer["unreadable_drops"]
-    refused = f"of the last {edits['last']}, {edits['refused']} refused or noted as the assistant's"
+    refused = (
+        f"{edits['refused']} of the last {edits['last']} were refused, or noted as the assistant's words"
+    )
     observing, engine = observing_text(answer["observing"], zone), engine_text(answer, zone)
     who: list[StatusRow] = [
         (True, "home", answer["home"]),
@@ -277,7 +279,7 @@ def engine_text(answer: Mapping[str, Any], zone: tzinfo) -> str:
     sessions = [s for g in answer["graphs"] for s in g.get("sessions", {}).values() if "context" in s]
     cut = sum(bool(s["context"]["cut_turns"]) for s in sessions)
     since, asked_for = time_text(engine["since"], zone), how_many(len(sessions), "session")
-    return f"OMG's engine since {since}: asked for {asked_for}, {cut} cut"
+    return f"OMG has been OpenClaw's context engine since {since}: {asked_for}, {cut} shortened"
 
 
 def observing_text(observing: Mapping[str, Any], zone: tzinfo) -> str:
@@ -308,8 +310,8 @@ def graph_lines(graph: Mapping[str, Any], zone: tzinfo) -> list[str]:
     )
     seen, tidied = (time_text(graph[done], zone) or "never" for done in ("observed", "reflected"))
     what = ", which was undone" if undone else f": {graph['reflected_what']}" * bool(graph["reflected_what"])
-    former = f"notes that earlier rules wrote and today's would not; `omg undo {cycle}` brings them back"
-    of = f"of {how_many(verdicts['said'], 'verdict')} of the last night; see reflections/log/ in the vault"
+    former = f"notes of an older version's rules that this version would not write; `omg undo {cycle}` brings them back"
+    of = f"of {how_many(verdicts['said'], 'proposal')} that a model made last night; see reflections/log/ in the vault"
     cut = {key: s["context"] for key, s in graph["sessions"].items() if s.get("context", {}).get("cut_turns")}
     rows: list[StatusRow] = [
         (graph["apart"], "apart", graph["apart"]),
@@ -328,7 +330,7 @@ def graph_lines(graph: Mapping[str, Any], zone: tzinfo) -> list[str]:
         (
             unread,
             "unread",
-            f"{how_many(unread, 'piece')} that only rules have read wait for a model, at night",
+            f"{how_many(unread, 'piece')} of conversation read only by rules so far; a model follows at night",
         ),
         (True, "observed", f"{seen}; reflected {tidied}{what}"),
         (cycle, "archived", former),

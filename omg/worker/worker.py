@@ -66,8 +66,8 @@ from .schedule import (
 log = logging.getLogger(__name__)
 
 MODEL_AWAY = (
-    "the Observer is the agent's own model, and no gateway lends it now; messages wait. Start the gateway, "
-    "or name another model in omg.toml, or once, as in `OMG_OBSERVATION_MODEL=offline omg observe` for the rules"
+    "the Observer is the agent's own model, and no gateway lends it now, so messages wait. Start the gateway, or name "
+    "another model in omg.toml. To observe once with rules, run `OMG_OBSERVATION_MODEL=offline omg observe`"
 )
 
 

@@ -154,7 +154,7 @@ def test_a_daemon_logs_no_session_that_a_command_forgot(
     caplog.set_level(logging.INFO)
     daemon._keep()
     assert list(under_way) == []
-    assert "whole graph was forgotten" in caplog.text
+    assert "whole memory was forgotten" in caplog.text
     assert PERSON not in caplog.text
 
 

@@ -220,7 +220,7 @@ def test_status_says_what_was_cut_when_and_why_and_is_silent_without_the_engine(
         assert "context_engine" not in home_status(memory.worker)
         assert "contexts" not in status_text(home_status(memory.worker), UTC)
         list(carried_out(install_engine(claw, home)))
-        assert "asked for 0 sessions, 0 cut" in status_text(home_status(memory.worker), UTC)
+        assert "0 sessions, 0 shortened" in status_text(home_status(memory.worker), UTC)
         graph, session = memory.find(None), MAIN
         graph.update(partial(note_asked, session=session, at_ms=memory.registry.now_ms()))
         body = {"sessionKey": session, "messages": messages}
@@ -236,7 +236,7 @@ def test_status_says_what_was_cut_when_and_why_and_is_silent_without_the_engine(
         assert found["raw_tokens"] == made.raw
         assert found["notes_tokens"] == count_tokens(made.text)
         text = status_text(answer, UTC)
-        assert "asked for 1 session, 1 cut" in text
+        assert "1 session, 1 shortened" in text
         assert (
             f"for {found['cut_turns']} turns that were cut; last cut {time_text(found['cut'], UTC)}" in text
         )

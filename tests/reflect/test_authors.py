@@ -141,7 +141,7 @@ def test_a_refused_verdict_is_in_the_events_the_log_and_the_status(memory: Memor
     assert f"- supersede [[{AIR}|Air]] and [[{SEA}|Sea]]: a note from assistant does not replace" in page
     status = home_status(memory.worker)
     assert status["graphs"][0]["verdicts"] == {"said": 2, "refused": 1}
-    assert "refused   1 of 2 verdicts of the last night" in status_text(status, NOW.tzinfo)
+    assert "refused   1 of 2 proposals that a model made last night" in status_text(status, NOW.tzinfo)
     (done,) = reflect_each(memory.worker, [graph.identity])
     assert done["refused"] == []
     assert home_status(memory.worker)["graphs"][0]["verdicts"]["refused"] == 1  # nobody was asked since

@@ -210,7 +210,10 @@ def test_an_import_leaves_a_quarter_of_the_cap_for_today(make: Callable[..., Mem
     memory.work()
     ledger = memory.worker.ledger
     assert 900 <= ledger.today(NOW).tokens < 1_200  # of what an observation costs a few times over
-    assert "above 75% of the cap, turns older than a day wait" in memory.worker.waits(memory.find(person(0)))
+    assert (
+        "the last 25% of the cap is kept for newer turns, so turns older than a day wait"
+        in memory.worker.waits(memory.find(person(0)))
+    )
     say(memory, 1, "lamp", "boat")
     memory.work()
     assert waiting(memory) and all("p000 w" in turn for turn in waiting(memory))
