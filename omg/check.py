@@ -125,7 +125,9 @@ def verdicts_on(
         return None
     given = cut_out(reply.text, "verdicts", "verdicts")["verdicts"]
     if not isinstance(given, Mapping):
-        raise BadReply("the answer to the check holds no `verdicts`; nothing was marked observed")
+        raise BadReply(
+            "a model was asked which claims are supported, and its answer has no `verdicts`; nothing was written"
+        )
     missing, more = asked["claims"].keys() - given.keys(), given.keys() - asked["claims"].keys()
     if (missing and more) or "0" in more:  # misnumbered: no verdict can be trusted
         return ["not supported" for _ in claims]

@@ -505,7 +505,9 @@ class Homes:
                 self.empty_dead()
                 self.sweep()
             except Exception as e:
-                log.warning("the cache is cleaned again in %d s: %s", SWEEP_S, type(e).__name__)
+                log.warning(
+                    "cleaning the cache failed, the next try is in %d s: %s", SWEEP_S, type(e).__name__
+                )
 
     def stop(self) -> None:
         """Stop asking models. Running work ends without a commit."""

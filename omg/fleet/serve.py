@@ -99,7 +99,7 @@ class Serving:
     def drop(self, tenant: int, name: str, data: bytes) -> dict[str, Any]:
         """Store the drop *data*, and make the job that observes it. Raises BadInput if *data* is not a drop."""
         if not DROP_NAME.fullmatch(name):
-            raise BadInput(f"{name[:80]!r}: name a drop <ms>-<uuid>.json")
+            raise BadInput(f"{name[:80]!r} is no name of a drop; the form is <ms>-<uuid>.json")
         with tempfile.TemporaryDirectory(dir=self.homes.folder) as folder:
             file = Path(folder, name)
             file.write_bytes(data)
@@ -285,7 +285,7 @@ AGAIN_S = 60.0  # until a failed job is tried again
 def reflect_night(memory: Memory) -> None:
     for night in reflect_each(memory.worker):
         if "error" in night:
-            log.warning("a graph was not reflected: %s", night["error"])
+            log.warning("the nightly reflection on a memory failed: %s", night["error"])
 
 
 WORK: dict[str, Callable[[Memory], object]] = {

@@ -210,7 +210,9 @@ def parsed_turn(file: Path, look: tuple[int, int, int]) -> Turn:
     try:
         return turn_from_json(file.read_text(encoding="utf-8"))
     except (BadInput, UnicodeDecodeError) as e:
-        raise BadInput(f"{file}: this file is damaged ({e}); move it away, and the other turns go on") from e
+        raise BadInput(
+            f"{file}: this turn is damaged ({e}); move the file away, so that OMG can observe the other turns"
+        ) from e
 
 
 GRAPH_MARK = "identity.json"  # a folder without it is no graph
@@ -282,7 +284,7 @@ class Graph:
         """Set aside the unreadable parts of tombstones.jsonl and state.json. The caller holds the lock."""
         if bad := self.tombstones.mend():
             why = f"{how_many(len(bad), 'line')} cannot be read"
-            mend = "an import may bring back what these lines forgot; if so, forget it again"
+            mend = "these lines named forgotten messages; if an import brings such messages back, forget them again"
             set_aside_damaged(self.folder, self.tombstones.file, why, mend, b"\n".join(bad) + b"\n")
         self.state()
         if self._fault:

@@ -262,11 +262,11 @@ def load_state(file: Path) -> tuple[State, str]:
     while True:
         try:
             state = STATE.validate_json(json.dumps(raw), strict=True)
-            return state, f"makes no sense in {', '.join(sorted(odd))}" if odd else ""
+            return state, f"has an invalid value in {', '.join(sorted(odd))}" if odd else ""
         except ValidationError as e:
             places = {error["loc"][: 3 if error["loc"][:1] == ("sessions",) else 1] for error in e.errors()}
         if () in places:
-            return State(), "makes no sense in the whole"
+            return State(), "holds no valid state"
         for place in places:
             *above, name = place
             odd.add("a session" if len(place) == 2 else f"`{name}`")

@@ -320,10 +320,9 @@ def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: boo
         if material:
             edit = told_by_source(edit, cited, shown)
             if not counted.room_for(edit):
-                parsed.dropped.append(f"edit {n}: a page makes at most {FROM_PAGE} notes")
-                parsed.refused.append(
-                    f"left out “{edit.description}”: a page makes at most {FROM_PAGE} notes"
-                )
+                why = f"one page or tool's result gives at most {FROM_PAGE} notes"
+                parsed.dropped.append(f"edit {n}: {why}")
+                parsed.refused.append(f"left out “{edit.description}”: {why}")
                 continue
         if (target := target_of(item, shown, place, parsed)) is not None:
             parsed.targets[len(parsed.edits)] = target

@@ -612,9 +612,11 @@ def read_unread(
             except Stale as e:  # messages were forgotten meanwhile; the next night reads the others
                 log.info("%s: %s", graph.identity.key, e)
             except BadReply as e:
-                done.left.append(f"{len(said.messages)} messages that only rules have read: {e}")
+                done.left.append(
+                    f"a model's reading of {len(said.messages)} messages that so far only rules have read: {e}"
+                )
             except ModelError as e:  # nobody answers, or today's cap is reached
-                done.left.append(f"messages that only rules have read: {e}")
+                done.left.append(f"a model's reading of the messages that so far only rules have read: {e}")
                 break
     return done
 

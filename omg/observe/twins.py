@@ -115,7 +115,8 @@ def with_twins(parsed: ParsedReply, twins: Twins, reply: ModelReply) -> ParsedRe
     try:
         items: Any = cut_out(reply.text, "same", "new")["same"]
     except BadReply:
-        return replace(parsed, dropped=[*parsed.dropped, "twins: the reply could not be read"])
+        why = "new notes were not compared with existing ones, because the model's reply could not be read"
+        return replace(parsed, dropped=[*parsed.dropped, why])
     edits, targets = list(parsed.edits), dict(parsed.targets)
     for item in items if isinstance(items, list) else ():
         place = twins.new.get(handle(item.get("new"), "e")) if isinstance(item, dict) else None

@@ -741,7 +741,10 @@ def log_page(work: CycleWork, id: str) -> Iterable[Change]:
     if cycle.proposed:
         lines += ["\nFor you to judge:\n", *(f"- {line}" for line in cycle.proposed)]
     if cycle.refused:
-        lines += ["\nWhat the model proposed and was not done:\n", *(f"- {r.line}" for r in cycle.refused)]
+        lines += [
+            "\nThe model proposed this, and OMG did not do it:\n",
+            *(f"- {r.line}" for r in cycle.refused),
+        ]
     draft = work.plan.drafts.get(path)  # links on it may have been mended
     written = generated_block(draft.text if draft else work.plan.maps.text(path))
     inner = "\n\n".join(filter(None, (written, "\n".join(lines))))

@@ -685,7 +685,9 @@ def check_pair(rules: MergeRules, case: Case) -> tuple[Node, Node]:
 
 def check_goes(found: Node, least: int) -> None:
     if trust_of(found.origin) > least:
-        raise RefusedVerdict("a person's note goes only if the call showed persons' notes alone")
+        raise RefusedVerdict(
+            "the model also read notes that no person wrote, so it may not replace a person's note"
+        )
 
 
 def check_line(rules: MergeRules, found: Node, text: str, least: int) -> None:
@@ -695,7 +697,9 @@ def check_line(rules: MergeRules, found: Node, text: str, least: int) -> None:
     if not 0 < len(text) <= VERDICT_LINE_CHARS:
         raise RefusedVerdict("the text is empty, or too long for one line")
     if trust_of(found.origin) > least:
-        raise RefusedVerdict("a person's note gets new words only if the call showed persons' notes alone")
+        raise RefusedVerdict(
+            "the model also read notes that no person wrote, so it may not reword a person's note"
+        )
 
 
 def last_said_ms(rules: MergeRules, path: str) -> int:

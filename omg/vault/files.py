@@ -104,14 +104,16 @@ def swap_file(new: Path, data: bytes, file: Path, was: bytes | None) -> None:
         held = held_name(file, was, data)
         try:
             if hold_inode(file, held) and not (file_contents(held) == was and held.samefile(file)):
-                raise Stale(f"{file} was saved just now")
+                raise Stale(f"OMG did not write {file}, because another program saved it just now; try again")
             # An editor that saves by renaming can still lose in the microseconds between these two
             # lines; one that saves in place cannot.
             new.replace(file)
         except BaseException as e:
             held.unlink(missing_ok=True)
             if isinstance(e, FileNotFoundError):
-                raise Stale(f"{file} was removed just now") from e
+                raise Stale(
+                    f"OMG did not write {file}, because another program removed it just now; try again"
+                ) from e
             raise
     flush_folder(file.parent)
 
@@ -123,7 +125,9 @@ def place_new(new: Path, file: Path) -> None:
         new.unlink()
     except OSError as e:
         if file.exists():
-            raise Stale(f"{file} was made just now") from e
+            raise Stale(
+                f"OMG did not write {file}, because another program made it just now; try again"
+            ) from e
         if e.errno not in NO_LINKS:
             raise
         new.rename(file)
