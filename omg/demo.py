@@ -257,21 +257,19 @@ def run_demo(folder: Path | None, *, offline: bool = False) -> None:
 
 def show(story: Story, console: Console, *, offline: bool) -> None:
     how = (
-        "Rules choose her sentences, no model is asked"
+        "Rules choose which of her sentences are kept, and no model is asked"
         if offline
         else "A strong model's replies are replayed"
     )
     title = (
-        "OMG remembers for an AI assistant. What Nora, an illustrator, tells hers in three weeks becomes notes that she"
-        f" can read and correct. {how}: no API key, no network."
+        "OMG gives an AI assistant a memory. Nora, an illustrator, talks with her assistant for three weeks, and OMG"
+        f" makes notes that she can read and correct. {how}: no API key, no network."
     )
     console.print(Text(title, style="bold"), soft_wrap=True)
     show_days(story, console)
     show_notes(story, console)
     story.sleep()
-    heading(
-        console, f"Every night the notes are put in order by themselves; this is the night of {NIGHT:%d %B}"
-    )
+    heading(console, f"Every night OMG puts the notes in order; this is the night of {NIGHT:%d %B}")
     for line in map(without_links, story.night["summary"][: LINES["night"]]):
         put(console, "", line)
     heading(console, "What you can take back")
@@ -317,13 +315,13 @@ def show_notes(story: Story, console: Console) -> None:
     put(
         console,
         "a web page",
-        f"It told the assistant that Nora's orders are “{LIE}”. Notes that repeat this: {len(lies) or 'none'}.",
+        f"A page that the assistant read says that Nora's orders are “{LIE}”. Notes that repeat this: {len(lies) or 'none'}.",
     )
     for note in [n for n in notes if n.origin == "tool" and PAGE in n.description][:1]:
         put(
             console,
             "",
-            f"Its price of paper is kept, under the page's name: {note.description}",
+            f"The page's price of paper is kept, with the page's name: {note.description}",
             style="dim",
         )
 

@@ -272,7 +272,7 @@ def correct_tool(
 def told_of(done: Corrected, made: Correction, written: CurationResult) -> str:
     lines = [
         f"{CORRECTED} [[{done.path}]]: {made.says}",
-        f"Before, as its history has it: {made.was}{taken_back(written)}",
+        f"The note's history keeps the former sentence: {made.was}{taken_back(written)}",
     ]
     if done.left:
         lines.append(

@@ -119,11 +119,11 @@ def forget_tool(
         matching = any(taken.text and not taken.redacts for taken in found.values())
         goes = matching and holds_words(str(message.get("text") or ""), meant.what)
         fate = (
-            "goes as a whole if the user chooses to forget everything that holds the words"
+            "is forgotten as a whole if the user chooses to forget everything that holds the words"
             if goes
             else "stays"
         )
-        lines.append(f"The message that asks for this says more, and {fate}.")
+        lines.append(f"The message that asks for this also says other things, and {fate}.")
     lines += beyond_text([*found.values()], context)
     answers = " · ".join(f"{NAMES[choice]}: {code}" for choice, code in given.items())
     return {
@@ -335,7 +335,7 @@ def beyond_text(taken: Sequence[Selection], context: Mapping[str, Any]) -> list[
         return [*left, *(f"Not reached: {place}" for place in beyond)]
     return [
         *left,
-        "Not reached: the gateway's own transcript, and files that the owner sees with `omg forget`.",
+        "Not reached: the gateway's own transcript, and other files, which `omg forget` lists for the owner.",
     ]
 
 

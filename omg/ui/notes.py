@@ -335,7 +335,7 @@ def forget_view(asked: Asked) -> dict[str, Any]:
         if what := selection_for(graph, name, path, words, held):
             choices.append({"name": name, **taken(asked, what)})
     if not choices and (path or words):
-        raise NotFound(f"nothing that is remembered is or holds {words or path!r}; nothing was changed")
+        raise NotFound(f"no note or message is named or contains {words or path!r}; nothing was changed")
     return {
         "title": "Forget",
         "path": path,

@@ -123,7 +123,7 @@ def make_page(memory: Memory, browser: Browser, start: str = "") -> Starlette:
             origin = request.headers.get("origin")
             ours = origin is None or origin.removeprefix("http://") in browser.hosts
             if not ours or request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
-                return "Only the page itself can change something."
+                return "This change did not come from the page that `omg ui` opened. Make the change there."
         return ""
 
     def shown(request: Request) -> Response:

@@ -99,7 +99,7 @@ def test_a_sentence_of_the_text_is_replaced_where_it_stands(agent: Agent) -> Non
         "works with Dr. Costa",
         "Works with Dr. Costa in Bruges.",
     )
-    assert "Before, as its history has it: Works with Dr. Costa in Ghent." in done["text"]
+    assert "The note's history keeps the former sentence: Works with Dr. Costa in Ghent." in done["text"]
     main, _, history = note(agent, path).body.partition("\n\n## History\n")
     assert main.endswith("- Works with Dr. Costa in Bruges.\n- Has two cats.")
     assert history == "- 2026-02-19: Works with Dr. Costa in Ghent."
@@ -460,7 +460,10 @@ def test_a_reversal_a_cancellation_and_a_new_number_correct_the_note(
     agent: Agent, was: str, said: str
 ) -> None:
     path = remember(agent, was, title="A matter")
-    assert "Before, as its history has it" in correct(agent, f"Hm, no. {said}", path, said)["text"]
+    assert (
+        "The note's history keeps the former sentence"
+        in correct(agent, f"Hm, no. {said}", path, said)["text"]
+    )
     assert note(agent, path).description == said
 
 

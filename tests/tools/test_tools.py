@@ -441,7 +441,7 @@ def test_a_request_to_forget_that_also_states_a_fact_is_kept_and_the_answer_says
     asks = f"{more} Forget my tea."
     id = agent.heard(ALICE, asks, observe=False)
     told = agent.use("omg_forget", ALICE, said=(id, asks), query=f"{SECRET} tea")
-    assert "message that asks for this says more, and stays" in told["text"]
+    assert "message that asks for this also says other things, and stays" in told["text"]
     code = told["details"]["code"]
     agent.use("omg_forget", ALICE, "run-2", ("m9", code), code=code)
     agent.home.work(force=True)
@@ -526,7 +526,7 @@ def test_a_code_expires_after_a_quarter_of_an_hour(agent: Agent, monkeypatch: py
 
 def test_the_command_forgets_in_two_messages(agent: Agent) -> None:
     told = agent.slash(ALICE, f"forget I prefer {SECRET} tea")
-    assert "This would be forgotten" in told and "says more" not in told
+    assert "This would be forgotten" in told and "also says other things" not in told
     code = told.split()[-1]
     assert "unknown" in agent.slash(BOB, f"forget {code}")
     assert "Forgotten" in agent.slash(ALICE, f"forget only the words: {code}")  # as the answer shows it
@@ -751,7 +751,10 @@ def test_a_page_where_the_user_wrote_the_words_is_named_for_the_user_to_edit(age
 def test_the_user_is_warned_if_the_request_itself_will_be_forgotten(agent: Agent) -> None:
     asks = f"I moved to Porto. Forget my {SECRET}."
     told = agent.use("omg_forget", ALICE, said=("m8", asks), query=SECRET)
-    assert "says more, and goes as a whole if the user chooses to forget everything" in told["text"]
+    assert (
+        "also says other things, and is forgotten as a whole if the user chooses to forget everything"
+        in told["text"]
+    )
 
 
 def test_forgetting_words_without_a_note_offers_no_other_notes(agent: Agent) -> None:
