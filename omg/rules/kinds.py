@@ -72,7 +72,7 @@ def holds(name: str, text: str) -> re.Match[str] | None:
     return cue(name, begins=False).search(text)
 
 
-def holds_at(name: str, text: str, at: int) -> bool:
+def holds_at(text: str, at: int) -> bool:
     """Whether a word for the speaker ("I", "my") begins at *at* in *text*, and is a whole word."""
     m = cue("me").match(text, at)
     return bool(m) and not text[m.end() : m.end() + 1].isalpha()  # type: ignore[union-attr]
@@ -134,7 +134,7 @@ def earning_span(text: str, tells: Callable[[str], bool]) -> tuple[int, int]:
     All of *text* if no clause earns a note. *tells*: whether a clause tells a plan or an event.
     """
     said = straight(text)
-    starts = [m.end() for m in OWN_CLAUSE.finditer(said) if holds_at("subject", said, m.end())]
+    starts = [m.end() for m in OWN_CLAUSE.finditer(said) if holds_at(said, m.end())]
     starts = [at for at in starts if not is_led(said, at) and not TWO.fullmatch(said, 0, at)]
     edges = sorted({0, *starts, *(m.end() for m in EMOTICON.finditer(said)), len(text)})
     parts = [(a, b) for a, b in pairwise(edges) if said[a:b].strip()]
