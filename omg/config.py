@@ -453,8 +453,13 @@ def configured_agents(config: Mapping[str, Any]) -> list[str]:
 
 
 def workspace_of(config: Mapping[str, Any], agent: str, state: Path) -> Path:
-    """Return the agent's workspace, the folder that holds its `memory/`. If the configuration names none for this
-    agent, the default agent has the default workspace. Every other agent then has a folder named after the agent."""
+    """
+    Return the workspace of *agent*, the folder that holds its `memory/`. The first that applies:
+
+    - the `workspace` that *config* names for *agent*
+    - for the default agent: `agents.defaults.workspace`, or "workspace" in the folder *state*
+    - for any other agent: a folder with the agent's name, in `agents.defaults.workspace` or in *state*
+    """
     entries = value_at(config, "agents.entries", {})
     if own := value_at(entries, f"{agent}.workspace"):
         return Path(str(own)).expanduser().absolute()
@@ -479,11 +484,18 @@ def others_can_reach(config: Mapping[str, Any]) -> list[str]:
 
 
 def is_private(channel: Mapping[str, Any]) -> bool:
-    """Whether only one person can reach the agent over *channel*. False without `dmPolicy`, because OpenClaw's default
-    lets the owner admit further people. Without `groupPolicy`, OpenClaw admits only the groups in `groups`."""
+    """
+    Whether only one person can reach the agent over *channel*. All of these must hold:
+
+    - `dmPolicy` is "allowlist" or "disabled"
+    - no group is admitted
+    - the lists of admitted people name at most one person, and not "*" (everybody)
+    """
     lists = [channel.get(key) for key in ("allowFrom", "groupAllowFrom")]
     people = {str(person) for given in lists if isinstance(given, list) for person in given}
+    # Without `dmPolicy`, OpenClaw lets the owner admit further people.
     direct = channel.get("dmPolicy") in ("allowlist", "disabled")
+    # Without `groupPolicy`, OpenClaw admits only the groups in `groups`.
     grouped = channel.get("groupPolicy", "allowlist")
     groups = grouped == "disabled" or (grouped == "allowlist" and not channel.get("groups"))
     return direct and groups and len(people) <= 1 and "*" not in people

@@ -62,17 +62,22 @@ def identity_of_session(
     asked: Collection[str] = (),
 ) -> Identity | None:
     """
-    Find the identity that a session belongs to; None if the session is not remembered, for example because no person
-    speaks in it.
+    Return whose memory a session uses; None if the session is not remembered, for example because no person speaks in
+    it.
 
-    Threads and topics belong to the session that they are part of. Most keys name whose session it is: the agent's main
-    session, a group, a project, or a person. A session with any other key is the owner's if *owner* and if *channel* is
-    INSIDE. Otherwise the session has a memory of its own.
+    Most session keys name the owner of the memory: the agent's main session, a group, a project, or a person. A thread
+    or a topic uses the memory of the session that it is part of.
 
-    *links*: name → accounts of the person, as "channel:sender". A link of an INSIDE channel ("webchat:cli") applies to
-    every key that does not name whose session it is. *channel*, *sender*: where the turn was said, and by whom; "" if
-    unknown. *owner*: whether the owner said the turn. *asked*: further triggers whose sessions are remembered. The
-    sessions of `cron` and `heartbeat`, if in *asked*, are the owner's.
+    A session with any other key has a memory of its own. There are two exceptions, both on a channel that only the
+    gateway's operator can reach (INSIDE):
+
+    - If *owner* is true, the session uses the owner's memory.
+    - If *links* name the sender, the session uses the memory of that person.
+
+    *links*: name of a person → the person's accounts, as "channel:sender". These accounts share a memory.
+    *channel*, *sender*: where the turn was said, and by whom; "" if unknown.
+    *owner*: whether the owner said the turn.
+    *asked*: triggers ("cron", "heartbeat") whose sessions are remembered, in the owner's memory.
     """
     m = AGENT.match(session_key)
     agent, rest = (m[1], m[2]) if m else ("main", session_key)

@@ -125,16 +125,19 @@ class Tree:
         self, conn: Connection[Any], found: Files, *, advance: bool = False, erases: bool = False
     ) -> None:
         """
-        Write *found* in the transaction of *conn*; with *advance*, as the next generation. If another machine changed
-        the same JSON file meanwhile, merge both versions. If the commit *erases* forgotten words from a graph, do not
-        merge: the other version may quote these words.
+        Write the files *found* in the transaction of *conn*.
 
-        Raises Stale if a graph's generation in the database is not the one checked out. The generation of the home's
-        own files is not checked, because the graph's own commit checks the graph's generation.
+        *advance*: begin a new generation of the graph. *erases*: the commit removes forgotten words from a graph.
+
+        If another machine changed the same JSON file meanwhile, both versions are merged. In a graph's commit that
+        *erases*, the other version is overwritten, because it may hold the forgotten words.
+
+        Raises Stale if another machine began a new generation of the graph since the checkout.
         """
         row = conn.execute(
             "SELECT generation, revision FROM omg_graphs WHERE id = %s FOR UPDATE", (self.graph,)
         ).fetchone()
+        # A home's own files are never stale: all its graphs share them, and both versions are merged.
         if row is None or (row[0] != self.generation and not self.shared):
             raise Stale(f"graph {self.graph} was changed elsewhere since it was checked out here")
         generation, revision = row

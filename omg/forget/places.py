@@ -1,10 +1,13 @@
 """
 Every place where a graph and its home keep text, and how words are found in it.
 
-    <graph>                  pending/, archive/                          every_message
-    <graph>/replaced/<stamp> a graph that a former version of `omg rebuild` replaced
-    <home>/joined/<folder>   another account of the same person, before it was merged into this graph; joined.json names
-                             that graph, and the vault if it lies elsewhere
+    <graph>/pending/           messages that are not observed yet
+    <graph>/archive/           the observed messages
+    <graph>/replaced/<stamp>/  a graph that a former version of `omg rebuild` replaced
+    <home>/joined/<folder>/    the graph of another account of the same person, as it was before the two were merged
+
+`every_message` reads all messages except those below replaced/. joined.json in a joined folder names the graph that
+the account was merged into, and the vault if it lies elsewhere.
 
 Only `copies_of` changes files: it removes a half-finished rebuild. removal.py makes all other changes.
 """

@@ -179,8 +179,9 @@ class Removal:
 
     def copy(self, folder: Path, vault: Path) -> None:
         """
-        Change a copy of the graph. If *folder* is a merged account that is forgotten whole, remove the whole copy. Its
-        messages are still in the living graph.
+        Remove or redact the forgotten words in a copy of the graph. *vault*: the folder of the copy's notes.
+
+        If the session that the copy belongs to is forgotten whole, *folder* is deleted.
         """
         whole = read_object(folder / "identity.json").get("key") in self.trace.keys
         if not whole or not vault.is_relative_to(folder):  # a vault outside the folder stays

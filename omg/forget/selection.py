@@ -171,8 +171,10 @@ def select(graph: Graph, wanted: Wanted) -> Selection:
 
 def sources_without(graph: Graph, notes: Iterable[str], messages: Collection[str]) -> set[str]:
     """
-    Return the sources of each note in *notes* that has no source in *messages*. The notes hold the words to forget. The
-    sources say the same as these notes in other words.
+    Return the ids of further messages to forget.
+
+    *notes* and *messages* hold the words to forget. A note without a source in *messages* was made from messages that
+    say the same in other words. The sources of each such note are returned.
     """
     found = set[str]()
     for path in sorted(notes):
@@ -186,8 +188,14 @@ def former_telling(
     graph: Graph, words: str, notes: set[str], messages: set[str], talk: Conversations
 ) -> tuple[set[str], set[str]]:
     """
-    A note is lost if only *messages*, which hold *words*, support its present text. Return the former notes that lost
-    notes replaced, and the ids of the messages that support the former notes or a lost note's History.
+    Return former notes and messages to forget, so that a note's former text does not come back as if it were true.
+
+    *messages*: the messages that are already to be forgotten. For each note whose present text was made only from
+    these, the result has
+
+    - the paths of the notes that this note replaced
+    - the ids of the messages that those notes were made from
+    - the ids of the messages that support the lines of this note's History
     """
     touched = notes | set(graph.index.citing(sorted(messages)))
     replacing = {p for there in replaced_by(graph, touched).values() for p in there}
@@ -204,8 +212,8 @@ def notes_going(
     graph: Graph, wanted: Wanted, named: set[str], messages: set[str], parts: Mapping[str, Part]
 ) -> tuple[set[str], set[str]]:
     """
-    The paths that are removed with the notes *named* and with *messages*. Second: former paths, where no file is
-    left.
+    The paths that are removed together with the notes *named* and with *messages*. Second: paths of removed notes that
+    have no file any more.
     """
     spared = {p for part in parts.values() for p in part.notes}
     citing = graph.index.citing(sorted({*messages, *parts}))
@@ -331,8 +339,9 @@ def note_text(graph: Graph, path: str) -> str:
 
 def is_lost(graph: Graph, path: str, messages: set[str], texts: Mapping[str, str], words: str) -> bool:
     """
-    Whether the present text of the note at *path* has no support but *messages*, which hold *words*. *texts*: message
-    id → text.
+    Whether only *messages* support the present text of the note at *path*.
+
+    A note without supporting messages is lost if its description holds *words*. *texts*: message id → text.
     """
     now, entry = messages_by_state(graph, path, texts)[0], graph.index.entry(path)
     return now <= messages and bool(now or (entry and holds_words(entry.description, words)))
@@ -340,8 +349,10 @@ def is_lost(graph: Graph, path: str, messages: set[str], texts: Mapping[str, str
 
 def messages_by_state(graph: Graph, path: str, texts: Mapping[str, str]) -> tuple[set[str], set[str]]:
     """
-    The sources of the note at *path* that support its present text, and the sources that support only its History.
-    *texts*: message id → text.
+    The ids of the messages that support the present text of the note at *path*, and of those that support only its
+    History.
+
+    Only the note's sources are looked at. *texts*: message id → text.
     """
     node, now, before = readable_note(graph, path), set[str](), set[str]()
     if node is None:
@@ -390,8 +401,10 @@ def with_answers(messages: set[str], said: Iterable[tuple[str, Message]]) -> set
 
 def said_again(graph: Graph, what: Selection, now: datetime) -> list[str]:
     """
-    Return the texts of the person's messages that repeat a note in *what* but are not forgotten with *what*. A message
-    repeats a note if it has all words that the note shares with its own messages.
+    Return the texts of the person's messages that repeat a note in *what*, but are not forgotten with *what*.
+
+    Some words are both in the note's description and in the messages that the note was made from. A message that has
+    all of these words repeats the note.
     """
     found: dict[str, str] = {}
     for entry in filter(None, map(graph.index.entry, what.paths if not what.text else ())):

@@ -370,8 +370,10 @@ class McpAnswers:
         return {**item_of(label, note.path, note.title, text), "metadata": about}
 
     def _page(self, body: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the text of the page that *given* names, one page for each memory. Raises NotFound for an unknown
-        name."""
+        """
+        Return the text of the page that *given* names: "index" or "now". If *body* names several memories, the text
+        has the page of each. Raises NotFound for any other name.
+        """
         name = given.get("name")
         if name not in PAGES:
             raise NotFound(f"no page {name!r}; there are: {', '.join(PAGES)}")

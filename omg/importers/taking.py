@@ -260,9 +260,11 @@ def is_of(receipt: Receipt, drops: Collection[str]) -> bool:
 
 def changes_back(graph: Graph, drops: Collection[str]) -> tuple[list[Change], list[str]]:
     """
-    For each note that the import changed, return the change back to its text before the import. If daily use changed
-    the note during the import, go back only as far as the text after that change. Second: the paths of notes that
-    changed after the import; they stay as they are.
+    Return the changes that undo the import of *drops*, and the paths of notes that stay as they are.
+
+    - A note that only the import changed gets its text from before the import.
+    - If daily use changed a note during the import, only the import's later changes are undone.
+    - If daily use changed a note after the import, the note stays as it is.
     """
     path_changes: dict[str, list[tuple[bool, Change]]] = {}
     for receipt in receipts_of(graph):  # the last one first

@@ -174,8 +174,10 @@ def codex_entry(row: Mapping[str, Any], session: str, typed: set[str]) -> JsonOb
 
 def without_summary(rows: list[TranscriptRow], compacted: Mapping[str, Any]) -> list[TranscriptRow]:
     """
-    Return *rows* without the summary. If the compacted history ends with the assistant's last text, that text is the
-    summary.
+    Return *rows* without the summary that Codex wrote when it compacted the conversation.
+
+    The assistant's last text in *rows* is the summary if *compacted*, the row about the compaction, ends with the same
+    text. Otherwise all rows are returned unchanged.
     """
     history = compacted.get("replacement_history")
     last = history[-1] if isinstance(history, list) and history else ""
