@@ -39,13 +39,12 @@ CLOCK = re.compile(r"\d:\d\d")
 @dataclass(frozen=True, slots=True)
 class Claim:
     """
-    A text to compare with what the person said. *of*: index of the edit or proposal that the claim belongs to; -1 for a
-    hint.
+    One text that is compared with what the person said.
 
-    *part* says what the text is:
+    *of*: index of the edit or proposal that makes the claim; -1 for a hint. *part*: what the text is:
 
         head      the description, with the properties that the edit sets
-        quote     the person's own sentence; asked about if the check refused the description
+        quote     the person's own words, which may replace a refused description
         title     a title that says more than the description
         sentence  a sentence of the body
         drop      a sentence to remove
@@ -109,9 +108,12 @@ def verdicts_on(
     able: Callable[[str], bool] = lambda model: True,
 ) -> list[Verdict] | None:
     """
-    Ask one question, and return a verdict for each claim; None if the model that answered is not *able* to check. *said*:
-    messages from `said_by_people`. *known*: title → present text of each note to be changed. Raises BadReply if the answer
-    holds no verdicts. Raises another ModelError if no answer comes.
+    Ask the model one question, and return a verdict for each claim; None if the model that answered is not *able* to
+    check.
+
+    *said*: messages from `said_by_people`. *known*: title → present text of each note to be changed.
+
+    Raises BadReply if the answer holds no verdicts, and another ModelError if no answer comes.
     """
     asked: dict[str, Any] = {"said": said}
     if known:
@@ -138,9 +140,16 @@ def verdicts_on(
 
 
 def numbered(claims: Sequence[Claim]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the number and the form of each claim for the question. The key "more" marks a sentence that continues the
-    description before it. The key "note" holds the note's title, for a claim that is neither a description nor after
-    one."""
+    """
+    Yield the number and the JSON object of each claim, as the question shows them.
+
+    An object has these keys:
+
+    - "text": the claim's text
+    - "more" in place of "text": a sentence that follows a claim of the same edit
+    - "note": the note's title, in the first claim of an edit, unless this claim is the description
+    - the keys of the claim's `says`
+    """
     before = None
     for n, claim in enumerate(claims, 1):
         goes_on = claim.part == "sentence" and before == claim.of
@@ -230,8 +239,13 @@ def passed_on(message: Message) -> str:
 
 
 def shown_of(text: str, chosen: Collection[int] | None, short: int, most: int, *, whole: bool) -> str:
-    """Return *text* whole if it has at most *short* characters. Otherwise return its *chosen* pieces. With *whole*, or
-    without *chosen* pieces, return at most *most* characters."""
+    """
+    Return the part of *text* that the question shows:
+
+    - all of *text*, if it has at most *short* characters
+    - the *chosen* pieces (by number), if any are chosen and *whole* is false
+    - otherwise *text* with its middle cut out, at most *most* characters
+    """
     if whole or len(text) <= short or not chosen:
         return text if len(text) <= short else cut_middle(text, most)
     parts, last = [], -1
@@ -334,9 +348,12 @@ def note_result(home: Path, key: str, value: int) -> None:
 
 def is_able(home: Path, model: str, ask: Ask, now: datetime) -> bool:
     """
-    Whether *model* can check claims. A model that was never tested is tested now, through *ask*. Other callers wait for
-    this test and share its result. Raises ModelError if the test fails. If tests still fail WAIT_S after the first
-    test, returns False instead.
+    Whether *model* can check claims: it gets at least ENOUGH (19) of twenty fixed claims right.
+
+    A model is tested once, through *ask*, and the result is kept.
+
+    Raises ModelError if the model gives no usable answer to the test. If it still gives none WAIT_S (ten minutes)
+    after the first try, returns False instead.
     """
     if (right := examined(home, model)) is not None:
         return right >= ENOUGH
@@ -345,7 +362,7 @@ def is_able(home: Path, model: str, ask: Ask, now: datetime) -> bool:
         if other is None:
             UNDER_WAY[home, model] = own
     if other is not None:
-        return other.result()
+        return other.result()  # another thread tests the model
     try:
         own.set_result(able_by_examination(home, model, ask, now))
     except BaseException as e:

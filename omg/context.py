@@ -335,8 +335,12 @@ def runs_of(given: Sequence[Mapping[str, Any]]) -> dict[int, str]:
 
 def runs_kept(context: RequestContext, again: Mapping[int, str]) -> dict[str, str]:
     """
-    Choose the served texts to keep in the state. *again*: index of a message → the text put before this message again.
-    All texts in *again* are kept. The newest text is kept until the context holds the message that it was served with.
+    Return the served texts that the state keeps: run → text. Kept are
+
+    - the texts in *again*
+    - the newest text, if its message is not in this request yet
+
+    *again*: index of a message → the text that this request puts before the message.
     """
     own, runs = context.own, runs_of(context.given)
     here = {run for i, run in runs.items() if i not in again}
@@ -656,11 +660,15 @@ def note_request(
 
 def beginning_of_cut(context: RequestContext) -> set[int]:
     """
-    Return the turns at the beginning of the gateway's messages that count as cut, although the last cut does not list
-    them. The messages may begin at another place than at the last cut:
+    Return the turns at the start of the request that count as cut, although the last cut did not list them.
 
-    - earlier: the turns that the timeline covers count as cut;
-    - later: the rest of a cut turn counts as cut, such as an answer without its question.
+    Such turns exist if the gateway's messages begin at another message than they did when the last cut was made:
+
+    - They begin with older messages. The turns that the timeline covers count as cut.
+    - They begin in the middle of a cut turn. The rest of that turn counts as cut, such as an answer without its
+      question.
+
+    A turn that is not observed yet never counts as cut.
     """
     own, found = context.own, set[int]()
     for n, turn in enumerate(context.turns[:-LAST_TURNS]):

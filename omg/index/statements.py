@@ -197,12 +197,11 @@ def find_statements(
     """
     Return the statements that have words of *match*, and the statements nearest in meaning.
 
-    A statement's score by words is its bm25 as a share of *whole*. *assistants*: factor for the assistant's statements;
-    0 leaves these out.
+    *whole*: the bm25 that counts as a score of 1. *assistants*: how much a statement of the assistant counts against
+    one of a person; 0 leaves the assistant's out.
 
-    *near(numbers, nearest)* returns number → cosine. Its result always covers the statements *numbers*. If *nearest* is
-    true, its result also covers the statements nearest in meaning. *nearest* is false if FOUND statements score higher
-    by words than any statement can by meaning alone.
+    *near(numbers, nearest)* returns number → cosine for the statements *numbers*. If *nearest* is true, it adds the
+    statements nearest in meaning.
     """
     words: dict[int, float] = {}
     surely = 0
@@ -215,6 +214,7 @@ def find_statements(
         weighed = {id: s * (assistants if id & ASSISTANT else 1) for id, s in scores.items()}
         words = {id: scores[id] / whole for id in heapq.nlargest(POOL, scores, key=weighed.__getitem__)}
         surely = sum(weighed[id] / whole > found_share(0, 1) for id in words)
+    # If FOUND statements score higher by words than any can by meaning alone, the nearest are not needed.
     cosines = near(words, surely < FOUND) if near else {}
     ids = [*words, *(id for id in cosines if id not in words and (assistants or not id & ASSISTANT))]
     return [Found(id, words.get(id, 0.0), cosines.get(id, 0.0)) for id in ids]
@@ -337,8 +337,9 @@ class SignMatrix:
         self, db: sqlite3.Connection, vector: Floats, also: Iterable[int], nearest: bool
     ) -> dict[int, float]:
         """
-        Return number → cosine with *vector*. *also*: numbers of statements to compare. *nearest*: whether to compare
-        the POOL statements nearest to *vector* besides.
+        Return number → cosine with *vector*, for the statements whose numbers are in *also*.
+
+        If *nearest* is true, the POOL (300) statements nearest to *vector* are included.
         """
         import numpy as np
 

@@ -763,8 +763,12 @@ def render_system(
 
 
 def without_agents_notes(entries: Iterable[Entry], by_hand: Mapping[str, int]) -> Iterator[Entry]:
-    """Yield *entries* without inbox notes that an agent may have written. An inbox note stays only if a person was seen
-    to write it. An inbox note is never pinned."""
+    """
+    Yield *entries* without the inbox notes that an agent may have written.
+
+    *by_hand*: path of an inbox note → its mtime (ns) when a person wrote it. An inbox note is yielded only if it still
+    has this mtime. It is yielded as not pinned.
+    """
     for entry in entries:
         if not entry.path.startswith("inbox/"):
             yield entry

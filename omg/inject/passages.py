@@ -406,13 +406,17 @@ class NotesOfWords:
 
 
 def places_around(said: Said, quoted: Collection[int], chars: int) -> list[int]:
-    """Return the places of the statements to quote: the statement of *said* and, if it is shorter than *chars*,
-    neighbours:
+    """
+    Return the places of the statements to quote: the statement of *said* and, if it is shorter than *chars*,
+    neighbours.
 
-    - the statement before a person's statement, because the person may refer to it;
-    - the statements after it that have the same heading; after a heading, the statements below the heading.
+    Neighbours are
 
-    Statements in *quoted* are not added."""
+    - the statement before, if a person speaks, because the person may refer to it
+    - the next statements under the same heading, or under *said* if *said* is a heading
+
+    Statements in *quoted* are not added.
+    """
     spans, of_person = said.spans, said.message.role != "assistant"
     least = max(chars, LEAST_QUOTED["user" if of_person else "assistant"])
     first = last = said.place
@@ -675,16 +679,20 @@ class Former:
     kept: frozenset[str]  # words of the line that the note still has
 
     def is_repeated_by(self, text: str, cited: bool = False) -> bool:
-        """Return whether *text* repeats the former statement. *cited*: the note was made from *text*. All of these must
-        hold:
+        """
+        Return whether *text* repeats the former statement. *cited*: the note was made from *text*.
 
-        - *text* has half of the words that the note still has (a text about another subject does not); a quarter is enough
-          if *cited* and if the note dropped a number or a day;
-        - *text* has half of the dropped words, or a dropped day; if days were dropped, only numbers count as dropped
-          words;
-        - the note dropped a day, a number or a quarter of the statement's words."""
+        As a rule, *text* must have
+
+        - half of the words that the note kept; fewer suffice if *cited*
+        - half of the words, or one of the days, that the note dropped
+
+        A note that dropped only a few words still says the same. Then the answer is False.
+        """
         told, numbers = told_words(text), {word for word in self.words if word[0].isdigit()}
+        # True if the note dropped no day, no number and only few words.
         dropped = not self.days and not numbers and len(self.words) < LOST * len(self.words | self.kept)
+        # A text without the kept words is about another subject.
         least = LEAST_KEPT if cited and (self.days or numbers) else 0.5
         if dropped or len(told & self.kept) < least * len(self.kept):
             return False
@@ -695,9 +703,12 @@ class Former:
 
 
 def is_former(read: Callable[[str], str], path: str, text: str, at_ms: int, uncited: bool = False) -> bool:
-    """Return whether *text*, said at *at_ms*, says what the note at *path* said formerly and does not say now.
-    *read*: path → text of the note. *uncited*: the note does not cite the message of *text*; then *text* must
-    repeat more of the former words."""
+    """
+    Return whether *text*, said at *at_ms*, says what the note at *path* said before it changed, and does not say now.
+
+    *read*: path → text of the note. *uncited*: the note does not cite the message of *text*. Such a text must repeat
+    more of the former words.
+    """
     changed_ms, former = former_of(read, path)
     told = (s.is_repeated_by(text, not uncited) for s in former if s.kept or not uncited)
     return at_ms < changed_ms and any(told)
