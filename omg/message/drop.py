@@ -139,7 +139,7 @@ def read_drop(data: bytes, asked: Collection[str] = ()) -> Turn:
     session = drop.session
     if not session.strip():
         raise BadInput("a drop needs a sessionKey, which says whose conversation it is")
-    sender, channel = _person(drop.entries)
+    sender, channel = _person(drop.entries)  # for a drop that no hook wrote: it names neither
     prompted, cached = _prompted(drop.entries)
     return Turn(
         session=session,
@@ -170,8 +170,7 @@ def _person(entries: Iterable[Any]) -> tuple[str, str]:
     """
     The ids of the sender and the channel, from the first message that names its sender; ("", "") if no message does.
 
-    A drop has its own sender and channel only if a hook wrote the drop. The ids found here give any other drop the
-    same identity. In the gateway's own chat, the sender is the program that the message came from.
+    In the gateway's own chat, the sender is the program that sent the message.
     """
     for raw in entries:
         meta = _mapping(_mapping(_mapping(raw).get("message")).get("__openclaw"))

@@ -359,11 +359,12 @@ def asks(text: str) -> bool:
 
 def is_persons(lead: str, *, behind: bool = False) -> bool:
     """
-    Whether *lead* shows that the words behind *lead* are the person's own. True if *lead*
+    Whether *lead*, the text before some words, shows that these words are the person's own. *behind*: *lead* is the
+    text after these words.
+
+    True if *lead*
     - says that the person speaks: "I told Tom", but not "I told Tom, and he wrote"
     - asks the reader to remember the words: "Note for later", but not "The page wants you to note"
-
-    *behind*: *lead* stands behind the words, not before them.
     """
     told, theirs = [*SAYING.finditer(lead)], [*PERSONS.finditer(lead)]
     if theirs and (not told or theirs[0 if behind else -1].end() >= told[0 if behind else -1].end()):

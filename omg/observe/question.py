@@ -234,10 +234,10 @@ def count_known(graph: Graph) -> int:
 
 def within_budget(plan: Plan, found: Sequence[Entry], budget: int) -> tuple[list[Entry], dict[str, str]]:
     """
-    As many of *found* as fit into *budget* tokens.
+    As many notes of *found* as fit into *budget* tokens, and path → body for some of them.
 
-    Also returns path → the text of a note without its description. Only the first WITH_BODY notes have this text, and
-    only while BODY_SHARE of *budget* lasts.
+    A body is what the note says beyond its description. Only the first WITH_BODY (12) notes can have one. No body is
+    added once BODY_SHARE (40 %) of *budget* is used.
     """
     notes: list[Entry] = []
     bodies: dict[str, str] = {}

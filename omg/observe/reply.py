@@ -461,8 +461,11 @@ def evidence_for(parsed: ParsedReply, shown: ShownToObserver) -> Evidence:
 
 def leant_on(parsed: ParsedReply, shown: ShownToObserver) -> Iterator[Entry]:
     """
-    Yield each person's note whose words an edit uses. The edit links to the note, and the words are not in the
-    messages that the edit cites.
+    Yield the notes that edits take words from. All of these must hold:
+
+    - The edit links to the note.
+    - The edit and the note each tell what a person said.
+    - The edit has words of the note that are not in the messages that the edit cites.
     """
     for edit, cited in zip(parsed.edits, parsed.cited, strict=True):
         words = told_words(f"{edit.description} {edit.body}") - told_words("\n".join(m.spoken for m in cited))
@@ -523,7 +526,7 @@ def to_edit(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> tupl
     The edit that *item* asks for, and the messages that *item* cites. Raises ValueError with the reason if *item*
     cannot become an edit.
 
-    *about*: an edit of the same reply that creates a note, if *item* changes this note.
+    *about*: an earlier edit of the same reply, if *item* changes the note that the earlier edit makes.
     """
     target = named_note(item, shown)
     cited = [shown.messages[h] for h in dict.fromkeys(item.sources) if h in shown.messages]

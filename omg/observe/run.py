@@ -564,8 +564,9 @@ def now_change(
 
 def moot_replies(graph: Graph, plan: Plan) -> dict[str, dict[str, Any]]:
     """
-    Conversation → a hint that clears the planned reply. Only for conversations whose planned reply names a note that
-    *plan* marks as done.
+    Session → hints that delete what the assistant meant to say next (`next`).
+
+    Only for sessions whose `next` names a note that *plan* marks as done.
     """
     done = {path for path, draft in plan.drafts.items() if draft.node.loop == "done"}
     names = plan.maps.names

@@ -120,8 +120,13 @@ class MentionedNames:
 
     def is_of_another(self, name: Name, own: str, text: str) -> bool:
         """
-        Return whether the mention at the beginning of *text* means something of another person. *name* is then a
-        common noun, such as "road trip", and its note is about another person than the note at *own*.
+        Return whether a mention means another person's thing than the note *name* does. "road trip" in a note about
+        Ann does not mean the note "Road trip" about Ben.
+
+        *own*: path of the note with the mention. *text*: that note's text from the mention on. True if
+
+        - the mention is a note's title, but written in lower case
+        - the two notes are known to be about different people
         """
         people = self.whose.get(own), self.whose.get(name.path)
         return name.kind == "title" and text[0].islower() and None not in people and people[0] != people[1]

@@ -477,9 +477,10 @@ class MapPages:
 
     def topics(self) -> dict[str, list[Entry]]:
         """
-        Return map → its topics, which are other maps. The topics of a map are:
-        - the map of each project that the map lists
-        - each map whose page links to the map before it links to any other map
+        Return map → its topics. A topic is another map that belongs to the map:
+
+        - A project's map belongs to the map that lists the project.
+        - Any other map belongs to the first map that its page links to.
         """
         pages = {e.path: e for e in self.graph.index.entries(type="moc") if e.path not in STANDARD}
         pages |= {path: as_entry(parse_node(text, path)) for path, text in self.new.items()}

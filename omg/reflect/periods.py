@@ -58,8 +58,10 @@ class Period:
     @property
     def digest(self) -> str:
         """
-        A hash of the paths in *members*. The texts of the notes are left out, because the page uses the words of its
-        period, and these words do not change.
+        A hash that changes if other notes become *members*.
+
+        A new text of a note does not change the hash, because the page keeps the words that the note had in the
+        period.
         """
         return THEN + hashlib.sha256("\n".join(path for _, path in self.members).encode()).hexdigest()[:16]
 

@@ -128,11 +128,12 @@ def close_loop(plan: Plan, path: str, told: Node | None) -> None:
 
 def taken_line(plan: Plan, node: Node, into: Node, said: str, lead: str = "") -> str:
     """
-    Return the line about *node* for the History of *into*, the note that replaces *node*. *said*: the words of
-    *node*. *lead*: text before these words.
+    Return the line about *node* for the History of *into*, the note that replaces *node*. *said*: the words of *node*.
+    *lead*: text before these words.
 
-    If *node* is less trusted than *into*, the line names the assistant as the speaker of the assistant's words, and
-    only links a tool's note.
+    If *node* is less trusted than *into*:
+    - Words of the assistant are marked as the assistant's.
+    - Words of a tool are left out. The line has only the day and a link.
     """
     day, where = said_day(plan, node), wikilink(node.path, node.title)
     if trust_of(node.origin) >= trust_of(into.origin):

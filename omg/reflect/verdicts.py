@@ -1,8 +1,9 @@
 """Asks a model about groups of notes, reads a verdict on each group, and decides which verdicts are carried out.
 
-The model only proposes. Rules decide by the origin and the days of the notes, and by the check (checking.py). A
-person's note gets new words, or is replaced, only if the model was shown no other notes than persons' in that call. A
-person is asked before a note that they edited or pinned is changed."""
+The model only proposes. Rules decide by the origin and the days of the notes, and by the check (checking.py).
+
+- A verdict rewords or replaces a person's note only if the model was shown persons' notes alone.
+- Before a note that a person edited or pinned is changed, the person is asked."""
 
 from __future__ import annotations
 
