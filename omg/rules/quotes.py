@@ -54,8 +54,9 @@ def is_title(quoted: str) -> bool:
 
 def is_one_of(day: When, text: str) -> bool:
     """
-    Whether *day* is a birthday of one certain year, and not the yearly day. True if the words for *day* name a
-    weekday, or if *text* speaks of *day* in the past tense.
+    Whether *day* is a birthday in one particular year ("her birthday last Friday"), not its yearly date ("May 8").
+
+    True if the words for *day* name a weekday, or if *text* speaks of *day* in the past tense.
     """
     return "day" in day.phrase.lower() or tense_of(text, day.at, day.after) == "behind"
 

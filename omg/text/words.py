@@ -112,8 +112,9 @@ def idle_words() -> frozenset[str]:
 @cache
 def untold_words() -> frozenset[str]:
     """
-    Return the words that `told_words` leaves out: `idle_words`, and the names of days and months. Number words are
-    kept, because "one" may also be written "1", and `told_words` keeps digits.
+    Return the words that `told_words` leaves out: `idle_words`, and the names of days and months.
+
+    Number words ("one") are not in the result, because `told_words` treats them like digits ("1").
     """
     return (idle_words() | with_plain_forms(_lists()["days"].split())) - NUMBERS.keys()
 

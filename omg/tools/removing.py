@@ -212,10 +212,12 @@ NAMES = {
 
 def words_meant(graph: Graph, query: str) -> Holding:
     """
-    The notes and messages that hold *query*, or the part of *query* without words of no meaning at both ends ("Heron"
-    of "everything about Heron"). The part is used only if both hold:
-    - No note has the whole *query* in its text or as its name.
-    - A note has the part in its text or as its name.
+    The notes and messages that hold *query*.
+
+    If no note holds *query*, stop words are removed from its beginning and its end: "everything about Heron" becomes
+    "Heron". The shorter text is then used if a note holds it.
+
+    A note holds a text in its own text or as its name.
     """
     parts = query.split()
     told = [n for n, word in enumerate(parts) if told_words(word)]

@@ -127,7 +127,8 @@ SUBJECTS = frozenset(("he", "she", "it", "they", "we", "who", "because", "that",
 def parts_of(text: str, day: date) -> Iterator[str]:
     """
     Yield *text*, and the parts of *text* that the person states:
-    - the words behind a lead that adds nothing, or in which the person speaks ("I told her: …")
+    - the words after the first colon or comma, if the words before add nothing ("By the way, …")
+    - the words after the first colon or comma, if the words before say that the person speaks ("I told her: …")
     - a quotation of the person's own words (I told her "I …")
     - "A" and "B" of "A and B", unless the sense of "B" depends on "A"
     """
@@ -238,10 +239,10 @@ class Said:
 def says_correction(was: str, new: str, message: Message, day: date, before: Sequence[Message] = ()) -> bool:
     """
     Whether *message* says that *new* replaces *was*. One statement of *message* has to
-    - say all of *new*, or only the change
+    - say all of *new*, or only what changes
     - name the subject of *was*
-    - say that something was wrong ("no, …", "now", "not X"), if the subject is the person; not needed if only a
-      number, a day or an English name changes
+    - show that *was* no longer holds ("no, …", "now", "not X"), if the person is the subject and more than a number, a
+      day or a name changes
 
     A statement with only the right value ("no, 52") is enough if one of the last messages *before* has the wrong
     value.
@@ -373,8 +374,9 @@ def without_former(told: list[str], change: Change, day: date, said: Said) -> li
 
 def says_new(change: Change, said: Said) -> bool:
     """
-    Whether the message says the new sentence word for word, or all its new words. In the second case, the old words
-    that the message does not take back must not outnumber the new words.
+    Whether the message says the new sentence: word for word, or at least all its new words.
+
+    If it says only the new words, it may leave old words standing, but no more than there are new words.
     """
     new = {*change.come} - LEFT_OUT - VERBS
     enough = len(telling(change.gone) - said.wrong) <= len(telling(change.come))
@@ -461,9 +463,13 @@ def subject_of(tokens: Tokens) -> str:
 
 def stands_in_order(told: Sequence[str], after: list[str], come: Sequence[str]) -> bool:
     """
-    Whether *after* has the tokens *told* in the same order. *after* may have other tokens in between. Before a token
-    of *come*, such a token must not be "and", or a value of the same shape: "open from 9:30" does not say "open from
-    8:00 to 9:30".
+    Whether *after*, the new sentence, has the tokens *told* in the same order.
+
+    Other tokens may stand in between, except
+    - the owner of a thing: "my phone" is not "my sister's phone"
+    - before a token of *come*, the new words: "and", "but", "or"
+    - before a number, day or time in *come*: another value of this kind. "open from 9:30" is not "open from 8:00 to
+      9:30"
     """
     at = 0
     for n, token in enumerate(told):

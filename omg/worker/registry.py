@@ -432,11 +432,12 @@ STYLE = ".obsidian/snippets/omg.css"  # written first, to mark the settings of O
 
 def lay_template(graph: Graph, *, again: bool = False) -> None:
     """
-    Add the template's missing files to a vault that OMG has not written to; with *again*, to any vault.
+    Add the template's missing files to a vault that is new to OMG; with *again*, to any vault.
 
-    Existing files are never changed, and nothing is added to a person's own `.obsidian/`. The index note is written
-    last. Until then, each opening of the vault continues after a crash. Raises NotFound for a vault that had notes
-    and is empty.
+    Existing files are never changed, and nothing is added to a person's own `.obsidian/`. After a crash, the next
+    opening of the vault adds the files that are still missing.
+
+    Raises NotFound for a vault that had notes and is empty.
     """
     root, template = graph.vault.root, shipped_folder("vault_template")
     known = (graph.folder / "written.jsonl").exists()
@@ -449,6 +450,7 @@ def lay_template(graph: Graph, *, again: bool = False) -> None:
     if known and (root / "index.md").exists() and not again:
         return
     theirs = (root / ".obsidian").exists() and not (root / STYLE).exists()
+    # The index note is written last: until it exists, the next opening of the vault continues here.
     for source in sorted(
         template.rglob("*"), key=lambda p: (p == template / "index.md", p != template / STYLE, p)
     ):

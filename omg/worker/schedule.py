@@ -186,8 +186,9 @@ def note_heard(state: State, turn: Turn, last_ms: int, tokens: int, near: bool) 
 
 def note_urgent(state: State, session: str, reason: str, at_ms: int, waiting: bool) -> None:
     """
-    Record that a hook asks for observation at once. *waiting*: turns are pending. If false, only the cut of the
-    context is recorded.
+    Record that pending turns are to be observed at once, if any are *waiting*.
+
+    A *reason* "compaction" or "reset" says that the session's context was cut. This cut is recorded in any case.
     """
     if waiting:
         state.urgent_ms = at_ms

@@ -227,8 +227,10 @@ class Worker:
 
     def crew(self, models: Sequence[str], *, night: bool = False) -> Crew:
         """
-        The threads for the graphs that *models* observe. Each first model has its own threads, because a model that
-        hangs must not hold up the graphs of other models.
+        The threads that work on the graphs observed by *models*: a model and its fallbacks.
+
+        Graphs with the same first model share threads. A model that hangs does not hold up the graphs of other models.
+        *night*: the threads for nightly runs.
         """
         parallel = self.config.observation.parallel
         size = {"offline": 1, "gateway": min(GATEWAY_GRAPHS, parallel)}.get(models[0], parallel)
