@@ -51,7 +51,7 @@ PROMPTS = (
     ("Which paper did I choose for the final art, and what does a sheet cost?", DEMO_SESSION),
     ("When is the dinner, and who eats no meat?", GROUP_SESSION),
 )
-LINES = {"standing": 2, "prompt": 2, "night": 6, "history": 2}  # most lines shown of each part
+LINES = {"standing": 1, "prompt": 2, "night": 6, "history": 2}  # most lines shown of each part
 START = (
     "For your own assistant: omg install (OpenClaw), or omg install claude-code, codex, opencode or gemini."
 )
@@ -192,7 +192,7 @@ class Story:
             bearing = [*dict.fromkeys([*named, *given])]
             yield (
                 prompt,
-                "a group" if session == GROUP_SESSION else "Nora",
+                "group chat" if session == GROUP_SESSION else "Nora",
                 Given(standing, bearing, piece.tokens),
             )
 
@@ -244,12 +244,8 @@ def run_demo(folder: Path | None, *, offline: bool = False) -> None:
             memory.capture([said], session=f"{session}:thread:demo")
         memory.work(force=True)
     console.print()
-    console.print(
-        Text(
-            f"Open the folder {folder / 'vault'} in Obsidian, or run one of these lines, for a page or a search:"
-        ),
-        soft_wrap=True,
-    )
+    where = f"Open the folder {folder / 'vault'} in Obsidian. Or run one of these lines: a page in your browser, and a search."
+    console.print(Text(where), soft_wrap=True)
     for words in (("ui",), ("search", "watercolour paper")):
         console.print(Text(f"  {shell_line(folder / 'home', *words)}", style="cyan"), soft_wrap=True)
     console.print(Text(START), soft_wrap=True)
@@ -257,13 +253,13 @@ def run_demo(folder: Path | None, *, offline: bool = False) -> None:
 
 def show(story: Story, console: Console, *, offline: bool) -> None:
     how = (
-        "Rules choose which of her sentences are kept, and no model is asked"
+        "Rules choose which of her sentences become notes; no model is asked."
         if offline
-        else "A strong model's replies are replayed"
+        else "A strong model once wrote the notes and the answers; this is a recording of them. It needs no key and no network."
     )
     title = (
-        "OMG gives an AI assistant a memory. Nora, an illustrator, talks with her assistant for three weeks, and OMG"
-        f" makes notes that she can read and correct. {how}: no API key, no network."
+        "OMG gives an AI assistant a memory: dated notes that a person can read, correct and delete. Here Nora, an"
+        f" illustrator, talks with her assistant for three weeks. {how}"
     )
     console.print(Text(title, style="bold"), soft_wrap=True)
     show_days(story, console)
@@ -277,15 +273,19 @@ def show(story: Story, console: Console, *, offline: bool) -> None:
     put(
         console,
         "undo",
-        f"`omg undo` takes the night's changes in {how_many(back, 'file')} back; a second one restores them, in {again}.",
+        f"`omg undo` takes back what the night changed: {how_many(back, 'file')}, with all maps and lists. A second `omg undo` restores the {again}.",
     )
     notes, messages, left = story.forget()
     gone = f"{how_many(notes, 'note')} and {how_many(messages, 'message')} are removed"
-    where = f"{how_many(left, 'file')} of this memory" if left else "no file of this memory"
+    where = (
+        f"{how_many(left, 'file')} of this memory"
+        if left
+        else "no file of this memory, not even what `omg undo` reads,"
+    )
     put(
         console,
         "forget",
-        f"Nora asks to forget “{SECRET}”, a name told in confidence: {gone}; {where} has the name any more.",
+        f"Nora asks to forget “{SECRET}”, a name told in confidence: {gone}; {where} holds the name now.",
     )
     show_slices(story, console, answered=not offline)
 
@@ -303,7 +303,7 @@ def show_notes(story: Story, console: Console) -> None:
     """Print three things: how a note of a wish changed, how a note of a plan changed, and whether a note repeats a web
     page's false claim."""
     notes = story.notes()
-    heading(console, "A note says what holds now, and keeps what held before, the newest first")
+    heading(console, "A note says what holds now and what held before. A web page cannot speak for Nora")
     for label, types in (("a wish", ("preference",)), ("a plan", ("project", "episode"))):
         changed = [n for n in notes if n.type in types and history_of(n)]
         for note in sorted(changed, key=lambda n: len(history_of(n)))[-1:]:
@@ -315,15 +315,10 @@ def show_notes(story: Story, console: Console) -> None:
     put(
         console,
         "a web page",
-        f"A page that the assistant read says that Nora's orders are “{LIE}”. Notes that repeat this: {len(lies) or 'none'}.",
+        f"The assistant read a page that says: Nora's orders are “{LIE}”. {how_many(len(lies), 'note') if lies else 'No note'} of hers says so.",
     )
     for note in [n for n in notes if n.origin == "tool" and PAGE in n.description][:1]:
-        put(
-            console,
-            "",
-            f"The page's price of paper is kept, with the page's name: {note.description}",
-            style="dim",
-        )
+        put(console, "", f"The page's prices are kept as the page's words: {note.description}", style="dim")
 
 
 def show_slices(story: Story, console: Console, *, answered: bool) -> None:
@@ -331,13 +326,12 @@ def show_slices(story: Story, console: Console, *, answered: bool) -> None:
         pass
     for n, (prompt, whose, given) in enumerate(story.given()):
         if not n:
-            heading(console, "What the assistant is told with every prompt of Nora's: the first two lines")
+            heading(console, "What the assistant is given with every prompt of Nora's: the first line")
             for line in given.standing[: LINES["standing"]]:
                 put(console, "", without_name(line))
-            also = ". A strong model answered the first, without memory and with it" * answered
-            heading(console, f"What it is told with four prompts: the two best lines of each{also}")
-        alone = ", nothing of them from Nora's own memory" * (whose != "Nora")
-        put(console, whose, f"“{prompt}”  {given.tokens} tokens are told{alone}", style="bold")
+            heading(console, "What the assistant is given with each of four prompts: the two best lines")
+        alone = ", from what was said in the group alone" * (whose != "Nora")
+        put(console, whose, f"“{prompt}”  {given.tokens:,} tokens in all{alone}", style="bold")
         for line in given.bearing[: LINES["prompt"]]:
             put(console, "", without_name(line))
         if answered and not n:
@@ -383,5 +377,12 @@ def put(console: Console, label: str, text: str, style: str = "") -> None:
 
 def shell_line(home: Path, *words: str) -> str:
     """Return a shell command that runs `omg` with *words* for *home*. The command works in any current folder."""
-    omg = ["omg"] if shutil.which("omg") else [sys.executable, "-m", "omg.cli"]
+    beside = Path(sys.executable).with_name("omg")
+    omg = (
+        ["omg"]
+        if shutil.which("omg")
+        else [str(beside)]
+        if beside.exists()
+        else [sys.executable, "-m", "omg.cli"]
+    )
     return f"OMG_HOME={shlex.quote(str(home))} {shlex.join([*omg, *words])}"

@@ -204,7 +204,7 @@ class CycleWork:
             *repeated,
             *rules.done,
             *mended,
-            *[f"Linked {how_many(len(linked), 'note')} to what they mention."] * bool(linked),
+            *[f"Linked {how_many(len(linked), 'note')} to other notes that they name."] * bool(linked),
             *reflections,
             *split,
             *filed_lines(filed),
@@ -496,7 +496,7 @@ class CycleWork:
         left = len(changed) - len(fitting)
         rest = f" {how_many(left, 'map')} must wait for the next night." if left else ""
         return [
-            f"Wrote where things stand on {how_many(len(links), 'map')} (a map is a page on a topic): {', '.join(links)}.{rest}"
+            f"Wrote where things stand in {how_many(len(links), 'map')} (a map lists the notes on a topic or of a kind): {', '.join(links)}.{rest}"
         ] * bool(links), moved
 
     def maps_to_tell(self) -> Iterator[ShownMap]:
