@@ -330,8 +330,8 @@ def show_slices(story: Story, console: Console, *, answered: bool) -> None:
             for line in given.standing[: LINES["standing"]]:
                 put(console, "", without_name(line))
             heading(console, "What the assistant is given with each of four prompts: the two best lines")
-        alone = ", from what was said in the group alone" * (whose != "Nora")
-        put(console, whose, f"“{prompt}”  {given.tokens:,} tokens in all{alone}", style="bold")
+        alone = ", none of them from Nora's private notes" * (whose != "Nora")
+        put(console, whose, f"“{prompt}”  is given {given.tokens:,} tokens{alone}, among them:", style="bold")
         for line in given.bearing[: LINES["prompt"]]:
             put(console, "", without_name(line))
         if answered and not n:

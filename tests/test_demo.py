@@ -143,7 +143,7 @@ def test_the_night_writes_weeks_and_settles_a_contradiction(shown):
     night = shown.part("Every night")
     assert "“Prints from 21 March” (2026-03-21) replaced “Price of prints”" in night
     assert [f"Week {n} of 2026" in night for n in (10, 11, 12)] == [True] * 3
-    assert re.search(r"where things stand in \d maps .*Tidepool", night)  # maps
+    assert re.search(r"at the top of \d maps .*Tidepool", night)  # maps
     old, new = (
         (shown.folder / f"vault/nodes/fact/{name}.md").read_text("utf-8")
         for name in ("price-of-prints", "prints-from-21-march")
@@ -161,7 +161,7 @@ def test_words_that_the_demo_forgets_are_in_no_file(shown):
 
 def test_each_prompt_of_the_demo_is_given_its_answer(shown):
     asked = shown.part("What the assistant is given with each of four prompts")
-    pieces = re.split(r"^(?:Nora|group chat) .*”  ([\d,]+) tokens in all.*$", asked, flags=re.M)
+    pieces = re.split(r"^(?:Nora|group chat) .*”  is given ([\d,]+) tokens.*$", asked, flags=re.M)
     assert all(0 < int(n.replace(",", "")) <= 3000 for n in pieces[1::2])
     for piece, answer in zip(
         pieces[2::2], ("2026-03-23", "50 euros", "Saunders Waterford", "2026-03-28"), strict=True

@@ -496,7 +496,7 @@ class CycleWork:
         left = len(changed) - len(fitting)
         rest = f" {how_many(left, 'map')} must wait for the next night." if left else ""
         return [
-            f"Wrote where things stand in {how_many(len(links), 'map')} (a map lists the notes on a topic or of a kind): {', '.join(links)}.{rest}"
+            f"Wrote at the top of {how_many(len(links), 'map')} (pages that list notes) where things stand: {', '.join(links)}.{rest}"
         ] * bool(links), moved
 
     def maps_to_tell(self) -> Iterator[ShownMap]:

@@ -447,7 +447,7 @@ def test_a_model_writes_what_a_topic_is_and_where_it_stands(boat: Graph) -> None
     done = night_of(boat, model)
     assert (
         done.counts["told"] == 1
-        and "Wrote where things stand in 1 map (a map lists the notes on a topic or of a kind): [[mocs/moc-boat|Boat]]."
+        and "Wrote at the top of 1 map (pages that list notes) where things stand: [[mocs/moc-boat|Boat]]."
         in done.summary[-1]
     )
     assert "masts" not in model.asked[0], "only persons' notes are shown"
