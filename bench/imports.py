@@ -4,8 +4,7 @@ Imports a synthetic ChatGPT export as a new user would: a daemon is up, and the 
     python bench/imports.py [--chats 1000] [--megabytes 400] [--kills 3] [--beside 300] [--omg COMMAND]
 
 A chat has messages, executed code, pages that were read, a side branch and a deleted message; images fill up the zip.
-The
-command is killed with SIGKILL the given number of times, the last time together with the daemon. Then a search looks
+The command is killed with SIGKILL the given number of times, the last time together with the daemon. Then a search looks
 for each chat's own fact. With --beside N, N more chats are imported: before, during and after, prompts are timed, and
 new turns until they are observed. --omg names an installed `omg`; without --omg, this package runs.
 """
