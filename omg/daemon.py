@@ -241,7 +241,9 @@ class Daemon:
         self._followed: dict[str, ObservedWatch | None] = {}  # None: the folder cannot be watched
         self._rescanned = 0.0
         self._unlooked: deque[Identity] = deque()  # graphs whose vaults are still to be scanned
-        self._warned: dict[str, str] = {}  # why a vault could not be read: each reason is logged once
+        self._warned: dict[
+            tuple[str, str], str
+        ] = {}  # (memory, aim) → why it failed: each reason is logged once
         self._watch: Any = None  # watchdog's observer, where the system lets us have one
         self._guard = threading.Lock()
         self._rendering, self._turn = dict[object, float](), threading.Condition()  # since when, monotonic
@@ -501,7 +503,7 @@ class Daemon:
         for graph in graphs:
             self._attempt(graph.identity, partial(self._follow, rescan=rescan))
         for graph in graphs:
-            self._attempt(graph.identity, self._embed)
+            self._attempt(graph.identity, self._embed, "made ready for prompts")
         return wait_s
 
     def _look_through(self) -> None:
@@ -513,11 +515,12 @@ class Daemon:
             if self.touched.is_set() or self.stopping.is_set():
                 break  # a watched vault was just edited, and comes first
 
-    def _attempt(self, who: Identity, what: Callable[[Graph], None]) -> None:
-        """Call *what* with the graph of *who*; an error is logged and does not stop the others."""
+    def _attempt(self, who: Identity, what: Callable[[Graph], None], aim: str = "followed") -> None:
+        """Call *what* with the graph of *who*. An error is logged once and does not stop the others. *aim*: what fails
+        then, for the log."""
         try:
             what(self.memory.graph(who, wait_s=PATIENCE_S, keep=False, make=False))
-            self._warned.pop(who.key, None)
+            self._warned.pop((who.key, aim), None)
         except NotFound:
             log.info(
                 "a whole memory was forgotten; its vault is no longer watched"
@@ -525,16 +528,14 @@ class Daemon:
         except Locked as e:
             log.info("%s; the vault's edits are read later", e)
         except Exception as e:
-            self._warn_once(who.key, e)
+            self._warn_once(who.key, e, aim)
 
-    def _warn_once(self, what: str, error: Exception) -> None:
-        """Log that *what* cannot be read, once for each reason."""
-        if self._warned.get(what) != error_text(error):
-            self._warned[what] = error_text(error)
-            foreseen = isinstance(error, OmgError | OSError)
-            log.warning(
-                "%s cannot be followed: %s", what, error_text(error), exc_info=None if foreseen else error
-            )
+    def _warn_once(self, what: str, error: Exception, aim: str = "followed") -> None:
+        """Log that *what* cannot be *aim*, once for each reason."""
+        if self._warned.get((what, aim)) != error_text(error):
+            self._warned[what, aim] = error_text(error)
+            trace = None if isinstance(error, OmgError | OSError) else error
+            log.warning("%s cannot be %s: %s", what, aim, error_text(error), exc_info=trace)
 
     def _catch_up(self, graph: Graph) -> None:
         graph.flush()

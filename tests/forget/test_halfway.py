@@ -124,7 +124,7 @@ def test_a_daemon_does_not_recreate_a_graph_that_a_command_forgot(home: Memory, 
 
 
 def test_a_daemon_searches_messages_for_secrets_although_another_memory_fails(
-    home: Memory, daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+    home: Memory, daemon: Daemon, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     for session in (ALICE, MAIN):
         say(home, "I prefer tea in the morning.", session=session)
@@ -138,8 +138,11 @@ def test_a_daemon_searches_messages_for_secrets_although_another_memory_fails(
         return search(index, limit)
 
     monkeypatch.setattr(Index, "look_for_secrets", fail)
-    daemon._keep()
+    caplog.clear()
+    for _ in range(3):
+        daemon._keep()
     assert (search(failing) > 0, search(other)) == (True, 0)
+    assert sum("made ready for prompts" in r.getMessage() for r in caplog.records) == 1, "logged once"
 
 
 def test_a_daemon_logs_no_session_that_a_command_forgot(
