@@ -1,4 +1,8 @@
-"""Consent is a whole message: a plain yes, or a code alone. A message that says more agrees to nothing."""
+"""
+Decides whether a message gives consent: a plain yes, or a confirmation code alone.
+
+A message that says anything else gives no consent.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +47,11 @@ def is_yes(message: Message) -> bool:
 
 
 def is_code(message: Message, code: str) -> bool:
-    """Whether *message* is *code*, perhaps in quotation marks or behind `/omg forget`, and nothing else."""
+    """
+    Whether *message* holds the confirmation *code* and nothing else.
+
+    The message may have the code in quotation marks, or after the words `/omg forget`.
+    """
     said = message.text.strip().lower().removeprefix("/omg forget ").rstrip(ENDS)
     while len(said) > 1 and said[-1] in PAIRS.get(said[0], ""):
         said = said[1:-1].strip().rstrip(ENDS)

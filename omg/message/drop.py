@@ -128,8 +128,8 @@ def read_drop(data: bytes, asked: Collection[str] = ()) -> Turn:
     """
     Parse a spool file into a Turn.
 
-    *asked*: triggers, such as `cron`, whose turns are remembered like a person's. Raises BadInput if *data* is not a
-    drop, or has no session. An entry that cannot be read is left out and logged.
+    *asked*: triggers, such as `cron`. A turn that such a trigger started is kept as if a person had started the turn.
+    An entry that cannot be read is left out and logged. Raises BadInput if *data* is not a drop, or has no session.
     """
     try:
         drop = SpoolDrop.model_validate(json.loads(data))
@@ -191,16 +191,15 @@ def first_complaint(error: ValidationError) -> str:
 
 def clean_entries(entries: Iterable[Any], asked: Collection[str] = ()) -> tuple[Message, ...]:
     """
-    The messages of people, the agent and its tools, each once and without text that others added.
+    Return the messages of people, the agent and its tools, without repetitions.
 
-    Left out:
+    Text that OMG or the gateway added to a message is removed. Left out:
     - `/omg`, and OMG's answer to this command
-    - a turn that the gateway began by itself (heartbeat, cron, another session); if *asked* contains the turn's
-      source, only the prompt is left out
-    - the agent's words after a call of omg_forget, because these words repeat what is to be forgotten; this ends when
-      a person speaks, or when the agent calls a tool that is not a memory tool
+    - each turn that the gateway started by itself: a heartbeat, cron, a message from another session; if *asked* names
+      the turn's trigger, only the turn's prompt
 
-    A person's message stays if the agent did not answer (NO_REPLY).
+    After a call of omg_forget, the agent's words are replaced, because they may repeat the forgotten text. This ends
+    when a person speaks, or when the agent calls a tool that is not a memory tool.
     """
     kept: list[Message] = []
     seen: set[str] = set()
@@ -288,8 +287,9 @@ def _user_message(said: SaidMessage) -> Message:
 
 def _without_answer(message: Message, question: str) -> Message:
     """
-    *message*, or *message* redacted if it is only the password or code that *question* asks for. *question*: the
-    message before.
+    Return *message*; redacted, if the message is the secret that *question* asks for.
+
+    *question*: the text of the previous message. The message must be nothing but the password or code.
     """
     kind = answers_with(question, message.text)
     return replace(message, text=f"[redacted: {kind}]", redacted=message.redacted + 1) if kind else message
@@ -331,8 +331,9 @@ def redacted_arguments(message: Message) -> Message:
 
 def _result(said: SaidMessage, calls: Mapping[str, Call]) -> Message:
     """
-    A tool's result, cut to TOOL_CHARS. A result that came through the gateway's tool search is given the name of the
-    tool that was called.
+    Return a tool's result as a message, cut to TOOL_CHARS.
+
+    The gateway can call a tool through its own tool `tool_call`. The message then names the tool that did the work.
     """
     call = calls.get(said.call_id)
     tool, content = call.name if call else said.tool, said.content
@@ -373,7 +374,11 @@ ATTACHED = frozenset(("image", "image_url", "input_image", "audio", "video", "fi
 
 
 def _call(part: Mapping[str, Any]) -> Call:
-    """A tool call. A call that went through the gateway's tool search gets the name of the tool that was called."""
+    """
+    Read a tool call from a part of a message.
+
+    The gateway can call a tool through its own tool `tool_call`. The Call then names the tool that does the work.
+    """
     name, arguments = _text_of(part.get("name")), part.get("arguments", part.get("input"))
     if name == "tool_call" and isinstance(arguments, Mapping) and isinstance(arguments.get("id"), str):
         name, arguments = arguments["id"].rsplit(":", 1)[-1], arguments.get("args")
@@ -413,8 +418,9 @@ SLACK_MS = 5_000  # a file's time and a message's time come from one clock, but 
 @dataclass(frozen=True, slots=True)
 class Writes:
     """
-    The time in which one run of the agent may have written inbox files. *named*: the names of these files; None if
-    the run may have written any file.
+    A period in which the agent may have written files into the inbox.
+
+    *named*: the names of these files. None means that the agent may have written any file.
     """
 
     begin_ms: int
@@ -424,16 +430,20 @@ class Writes:
 
 def writes_of(entries: Iterable[Any]) -> list[Writes]:
     """
-    The `Writes` of each run in *entries*: one for each call that writes named inbox files, and one for all calls
-    whose files are unknown.
+    Return the periods in which the agent may have written inbox files.
+
+    Each run of the agent yields:
+    - one `Writes` for each call that names inbox files
+    - one `Writes` without names for all calls that may write any file
     """
     return [found for run in runs_of(entries) for found in writes_in_run(run)]
 
 
 def runs_of(entries: Iterable[Any]) -> Iterator[list[DropEntry]]:
     """
-    The readable entries, divided into runs. A run begins with each message of a person, or of the gateway in a
-    person's place.
+    Divide the readable *entries* into runs.
+
+    A run begins with each message of the role "user", whether a person or the gateway wrote the message.
     """
     run: list[DropEntry] = []
     for raw in entries:

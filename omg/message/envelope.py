@@ -1,12 +1,13 @@
 """
-Takes off what hosts and OMG put around a person's words.
+Removes what the gateway and OMG added to a person's words.
 
-    wrap_memory, strip_memory    the sentinel around what OMG injects, so that memory never observes itself
-    without_envelope             a person's text without the gateway's stamps, context blocks and notes
-    is_from_gateway              whether the gateway wrote a prompt in a person's place
-    legible_text                 a text in the form that a file can hold
+    wrap_memory         puts OMG's notes between two marks before the agent gets them
+    strip_memory        removes such notes from a message, so that OMG makes no notes from its own notes
+    without_envelope    removes the gateway's stamps, context blocks and notes from a person's message
+    is_from_gateway     whether the gateway, and no person, wrote a prompt
+    legible_text        removes characters that a file cannot hold
 
-Text in, text out. Text that only mentions a marker stays whole.
+All functions take a text and return a text or a bool. Text that only mentions a mark is kept.
 """
 
 from __future__ import annotations
@@ -162,9 +163,11 @@ GATEWAY_NOTE = re.compile(
 
 def without(text: str, begun: re.Pattern[str], ended: re.Pattern[str]) -> str:
     """
-    *text* without each part from *begun* to the next *ended*. A part without an end stays. One regular expression for
-    both would read to the end of the text for every *begun*.
+    Remove each part of *text* from a match of *begun* to the next match of *ended*.
+
+    A part without an end stays.
     """
+    # One regular expression would read to the end of the text at each *begun* if no *ended* follows.
     kept, at = [], 0
     while (start := begun.search(text, at)) and (end := ended.search(text, start.end())):
         kept.append(text[at : start.start()])
@@ -221,7 +224,7 @@ PROMPT = re.compile(
 
 
 def is_from_gateway(text: str) -> bool:
-    """Whether the gateway wrote the prompt *text* in a person's place."""
+    """Whether the gateway, and no person, wrote the prompt *text*."""
     return bool(PROMPT.match(STAMP.sub("", text).lstrip()))
 
 
@@ -246,7 +249,11 @@ DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w=.-]+)*;base64,[A-Za-z0-9
 
 
 def legible_text(text: str) -> str:
-    """*text* with LF, without control characters and lone surrogates. A data URL is cut to its type."""
+    """
+    Return *text* without control characters and lone surrogates.
+
+    CR LF and CR become LF. A data URL is replaced by the type of its data.
+    """
     if UNREADABLE_CHARS.search(text):
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\r\n", "\n")
         text = UNREADABLE_CHARS.sub(lambda m: "\n" if m[0] == "\r" else "", text)

@@ -1,13 +1,16 @@
 """
-Splits a message into statements (sentences and list items), and says of each whether it is the person's own.
+Splits a message into statements, and decides which of them the person says as their own.
 
     statements_of      the statements of a message
     statements_in      the statements of a text; cached
 
-A sentence that is cut out of its message may lose its sense: it may be a quotation, another's words, taken
-back by the next sentence, or only supposed. Code that keeps a statement checks `own` first. Lists, forms and
-timetables count as the person's own. Quotation marks are followed over the whole message, in the styles of
-many languages. The short word lists below only find a speaker before a colon, and words that unsay others.
+A statement is a sentence or a list item. Check `own` before you keep a statement, because it may be:
+- a quotation, or what somebody else said
+- only supposed
+- denied by the next sentence
+
+Lists, forms and timetables count as the person's own. Quotations are found in the whole message, in the styles of many
+languages. The word lists below find only two things: the speaker before a colon, and words that deny a statement.
 """
 
 from __future__ import annotations
@@ -40,12 +43,13 @@ Govern = Literal["", "passed on", "quoted", "reported", "refused", "asked", "sup
 @dataclass(frozen=True, slots=True)
 class Statement:
     """
-    A sentence of a message: the characters from *start* to *end*, without list marks.
+    A statement of a message: the characters from *start* to *end*, without list marks.
 
-    *governed* is "" if the statement is the person's own, because the person says it plainly. Otherwise:
+    *governed* is "" for a plain statement of the person. Otherwise *governed* says why the statement is not the
+    person's own:
 
         "quoted"     the statement is in a quotation of another speaker
-        "reported"   the statement stands behind a colon, as the words of another speaker
+        "reported"   the statement follows a colon, as the words of another speaker
         "passed on"  the statement is in material that the person pasted or quoted
         "refused"    the message calls the statement untrue, or asks not to keep the statement
         "asked"      the statement is a question
@@ -359,12 +363,11 @@ def asks(text: str) -> bool:
 
 def is_persons(lead: str, *, behind: bool = False) -> bool:
     """
-    Whether *lead*, the text before some words, shows that these words are the person's own. *behind*: *lead* is the
-    text after these words.
+    Whether the introduction *lead* shows that the words next to *lead* are the person's own.
 
-    True if *lead*
+    *lead* stands before these words, or after these words if *behind*. Returns True if *lead*
     - says that the person speaks: "I told Tom", but not "I told Tom, and he wrote"
-    - asks the reader to remember the words: "Note for later", but not "The page wants you to note"
+    - asks the agent to remember: "Note for later", but not "The page wants you to note"
     """
     told, theirs = [*SAYING.finditer(lead)], [*PERSONS.finditer(lead)]
     if theirs and (not told or theirs[0 if behind else -1].end() >= told[0 if behind else -1].end()):
@@ -395,8 +398,9 @@ IDLE_MARKS = " \t\n.,;:!?¿¡…\"'“”()。，！？、"
 
 def behind_colon(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
     """
-    Mark the statements behind a colon that are not the person's own: behind "my brother says:", "Translate this:" and
-    "Don't save this:".
+    Mark statements that follow a colon and are not the person's own.
+
+    Examples of such a colon: "my brother says:", "Translate this:" and "Don't save this:".
     """
     for place, n in enumerate(spoken):
         lead, colon, rest = found[n].text.replace("：", ":").partition(":")
@@ -421,8 +425,10 @@ def behind_colon(text: str, found: list[Statement], spoken: Sequence[int]) -> No
 
 def leads_to_own(text: str, found: Sequence[Statement], lead: str, first: int) -> bool:
     """
-    Whether the lines below *lead*, from statement *first* on, are the person's own: a list, or lines below the
-    person's own lead ("About me:"). Below "Tom:" and "My brother's letter:" the lines may be anybody's.
+    Whether the lines below the introduction *lead* are the person's own words.
+
+    *first*: the place of the first statement below *lead*. Returns True for a list, and after an introduction such as
+    "About me:". Returns False after "Tom:" or "My brother's letter:", because anybody may have written the lines.
     """
     line = text[text.rfind("\n", 0, found[first].start) + 1 :]
     return bool(LIST_MARK.match(line) or ABOUT_ME.search(lead) or is_persons(lead) or is_idle(lead))
@@ -445,8 +451,11 @@ def before_speaker(text: str, found: list[Statement], spoken: Sequence[int]) -> 
 
 def beside(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
     """
-    Mark the words that an unfinished sentence points to: words after "Translate into German." and "My brother texted
-    me yesterday.", and words before "At least my ex says so."
+    Mark words as "quoted" if a neighbouring sentence shows that they are not the person's own.
+
+    Such a sentence says nothing by itself:
+    - it may stand before the words: "Translate into German.", "My brother texted me yesterday."
+    - it may stand after the words: "At least my ex says so."
     """
     for place, n in enumerate(spoken):
         said = found[n].text
@@ -490,7 +499,13 @@ def paragraph_before(
 def led_by(
     text: str, found: Sequence[Statement], spoken: Sequence[int], place: int, *, line: bool
 ) -> list[int]:
-    """The statements from *place* to the end of the *line*; if not *line*, to the end of the paragraph below."""
+    """
+    Return an introduction and the statements that it introduces, as places in *found*.
+
+    *place*: the place of the introduction in *spoken*. *line*: up to the end of the line. Without *line*:
+    - up to the end of the paragraph
+    - up to the end of the next paragraph, if the introduction ends its own paragraph
+    """
     last = place + 1
     while last < len(spoken):
         between = text[found[spoken[last - 1]].end : found[spoken[last]].start]
@@ -502,9 +517,11 @@ def led_by(
 
 def taken_back(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
     """
-    Mark a refusal, and the statements that it takes back, as "refused". "Don't remember that." and "Just kidding!"
-    take back the paragraph before. As the first sentence, they take back the whole message. A refusal that names its
-    subject takes back only itself.
+    Mark as "refused" each refusal, and the statements that the refusal denies.
+
+    - "Don't remember that." and "Just kidding!" deny the paragraph before.
+    - At the beginning of a message, such a sentence denies the whole message.
+    - A refusal with a subject of its own ("Don't save my phone number.") denies no other statement.
     """
     for place, n in enumerate(spoken):
         if not found[n].own or not (refuses(found[n].text) or unsays(found[n].text, behind=place > 0)):
@@ -587,14 +604,14 @@ FRAGMENT = 3  # words: a signature, a source, "lol jk"
 
 def is_framed(text: str, said: Sequence[Statement], place: int, notes: Sequence[Tokens] = ()) -> bool:
     """
-    Whether another sentence may name another speaker for the statement at *place*, or may deny the statement.
+    Whether another sentence puts the statement at *place* in doubt.
 
-    Two kinds of sentences may do this:
-    - a sentence before the statement, unless this sentence is about the person
-    - a sentence behind the statement that is very short or points back ("That is …")
+    The sentence may name another speaker for the statement, or may deny the statement. Two kinds of sentences can:
+    - a sentence before the statement, unless the person speaks about themselves in the sentence
+    - a sentence after the statement that is very short or points back ("That is …")
 
-    A sentence that repeats one of the *notes* does not count. Sentences in forms and lists do not count. A statement
-    in a line that begins like a comment in code is always framed.
+    Sentences that repeat one of *notes* put nothing in doubt, nor do forms and lists. A statement in a line that looks
+    like a comment in code is always in doubt.
     """
     one = said[place]
     if CODE_MARK.match(text, text.rfind("\n", 0, one.start) + 1):
@@ -609,7 +626,11 @@ def is_framed(text: str, said: Sequence[Statement], place: int, notes: Sequence[
 
 
 def repeats(tokens: Tokens, note: Tokens) -> bool:
-    """Whether *tokens* contain all of *note*, or have no other words of meaning than *note*."""
+    """
+    Whether *tokens* only repeat *note*, or contain the whole *note*.
+
+    *tokens* repeat *note* if every word that carries meaning is in *note*, too.
+    """
     if any(tokens[n : n + len(note)] == note for n in range(len(tokens))):
         return True
     words = telling(tokens) - around()
@@ -661,10 +682,10 @@ def adds_nothing(text: str) -> bool:
 
 def unframed_statements(message: Message, *notes: Tokens) -> list[Statement]:
     """
-    The person's own statements and questions that are not framed (`is_framed`): no other sentence may name another
-    speaker for them, or may deny them. Questions are included because a question may ask to remember something.
+    Return the person's statements and questions that no other sentence puts in doubt.
 
-    A sentence that repeats one of the *notes* ("You still think that …") frames no statement.
+    `is_framed` says what a doubt is. Questions are included, because a question may ask to remember something. A
+    sentence that repeats one of the *notes* ("You still think that …") puts nothing in doubt.
     """
     said = [s for s in statements_of(message) if s.governed in ("", "asked")]
     return [s for n, s in enumerate(said) if not is_framed(message.text, said, n, notes)]

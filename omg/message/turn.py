@@ -1,13 +1,15 @@
 """
-Message and Turn: what was said in one exchange with the agent, and which parts of it are *material*.
+Message and Turn: what was said in one exchange with the agent, and which parts are *material*.
 
-A message that arrives twice under different ids has the same `key`. drop.py reads messages.
+A message that arrives twice under different ids has the same `key`. `drop.py` makes messages from a transcript.
 
-Material is text that a person passes on rather than says. Its form tells: code fences and blocks, block
-quotes, forwarded mails, pasted chats with times, calendar files, comments, whole documents with a head. All
-other text is *spoken*, even words in quotation marks, which half of all messages have. Only the form counts,
-in any language, never the meaning. The search takes linear time: one pass over the lines, and patterns
-without nested repetition (tests/test_stalls.py).
+Material is text that a person passes on and did not write for the agent. All other text is *spoken*, even in quotation
+marks: half of all messages have quotation marks. Only the form decides, in any language. Material is:
+- code in fences or indented, and comments
+- quoted lines, forwarded mails and pasted chats with times
+- calendar files, and whole documents with a head
+
+The search takes linear time: each pass reads the lines once, and no pattern nests repetitions (tests/test_stalls.py).
 """
 
 from __future__ import annotations
@@ -94,7 +96,11 @@ def fenced_code(text: str) -> list[Span]:
 
 
 def marked_spans(lines: Lines, found: Sequence[str]) -> list[Span]:
-    """The runs of *lines* that have the same kind in *found*, in characters of the whole text."""
+    """
+    Return the parts of the text that are material, as places in the whole text.
+
+    *found* has the kind of each line, "" for spoken text. Neighbouring lines of one kind become one part.
+    """
     spans, at = [], 0
     for kind, run in groupby(zip(found, lines, strict=True), key=itemgetter(0)):
         end = at + sum(len(line) + 1 for _, line in run)
@@ -105,7 +111,8 @@ def marked_spans(lines: Lines, found: Sequence[str]) -> list[Span]:
 
 
 def comments(text: str) -> Iterator[Span]:
-    """HTML comments. A regular expression would read to the end of the text for each "<!--"."""
+    """Return the HTML comments in *text*. A comment without an end is left out."""
+    # A regular expression would read to the end of the text at each "<!--" if no "-->" follows.
     end = 0
     while (start := text.find("<!--", end)) >= 0 and (end := text.find("-->", start)) >= 0:
         yield Span(start, end + 3, "quote")
@@ -138,7 +145,14 @@ def mark_fences(lines: Lines, found: list[str]) -> None:
 
 
 def mark_blocks(lines: Lines, found: list[str]) -> None:
-    """Mark quoted lines, indented code, lines between tags or BEGIN and END, and a document with a head."""
+    """
+    Mark the lines of *found* that look like material by their form.
+
+    - lines that begin with ">" or a similar sign
+    - indented code
+    - lines from a tag to its end tag, and from BEGIN: to END:
+    - all lines, if the text begins with a head between `---` lines
+    """
     if HEAD_RULE.match(lines[0]) and any(HEAD_RULE.match(line) for line in lines[1:40]):
         found[:] = ["quote"] * len(lines)
         return
@@ -441,8 +455,10 @@ def split_halves(messages: Sequence[Message]) -> list[tuple[Message, ...]]:
 
 def _answers(messages: Sequence[Message]) -> dict[int, tuple[int, Call]]:
     """
-    For the place of each tool's result in *messages*: the place of its call, and the call. Some models use an id
-    twice; then the last call before the result counts.
+    Find the call that each tool result in *messages* answers.
+
+    Returns a dict: the place of the result → (the place of the call, the call). If a model used an id twice, the last
+    call before the result counts.
     """
     found: dict[int, tuple[int, Call]] = {}
     made: dict[str, tuple[int, Call]] = {}

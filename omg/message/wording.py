@@ -104,7 +104,11 @@ QUOTATION_MARKS = str.maketrans(dict.fromkeys("“”„«»「」『』", '"'))
 
 
 def signs_of(text: str) -> set[str]:
-    """The signs of *text* that may change what its words say ("?", "~~", "🚫"), each style of quotation marks alike."""
+    """
+    Return the signs in *text* that may change its meaning: "?", "~~", "🚫".
+
+    All styles of double quotation marks are returned as one sign.
+    """
     return set(SIGN.findall(text.translate(QUOTATION_MARKS)))
 
 
@@ -133,7 +137,11 @@ def telling(tokens: Iterable[str]) -> set[str]:
 
 @cache
 def around() -> frozenset[str]:
-    """The tokens that add no meaning beside a statement."""
+    """
+    Return filler words ("well", "thanks"): tokens that do not change a statement next to them.
+
+    The words of `marks` are included.
+    """
     return marks() | frozenset(map(without_s, english_words("around")))
 
 

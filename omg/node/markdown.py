@@ -76,8 +76,10 @@ SCALAR = re.compile(
 
 class Loader(yaml.CSafeLoader):
     """
-    PyYAML's C parser. The tag of an unquoted scalar is the name of the SCALAR group that matches the scalar. Without
-    a match, the tag is "str".
+    PyYAML's C parser, with OMG's rules for unquoted values.
+
+    The tag of an unquoted value is "null", "bool", "int" or "float" if the regular expression SCALAR matches. Every
+    other value is a "str".
     """
 
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
@@ -274,7 +276,11 @@ def with_properties(text: str, values: Mapping[str, Any]) -> str:
 
 
 def with_changes(fm: str, root: yaml.MappingNode, values: Mapping[str, Any]) -> str:
-    """Change the properties in *fm* that *values* names, or remove them with their lines (None). Adds no new property."""
+    """
+    Change properties that *fm* already has to the values in *values*.
+
+    A property with the value None is removed, with its lines. No property is added.
+    """
     last = {key_name(k): v for k, v in root.value}  # if a name stands twice, the last counts
     for k, v in reversed(root.value):
         name = key_name(k)
@@ -337,7 +343,11 @@ CODE_PATTERN = re.compile(
 
 
 def link_targets(text: str) -> tuple[str, ...]:
-    """Return the targets of the wikilinks in *text*, without headings and labels: outside code, in order, each once."""
+    """
+    Return the targets of the wikilinks in *text*, in order, each once.
+
+    A target has no heading and no label. Links in code are left out.
+    """
     if "[[" not in text:
         return ()
     found = []
@@ -397,8 +407,8 @@ def slugify(title: str) -> str:
     """
     Return a file name for *title*: lower case, at most 50 letters, digits and hyphens. Never empty, never a path.
 
-    A long name is cut between words, or within its first word. Latin letters lose their accents; other scripts stay,
-    composed (NFC).
+    A longer name is cut after its last whole word; if the first word is longer than 50, within this word. Latin letters
+    lose their accents. Letters of other scripts keep their marks, in the form NFC.
     """
     kept: list[str] = []
     for char in unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", title).lower()):
@@ -462,8 +472,9 @@ TOLD = re.compile(r"\A((?:.+\n)+)%% told ([\w ]+) %%(?:\n|\Z)")
 
 def told_in(text: str) -> str:
     """
-    Return the text that a model wrote into the map *text*, with the mark `%% told … %%` below it; "" if no model
-    wrote any.
+    Return the summary that a model wrote at the top of the map *text*.
+
+    The summary ends with the line `%% told … %%`, which is returned, too. "" means that the map has no summary.
     """
     found = TOLD.match(generated_block(text) or "")
     return found[0] if found else ""

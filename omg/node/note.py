@@ -1,11 +1,11 @@
 """
-Node: parses a markdown file into a value, and renders it; the properties of a note, and the maps.
+Node: a note as a value, with its properties; and the table of maps.
 
     parse_node     text → Node      lenient: reads what any editor may have written
-    render_node    Node → text      strict: parse_node(render_node(n)) == n, and a rendered text is rendered again unchanged
-    amend_text     text → text      changes a few keys of a file that a person touched; all other bytes stay
+    render_node    Node → text      strict: parse_node gives the same Node back, and render_node the same text
+    amend_text     text → text      changes a few properties of a file that a person edited; all other bytes stay
 
-Nothing that a person wrote is lost: properties that OMG cannot read are kept in `extra`. vault/vault.py writes the files.
+Nothing that a person wrote is lost: properties that OMG cannot read are kept in `extra`. vault/vault.py writes files.
 """
 
 from __future__ import annotations
