@@ -248,14 +248,14 @@ def topic_name(
     group: Sequence[TopicItem], everyone: Sequence[TopicItem], taken: Collection[str], known: Collection[str]
 ) -> str:
     """
-    Choose a slug for *group*: the first of these names that is not in use.
-    - a tag that most notes of *group* have, or the name of a note that most of them link to, unless many other notes
-      have the tag or the link
-    - one or two words that are frequent in *group* and rare elsewhere; the order of two words is their more frequent
-      order in *group*
+    Choose a slug for *group*: the first candidate that is not in *taken*.
+
+    The candidates, in order:
+    - a tag, or the name of a linked note, that is typical of *group* (see `shared_names`)
+    - one or two words that are frequent in *group* and rare elsewhere; two words stand in their usual order
     - the best word with a number
 
-    *taken*: slugs in use. *known*: words that may not be the name.
+    *known*: words that cannot be the name.
     """
     inside, outside = weight_sum(group), weight_sum(everyone)
     spelled: dict[str, Counter[str]] = defaultdict(Counter)
@@ -285,7 +285,9 @@ SHARED = 0.5
 
 def shared_names(group: Sequence[TopicItem], everyone: Sequence[TopicItem]) -> list[str]:
     """
-    The tags, and the names of linked notes, that most of *group* and few others have. The most frequent comes first.
+    Return the tags and the names of linked notes that are typical of *group*.
+
+    Most notes in *group* have such a tag or link, and few other notes have it. The most frequent comes first.
     """
     inside, outside = (Counter(m for i in of for m in i.marks if m[0] in "#>") for of in (group, everyone))
     fitting = [m for m, n in inside.items() if n >= SHARED * len(group) and n >= SHARED * outside[m]]
@@ -431,8 +433,9 @@ class MapSplitter:
 
     def make_topic(self, moc: str, name: str, paths: Iterable[str]) -> str:
         """
-        Move the notes at *paths* to the topic *name* of *moc*, which is made if it is new. Returns the path of the
-        topic.
+        Move the notes at *paths* to a topic of the map *moc*.
+
+        *name*: the last part of the topic's name. A missing topic page is created. Returns the path of the topic page.
         """
         topic = f"{topic_prefix(moc)}-{name}"
         if topic not in self.parents:
@@ -456,8 +459,9 @@ class MapSplitter:
 
     def topics(self, moc: str) -> list[str]:
         """
-        The topics that list notes in place of the map *moc*. A project's map is left out, because *moc* lists the
-        same notes.
+        Return the topics into which the map *moc* was split.
+
+        Maps of projects are left out, because *moc* lists their notes, too.
         """
         of = (topic for topic, parent in self.parents.items() if parent == moc)
         return sorted(topic for topic in of if project_of_map(topic) not in self.snapshot.entries)

@@ -2,7 +2,7 @@
 
 The model only proposes. Rules decide by the origin and the days of the notes, and by the check (checking.py).
 
-- A verdict rewords or replaces a person's note only if the model was shown persons' notes alone.
+- A person's note is reworded or replaced only if persons wrote all notes in the same call to the model.
 - Before a note that a person edited or pinned is changed, the person is asked."""
 
 from __future__ import annotations
@@ -57,8 +57,11 @@ LATE_DAYS, NEWS_SHOWN = 10, 3
 @dataclass(frozen=True, slots=True)
 class Matter:
     """
-    A question about notes. *paths*: both notes of a pair; or an overdue loop, then later notes that may tell how it
-    ended.
+    A question about notes for the model.
+
+    *paths* depends on *kind*:
+    - "same": two notes that may say the same
+    - "overdue": first a note about a plan whose day is past, then newer notes that may tell how the plan ended
     """
 
     kind: Literal["same", "overdue"]
@@ -89,7 +92,11 @@ class Group:
 
 
 def digest_of(texts: Iterable[str]) -> str:
-    """Hash each note's text as the model was shown it, to be kept with the answered matter."""
+    """
+    Hash each of *texts*, and return the hashes joined by spaces.
+
+    *texts*: notes as shown to the model. The next night compares these hashes to see whether a note changed.
+    """
     return " ".join(hashlib.sha256(text.encode()).hexdigest()[:10] for text in texts)
 
 
@@ -117,8 +124,10 @@ def loops_past_their_day(snapshot: Snapshot) -> list[tuple[Entry, int]]:
 
 def overdue(loop: Entry, days: int, alike: NotesAlike) -> Matter | None:
     """
-    The matter of *loop*, whose day was *days* ago, with the notes that may tell how the loop ended. None if it is too
-    early to ask.
+    Return the question whether the plan in the note *loop* has ended.
+
+    *days*: how many days ago the plan was due. The question also names up to NEWS_SHOWN newer notes that may tell the
+    end. Returns None if no note tells the end and *days* is less than LATE_DAYS.
     """
     news = [n.path for n in alike.to(loop) if is_news(n, loop)][:NEWS_SHOWN]
     return Matter("overdue", (loop.path, *news)) if news or days >= LATE_DAYS else None
@@ -126,8 +135,9 @@ def overdue(loop: Entry, days: int, alike: NotesAlike) -> Matter | None:
 
 def is_news(note: Entry, of: Entry) -> bool:
     """
-    Whether *note* may tell how the open loop in the note *of* ended: *note* is newer, and its origin is at least as
-    trusted.
+    Whether *note* may tell how the plan in the note *of* ended.
+
+    *note* must be newer than *of*, and at least as trusted.
     """
     later = (note.updated or dt.date.min) > (of.updated or dt.date.max)
     return later and trust_of(note.origin) >= trust_of(of.origin)
@@ -138,8 +148,9 @@ def is_news(note: Entry, of: Entry) -> bool:
 
 def by_trust(matters: Iterable[Matter], entries: Mapping[str, Entry]) -> dict[int, list[Matter]]:
     """
-    Sort *matters* by `trust_of` of their least trusted note, the most trusted first. A call shows matters of one
-    trust only.
+    Group *matters*, questions about notes, by trust: the most trusted group first.
+
+    Returns trust → matters. The least trusted note of a matter decides (see `trust_of`).
     """
     found: dict[int, list[Matter]] = {2: [], 1: [], 0: []}
     for matter in matters:
@@ -398,14 +409,23 @@ class Seen:
         return {p for p, hash in hashes.items() if p not in self.notes or self.notes[p][0] != hash}
 
     def unasked(self, hashes: Mapping[str, str]) -> set[str]:
-        """The paths of notes that a model may still have to be asked about."""
+        """
+        Return the paths of notes about which a model still has questions to answer.
+
+        *hashes*: path → hash of the present file. A changed file counts as not asked about.
+        """
         return {p for p, hash in hashes.items() if self.notes.get(p, ("", False)) != (hash, True)}
 
 
 def load_seen(graph: Graph) -> Seen:
     """
-    Load the record of the last finished cycle. If a crash left a staged file, it is first put in place, or removed if
-    its receipt was not written.
+    Load the record of the last finished cycle.
+
+    After a crash, a staged file may be left over:
+    - If the cycle's receipt exists, the staged file becomes the record.
+    - Otherwise the staged file is deleted.
+
+    A missing or damaged record counts as empty.
     """
     file, open_file = seen_files(graph)
     if open_file.exists():
@@ -429,7 +449,11 @@ def stage_seen(graph: Graph, seen: Seen, cycle: str) -> None:
 
 
 def commit_seen(graph: Graph) -> None:
-    """Put the file of `stage_seen` in place. Called once the receipt is done, or if there is none."""
+    """
+    Replace the record of the last cycle by the file that `stage_seen` wrote.
+
+    Called once the receipt is done, or at once if the cycle has no receipt.
+    """
     file, open_file = seen_files(graph)
     open_file.replace(file)
 
@@ -482,7 +506,11 @@ class MergeRules:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A verdict on notes that were shown. *least*: `trust_of` of the least trusted note of the call."""
+    """
+    A verdict on notes that were shown to the model.
+
+    *least*: the trust (see `trust_of`) of the least trusted note in the same call to the model.
+    """
 
     verdict: Verdict
     path: str
@@ -497,8 +525,12 @@ def follow_verdicts(
     unsaid: Collection[Place] = (),
 ) -> set[str]:
     """
-    Draft the allowed verdicts of the reply *text*, except the verdicts at *unsaid*, which the check rejected. Returns
-    the names of the groups that the reply answers.
+    Draft the changes that the model's reply *text* asks for.
+
+    Returns the names of the groups that the reply answers. These verdicts are refused, and recorded in *rules*:
+    - a verdict that the rules do not allow
+    - a verdict in *unsaid*, because the check rejected it
+    - all verdicts, if together they would replace too many notes
     """
     unread = len(rules.refused)
     found = read_verdicts(text, shown, rules.refused)
@@ -525,7 +557,11 @@ def follow_verdicts(
 
 
 def follow_verdict(rules: MergeRules, shown: ShownGroup, verdict: Verdict) -> None:
-    """Draft one verdict on the notes of *shown*. Raises RefusedVerdict."""
+    """
+    Draft the change that *verdict* asks for. Raises RefusedVerdict if the rules do not allow the change.
+
+    The verdict "keep" changes nothing.
+    """
     notes = shown.notes
     if verdict.op == "keep":
         return
@@ -538,7 +574,11 @@ def follow_verdict(rules: MergeRules, shown: ShownGroup, verdict: Verdict) -> No
 
 
 def gone_after(shown: Sequence[ShownGroup], found: Mapping[str, Sequence[Verdict]]) -> int:
-    """How many notes *found* would remove. Of notes that verdicts connect, directly or in a chain, one stays."""
+    """
+    Count the notes that the verdicts *found* would replace.
+
+    If several verdicts connect three or more notes, one of these notes stays.
+    """
     heads: dict[str, str] = {}
     for s in shown:
         for verdict in found.get(s.name, ()):
