@@ -21,8 +21,10 @@ LONGEST_VALUE = 60  # characters of a wrong value
 @dataclass(frozen=True, slots=True)
 class Correction:
     """
-    A correction of a note: *right* replaces *wrong*. If a day is corrected, *wrong* is "", and *right* replaces the
-    words for the day of the note's event.
+    A correction from a person's message: *right* replaces *wrong* in a note.
+
+    If the correction changes a day, *wrong* is "". *right* then replaces the words in the note that name the day of the
+    event.
     """
 
     right: str
@@ -65,12 +67,11 @@ class Correction:
 
     def value_for(self, description: str) -> str:
         """
-        The words of the correction that replace *wrong* in *description*: "Tromsø" if the correction is "she lives in
-        Tromsø".
+        Return the words of the correction that replace *wrong* in *description*.
 
-        The word before *wrong* in *description*, such as "in", marks the place: the words behind "in" in the
-        correction are returned. If the correction lacks the word, its last words are returned, as many as *wrong*
-        has.
+        The word before *wrong*, such as "in", marks the place in the correction:
+        - If the correction has this word, the words behind it are returned: "Tromsø" from "she lives in Tromsø".
+        - Otherwise the last words of the correction are returned, as many words as *wrong* has.
         """
         at = description.casefold().find(self.wrong.casefold())
         before = description[:at].split()[-1:] if at > 0 else []

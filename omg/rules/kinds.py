@@ -48,8 +48,10 @@ STRAIGHT = str.maketrans({"’": "'", "‘": "'", "\u00a0": " "})
 @cache
 def cue(name: str, *, begins: bool = True) -> re.Pattern[str]:
     """
-    The patterns called *name* of all languages, as one pattern to be matched where a clause begins. Without *begins*,
-    it can be searched for anywhere, and matches only at the beginning of a word.
+    Return the pattern *name* of words.toml, for all languages in one.
+
+    By default the pattern can match anywhere; the caller matches it where a clause begins. With *begins* False, the
+    pattern matches only at the beginning of a word, and is made for searching.
     """
     with (Path(__file__).parent / "words.toml").open("rb") as f:
         tables = tomllib.load(f)
@@ -128,10 +130,12 @@ OWN_CLAUSE = re.compile(r"(?:[,;:—–-]\s+|\s)(?:and|but|so|und|aber|y|pero|et
 
 def earning_span(text: str, tells: Callable[[str], bool]) -> tuple[int, int]:
     """
-    The start and the end of the person's clauses that earn a note: "I moved to Oslo on May 8" in "I'm trying to
-    finish it, and I moved to Oslo on May 8, but I'm not sure …".
+    Find the part of *text* that is worth a note. Returns its start and end.
 
-    All of *text* if no clause earns a note. *tells*: whether a clause tells a plan or an event.
+    A clause is worth a note if `kind_of` finds a kind, or if *tells* returns True. The part reaches from the first such
+    clause to the last. Without such a clause, the part is all of *text*.
+
+    Example: "I moved to Oslo on May 8" in "I'm trying to finish it, and I moved to Oslo on May 8, but I'm not sure".
     """
     said = straight(text)
     starts = [m.end() for m in OWN_CLAUSE.finditer(said) if holds_at(said, m.end())]
@@ -147,8 +151,9 @@ def earning_span(text: str, tells: Callable[[str], bool]) -> tuple[int, int]:
 
 def is_led(text: str, at: int) -> bool:
     """
-    Whether the words before *at* end with a colon and may name the speaker of the "I" at *at*: "My brother: I am
-    vegan."
+    Whether a speaker's name and a colon may stand before the "I" at *at*.
+
+    In "My brother: I am vegan.", the "I" may be the brother.
     """
     lead = text[:at].rstrip()
     if not lead.endswith((":", "：")) or not FIRST.match(text, at):
@@ -182,8 +187,9 @@ def own_statements(text: str, material: tuple[Span, ...] | None = None) -> tuple
 @lru_cache(maxsize=1024)
 def kind_of(text: str) -> tuple[str, int]:
     """
-    The kind of note that *text* earns, and where the earning clause begins. ("", 0) if *text* earns no note by its
-    words; its day may still earn one (`is_event`).
+    Return the kind of note to make from *text*, and where the deciding clause begins.
+
+    Returns ("", 0) if no clause is worth a note. Days in *text* are not looked at here: see `is_event`.
     """
     said = straight(text)
     if len(said) > LONGEST_SENTENCE or is_question(said):
@@ -231,8 +237,11 @@ def is_event(text: str, days: Sequence[When], day: date, *, people: bool = False
 
 def tells_day(when: When, day: date) -> bool:
     """
-    Whether *when* is a date, or a past time of several days ("last week"). False for "yesterday" and "this week".
-    *when* must not begin after *day*.
+    Whether *when* is precise enough to be the day of an event.
+
+    *day*: when the text was said; the caller handles later days itself.
+    - True: a date, or a past time of several days ("last week")
+    - False: "yesterday", *day* itself, and "this week"
     """
     dated = bool(re.search(r"\d", when.phrase)) or any(m[:3].lower() in when.phrase.lower() for m in MONTHS)
     if when.end < day:

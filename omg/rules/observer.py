@@ -51,7 +51,12 @@ CLIPPED = 160  # characters of a request or question
 
 
 def speaker(message: Message) -> str:
-    """Name the speaker of *message*: by the name in the sender's display name, else "the user" or "the assistant"."""
+    """
+    Return the name of the person who sent *message*.
+
+    The name is taken from the sender's display name; of two words, only the first is used. Without a name, returns "the
+    user" or "the assistant".
+    """
     found = NAME.search(" ".join(message.sender.split()))
     name = found[0] if found else ""
     if not name or NO_NAMES.fullmatch(name):
@@ -134,7 +139,11 @@ SAME, SAME_DAY, ALIKE = 0.8, 0.5, 0.5
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A note as this reply leaves it. `node`: the handle or title of the note that it changes, if any."""
+    """
+    A note that the rules create or change in their reply.
+
+    `node`: the handle or title of the existing note to change; None for a new note.
+    """
 
     type: str
     title: str
@@ -270,8 +279,10 @@ class OfflineObserver:
         """
         Add a note that quotes *text*, unless a note already says the same.
 
-        *found* has three items: the kind or type of the note; the place in *text* where the part worth noting begins;
-        and the place where the clause begins that shows the kind.
+        *found* is `(kind, start, at)`:
+        - kind: a key of TYPES, or a type of note
+        - start: where the part worth noting begins in *text*
+        - at: where the clause begins that decided the kind
         """
         kind, start, at = found
         text = " ".join(text.split())
@@ -327,7 +338,7 @@ class OfflineObserver:
         return replace(draft, title=next((t for t in titles if t and t.casefold() not in taken), titles[-1]))
 
     def put_right(self, made: Correction, text: str, day: date, m: Message, handle: str) -> bool:
-        """Apply the correction *made* to the newest note that it is about. Returns False if it is about no note."""
+        """Apply the correction *made* to the newest note that fits. Returns False if no note fits."""
         who = speaker(m) if self.people else ""
         for i in reversed(range(len(self.drafts))):
             old = self.drafts[i]
@@ -367,7 +378,7 @@ def known_draft(e: Entry, handle: str) -> Draft:
 
 
 def points_back(text: str) -> bool:
-    """Whether *text* begins with a word such as "it" or "she" that means something named before *text*."""
+    """Whether *text* begins with a word for something in an earlier sentence, such as "it" or "she"."""
     m = holds("back", straight(text))
     return m is not None and len(told_words(text[: m.start()])) <= NAMED_BEFORE
 

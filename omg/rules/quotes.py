@@ -34,7 +34,13 @@ BEFORE_DAY = re.compile(
 
 
 def named_days(text: str, said: date) -> list[When]:
-    """The days that *text*, said on *said*, names. Days in names and titles, and yearly birthdays, are left out."""
+    """
+    Find the days named in *text*, which was said on the day *said*.
+
+    These days are left out:
+    - a day in a name or a title
+    - a yearly birthday without a weekday or a year
+    """
     text = straight(text)
     found = resolve_dates(text, said)
     if (moved := MOVED.search(text)) and any(TO.search(text[moved.end() : d.at]) for d in found):
@@ -74,8 +80,11 @@ def in_brackets(when: When) -> str:
 
 def with_days(text: str, days: Sequence[When]) -> str:
     """
-    *text* with the date of each of *days* in brackets after its words. A date is added once, and not if the words
-    name the year.
+    Write the date of each of *days* into *text*, behind the words for the day.
+
+    The date stands in brackets. No date is added in two cases:
+    - The words for the day name the year.
+    - The same date was already added.
     """
     out, at = "", 0
     told: set[tuple[date, date]] = set()

@@ -41,8 +41,8 @@ def rules_number() -> int:
     """
     Return a number that changes with the rules for secrets.
 
-    The rules are the code of this package and of the modules of text that it uses, and the versions of the packages
-    that know formats. A text that was searched under another number has to be searched again.
+    After a change, stored texts are searched for secrets again. The number is a checksum of this package's code, of two
+    modules in `text`, and of three libraries' versions.
     """
     code = [*sorted(Path(__file__).parent.glob("*.py")), Path(characters.__file__), Path(text_words.__file__)]
     packages = ("kingfisher-secret-scanner", "mnemonic", "python-stdnum")
@@ -226,8 +226,9 @@ def redact_result(text: str, arguments: str) -> tuple[str, int]:
 
 def answers_with(question: str, answer: str) -> str | None:
     """
-    Return the kind of secret that *answer* is after the message *question*: "password", "code", or None.
-    *answer* is a whole message.
+    Return the kind of secret that *answer* gives in reply to *question*.
+
+    Returns "password", "code", or None if *answer* is no secret. *question* and *answer* are whole messages.
     """
     asked = {kind for kind, _, _ in find_labels(question[-ASKED_CHARS:])}
     if "number" in asked and re.fullmatch(r"[#*]?\d{4,8}[#*]?", answer):

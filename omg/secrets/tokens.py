@@ -118,12 +118,15 @@ WORD_INSIDE = re.compile(
 SIGN_INSIDE = re.compile(r"[A-Za-z0-9]{2}(?:[!~*^]+[A-Za-z0-9]|[#&][A-Za-z])[A-Za-z0-9]")
 
 
+# Measured: is_mangled is true for no word in 3.9 MB of chats, and for about ten names in 12 MB of Python sources.
 def is_mangled(value: str) -> bool:
     """
-    Return whether *value* is written as only passwords are: "Rover-s2aGQ46", "Tulpe!Nq68".
+    Return whether *value* mixes its characters like a password: "Rover-s2aGQ46", "Tulpe!Nq68".
 
-    Such a value has capitals, small letters and digits. These alternate without forming words, or a sign stands
-    among them. This is true for no word in 3.9 MB of chats, and for about ten names in 12 MB of Python sources.
+    *value* has capitals, small letters and digits, and one of these is true:
+    - The characters alternate without forming words.
+    - A sign such as "!" or "#" stands between the characters.
+    - Words and a number are joined by signs ("Turnip-Cellar-2040").
     """
     if not (DIGIT.search(value) and any(map(str.isupper, value)) and any(map(str.islower, value))):
         return False

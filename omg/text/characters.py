@@ -103,5 +103,5 @@ def with_labels(text: str) -> str:
 
 
 def without_citations(text: str) -> str:
-    """Return *text* without links in brackets after a claim, and with each other link replaced by its label."""
+    """Remove links in brackets from *text*, and replace every other link by its label."""
     return with_labels(CITED.sub("", text))
