@@ -2,7 +2,7 @@
 The Observer turns pending turns into notes.
 
     run         Observes one batch: turns pending messages into notes.
-    former      Archives the notes of earlier rules that today's rules would not write, once in each graph.
+    former      Archives notes that only the rules of an earlier version would write.
     question    Builds the Observer's question to the model: instructions, known notes, and the messages.
     twins       Searches all notes for notes that resemble the new ones, because a model can name only notes that it
                 was shown.

@@ -1,7 +1,9 @@
-"""Archives the notes of earlier rules that today's rules would not write, once in each graph.
+"""
+Archives notes that only the rules of an earlier version would write.
 
-Only for a home in which no model has ever observed. One receipt lists all archived notes, and `omg undo` brings them
-back. An archived note leaves the maps, and its file stays where it is."""
+This happens once in each graph, and only if no model has ever made notes here. One receipt lists all archived notes, so
+that `omg undo` can bring them back. An archived note leaves the maps; its file is not moved.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,11 @@ DAYS_ADDED = re.compile(r" \([\d.-]+\)")  # the date that rules put after the wo
 
 def archive_former_notes(graph: Graph, now: datetime, *, by_rules: bool) -> Receipt | None:
     """
-    Archive the notes of earlier rules that today's rules would not write. Returns the receipt, or None if no note was
-    archived. Each graph is searched only once; a later call returns None.
+    Archive notes that an earlier version's rules wrote, if today's rules would not write them.
 
-    *by_rules*: no model has ever observed in this home. If false, no note is archived.
+    Returns the receipt; None if no note was archived. Each graph is searched only once: later calls return None.
+
+    *by_rules*: whether only rules have ever made notes here. If a model has, no note is archived.
     """
     if graph.state().former_rules:
         return None
@@ -52,10 +55,12 @@ def archive_former_notes(graph: Graph, now: datetime, *, by_rules: bool) -> Rece
 
 def former_notes(graph: Graph) -> list[str]:
     """
-    The paths of the notes to archive. Left out:
-    - standing notes
+    Return the paths of the notes to archive.
+
+    Left out:
+    - instructions for every conversation (`standing`)
     - notes that a person pinned, edited or linked
-    - notes that a remaining note links to
+    - notes linked from any note that is not archived
     """
     plan, vault = Plan(graph, datetime.now(graph.zone).date()), graph.vault
     going: set[str] = set()
@@ -83,8 +88,12 @@ def former_notes(graph: Graph) -> list[str]:
 
 def was_rewritten(graph: Graph, node: Node) -> bool:
     """
-    Whether *node* was made from one message, does not quote that message, and today's rules would not make such a
-    note.
+    Whether an earlier version's rules reworded a person's message to make *node*.
+
+    All of these must hold:
+    - *node* is made from exactly one message
+    - *node* does not quote this message
+    - today's rules would not make such a note from the message
     """
     said = graph.index.messages([s.id for s in node.sources if s.kind == "message"])
     if len(node.sources) != 1 or len(said) != 1 or node.supersedes:

@@ -68,8 +68,10 @@ WAITING = "inbox/"  # folder of loose notes, which are still to be read
 @dataclass(frozen=True, slots=True)
 class Observer:
     """
-    The model that answers. `ask` None: the rules answer. `window`: tokens that the smallest of the models takes in.
-    `able`: whether a model answers the check well enough (`omg doctor` tests this).
+    Who reads the messages: a model, or the rules in omg/rules/ if `ask` is None.
+
+    `window`: how many tokens the model takes in; the smallest number, if there are several models. `able`: whether a
+    named model is good enough to check notes (`check.is_able`).
     """
 
     ask: Ask | None = None
@@ -132,7 +134,7 @@ def notes_of_pages(graph: Graph, messages: Sequence[Message]) -> dict[str, int]:
 
 
 def notes_made_of(plan: Plan, messages: Sequence[Message]) -> dict[str, Entry]:
-    """The notes that were made from *messages* earlier, by path. Messages that are read again have such notes."""
+    """Return the active notes that an earlier reading made from *messages*, by path."""
     index = plan.graph.index
     made = index.notes_by_source([m.id for m in messages])
     paths = {note.path for notes in made.values() for note in notes if note.status == "active"}
@@ -154,14 +156,15 @@ def known_notes(
     plan: Plan, messages: Sequence[Message], *, now: str, session: str | None, before: Sequence[Message] = ()
 ) -> list[Entry]:
     """
-    The notes that *messages* may be about, best first:
+    Return the notes that *messages* may be about, best first.
+
+    *now*: the task, state and next step of the conversation, as text. Found are:
     - notes drafted in this batch
     - hits of the index for each message and for *now*
     - open loops that are due about the day of the last message
 
-    *now*: the conversation's hints as text. *session*: given only if a model is asked. Then the index searches by
-    meaning as well as by words, and some notes that share no word with the messages are added. Without *session*, the
-    notes that were made from the messages *before* are added.
+    *session* is given only if a model is asked. Then the index also searches by meaning, and notes are added that share
+    no word with the messages (`notes_unnamed`). Without *session*, the notes made from the messages *before* are added.
     """
     graph, at = plan.graph, datetime.fromtimestamp(messages[-1].timestamp / 1000, UTC)
     texts = [m.text for m in messages if m.role != "tool"]
@@ -192,8 +195,9 @@ def notes_found(graph: Graph, texts: Iterable[str], at: datetime, *, vectors: bo
 
 def notes_of_last(graph: Graph, before: Sequence[Message], since_ms: int) -> list[Entry]:
     """
-    The notes made from the user's last message in *before*, unless that message is old. A correction may mean these
-    notes.
+    Return the notes made from the user's last message in *before*; none if this message is old.
+
+    The new messages may correct these notes.
     """
     said = [m.id for m in before if m.role == "user" and since_ms - m.timestamp <= APART_MS]
     made = graph.index.notes_by_source(said[-1:])
@@ -203,8 +207,10 @@ def notes_of_last(graph: Graph, before: Sequence[Message], since_ms: int) -> lis
 
 def notes_unnamed(graph: Graph, session: str, since_ms: int) -> list[Entry]:
     """
-    Notes that the messages may mean without sharing a word with them: notes about the messages just before
-    *since_ms*, and all notes of a graph with few notes.
+    Return notes that share no word with the new messages, but may be meant by them.
+
+    - notes about the messages just before *since_ms*
+    - all notes, if the graph has only a few
     """
     answered = graph.index.ask(last_messages, session, since_ms, ANSWERED)
     near = [m for m in answered if m is answered[-1] or since_ms - m.timestamp <= APART_MS]
@@ -307,7 +313,11 @@ def note_line(handle: str, entry: Entry) -> str:
 
 
 def render_question(shown: ShownToObserver) -> str:
-    """The user part of the question: known notes, the state of the conversation, then the messages, by handle."""
+    """
+    Render the user part of the question: known notes, the conversation's state, and the messages.
+
+    Each note and each message begins with its handle, such as `n1` or `m1`.
+    """
     lines = {
         h: note_line(h, e) + (f"\n    {shown.bodies[h]}" if h in shown.bodies else "")
         for h, e in shown.notes.items()
@@ -357,7 +367,11 @@ def message_lines(shown: ShownToObserver, text: Callable[[Message], str]) -> lis
 
 
 def words_around(messages: Iterable[Message]) -> dict[str, set[str]]:
-    """Id of a reply → the telling words that a person said just before and just after that reply."""
+    """
+    Map each assistant's message to the words that a person said just before and after.
+
+    Returns message id → the stems of these words, without stop words.
+    """
     found: dict[str, set[str]] = {}
     words, since = set[str](), list[str]()
     for m in messages:
@@ -374,11 +388,14 @@ def words_around(messages: Iterable[Message]) -> dict[str, set[str]]:
 
 def message_text(m: Message, around: Collection[str] | None = None) -> str:
     """
-    The text of a message as the Observer is shown it. A tool's result is only named. Text that looks passed on is
-    marked; only the beginning of a long passed-on text, and of pasted code, is shown.
+    Return the text of a message as the Observer is shown it.
 
-    *around*: words of the person near an assistant's reply. If they are given, a long reply is cut to the lines that
-    share these words, and code to its beginning.
+    - Of a tool's result, only the length is shown.
+    - Passed-on text and pasted code in a person's message are marked, and cut if they are long.
+    - An assistant's message is treated like a person's, unless *around* is given. With *around*, code is cut to its
+      beginning, and other text to the lines that matter most (`reply_excerpt`).
+
+    *around*: words that a person said next to the assistant's message.
     """
     if m.role == "tool":
         return m.text if m.text in MEMORY_NOTES else f"[{len(m.text):,} characters, not shown]"
@@ -390,10 +407,15 @@ def message_text(m: Message, around: Collection[str] | None = None) -> str:
 
 def reply_excerpt(text: str, around: Collection[str]) -> str:
     """
-    Shorten a reply to REPLY_CHARS. A shorter reply is returned whole.
+    Shorten an assistant's reply to REPLY_CHARS, at the cost of its least important lines.
 
-    Kept are the beginning, the end, the lines that share most words with *around*, then headings and numbered lines,
-    then other lines in order. "…" stands for what is left out; the archive keeps it.
+    The lines are kept in this order of importance:
+    - the first and the last line
+    - lines that share words with *around*; words that few lines have count most
+    - headings and numbered lines
+    - all other lines, from the top
+
+    "…" stands for each gap. A shorter reply is returned whole.
     """
     if len(text) <= REPLY_CHARS:
         return text
@@ -443,7 +465,10 @@ def material_text(m: Message, chars: int) -> str:
 
 def long_passed_on(m: Message) -> list[str]:
     """
-    The text that a tool returned; or the passed-on parts of *m* that are too long to be shown whole in the message.
+    Return the texts in *m* that are not shown whole in the question about the conversation.
+
+    - of a tool's message: the whole result, unless a tool of OMG returned it
+    - of any other message: each passed-on text longer than PASSED_CHARS, except code
     """
     if m.text in MEMORY_NOTES:
         return []

@@ -227,9 +227,10 @@ Links = Annotated[list[tuple[str, str]], BeforeValidator(links_meant)]
 
 class ReplyItem(BaseModel):
     """
-    One edit as a model writes it. Values are mended if possible; a bad `op` or bad `sources` are an error.
+    One edit as a model writes it, with slips of format mended.
 
-    None: the field is not given, and an update does not change it.
+    A field that the model left out is None or empty, and an update does not change such a field. An unknown `op` and
+    missing `sources` are errors.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -278,8 +279,9 @@ def parse_answer(
     reply: ModelReply, shown: ShownToObserver, model: str, *, material: bool = False
 ) -> ParsedReply:
     """
-    Parse the edits of *reply*; if the reply was cut short, its complete edits. Raises BadReply, whose text names the
-    *model*.
+    Parse the edits in *reply*, an answer of *model*.
+
+    If the reply was cut short, only the edits before the cut are used. Raises BadReply, which names the model.
     """
     try:
         raw = cut_out(reply.text)
@@ -407,7 +409,12 @@ class NotesOfPages:
 
 
 def told_by_source(edit: Edit, cited: Sequence[Message], shown: ShownToObserver) -> Edit:
-    """Word *edit* as a claim of its source, a tool or a passed-on text, so that it never counts as the person's."""
+    """
+    Make *edit* a claim of the page or tool that the text comes from.
+
+    The description then begins with the source ("example.com says: …"), and the origin is "tool". So the note never
+    counts as the person's.
+    """
     messages = [*shown.before, *(m for _, m in shown.messages.values())]
     source = next((m for m in cited if m.role == "tool"), next((m for m in cited if m.material), None))
     text = edit.description
@@ -439,7 +446,11 @@ LATEST = 3  # so many of the user's latest messages tell the state of the conver
 
 
 def evidence_for(parsed: ParsedReply, shown: ShownToObserver) -> Evidence:
-    """The evidence for the claims of *parsed*: messages and persons' notes."""
+    """
+    Return what the check may use as evidence for the claims of *parsed*.
+
+    The evidence is the messages, and notes that tell what a person said. Notes made by the same reply are left out.
+    """
     messages = [m for _, m in shown.messages.values()]
     known = {  # without notes of the same reply: they would confirm each other
         t.title: f"(said {t.said}) {t.description} {t.body}".strip()
@@ -494,7 +505,11 @@ def settled_reply(
 
 
 def quoted_reply(parsed: ParsedReply) -> ParsedReply:
-    """Turn notes that would count as the user's into quotations of the user, because the model cannot do the check."""
+    """
+    Replace each note that would count as the user's by a quotation of the user.
+
+    Used if the model cannot check its notes: only the user's own words are then reliable.
+    """
     return with_settled(parsed, settle_edits(proposed_by(parsed), None))
 
 
@@ -598,8 +613,10 @@ def target_of(
     item: ReplyItem, shown: ShownToObserver, place: int | None, parsed: ParsedReply
 ) -> Target | None:
     """
-    The note that *item* changes: as it was shown, or as the edit at *place* of the same reply leaves it. None for a
-    new note.
+    Return the note that *item* changes, as it is before the change; None for a new note.
+
+    *place*: the place of an earlier edit in the same reply. If *item* names no shown note, *item* changes the note as
+    this edit leaves it.
     """
     if note := named_note(item, shown):
         body = next((text for handle, text in shown.bodies.items() if shown.notes[handle] is note), "")
@@ -617,7 +634,12 @@ def target_of_note(note: Entry, body: str) -> Target:
 
 
 def fields_set(item: ReplyItem, target: Entry | None) -> frozenset[str]:
-    """The names of the fields that an update changes: given, and different from the field of *target*."""
+    """
+    Return the names of the fields that *item* changes in the note *target*.
+
+    A field counts if the model gave a value, and if the value differs from the value in *target*. Without *target*,
+    each given field counts.
+    """
     given = {name for name in ("title", "type", "priority", "event", "loop") if getattr(item, name)}
     same = {name for name in given if target and getattr(target, name) == getattr(item, name)}
     cleared = {"body"} if item.body == CLEAR else set()
@@ -632,7 +654,9 @@ def sets_something(item: ReplyItem) -> bool:
 
 def about_edit(edit: Edit, place: int, other: Edit) -> Edit:
     """
-    Let *edit* change the note of *other*, an edit at *place* in the same reply. A `create` stays a note of its own.
+    Let *edit* change the note that *other*, an earlier edit of the same reply, makes or changes.
+
+    *place*: the place of *other* in the reply. If *edit* creates a note, it is returned unchanged.
     """
     if edit.op == "create":
         return edit
@@ -642,7 +666,10 @@ def about_edit(edit: Edit, place: int, other: Edit) -> Edit:
 
 def event_meant(text: str | None, said: date) -> str | None:
     """
-    Read *text* as days. CLEAR stays CLEAR; None if *text* names no day. "Tomorrow" is counted from the day *said*.
+    Read *text* as a day or a span of days: "2026-03-05", "2026-03-05..2026-03-08".
+
+    "Tomorrow" is counted from the day *said*. The word "clear", which empties the field, is returned unchanged. None
+    means that *text* names no day.
     """
     if not text or text == CLEAR:
         return text

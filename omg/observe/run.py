@@ -1,11 +1,15 @@
-"""Observes one batch: turns pending messages into notes.
+"""
+Observes one batch: turns pending messages into notes.
 
-A model is asked up to four questions about each piece of a conversation (`ask_about`); without a model, the rules of
-omg/rules/ answer in the same form. A batch is marked observed only after every answer was understood, and no lock of
-the vault is held while a model is asked.
+A model is asked up to four questions about each piece of a conversation (`ask_about`). Without a model, the rules of
+omg/rules/ answer in the same form. No lock of the vault is held while a model is asked.
 
-With `[observation] effort = "low"` the rules read by day, and `read_unread` lets a model read many turns at once at
-night. One receipt holds a batch and its mark in `State.unread`, so that no batch is read twice."""
+A batch is marked observed only after every answer was understood. One receipt writes the notes together with this mark,
+so that no batch is read twice.
+
+With `[observation] effort = "low"`, the rules read each turn in the daytime. At night a model reads many turns at once
+(`read_unread`).
+"""
 
 from __future__ import annotations
 
@@ -80,11 +84,9 @@ TellObservation = Callable[..., None]  # called with (event, **fields), for even
 
 @dataclass(slots=True)
 class Observed:
-    """
-    The result of one batch. The receipt is left out, because it has the text of every file, and an import has
-    thousands.
-    """
+    """What observing one batch did, as numbers and reasons."""
 
+    # not the receipt: it has the text of every file, and an import has thousands of batches
     cycle: str
     outcome: Outcome
     notes: int = 0  # written
@@ -137,8 +139,11 @@ def pending_batches(pending: Sequence[Pending], limit: int) -> Iterator[list[Pen
     """
     Divide *pending* into batches of one conversation each, in the order of time.
 
-    A batch exceeds *limit* tokens only if a single file does, or if its last file begins with results of calls made
-    before. A full batch ends at the longest pause in its second half, where people most likely changed the subject.
+    A batch may have more than *limit* tokens in two cases:
+    - a single file has more
+    - the next file holds the result of a tool call in the batch: call and result stay together
+
+    A full batch ends at the longest pause in its second half, where people most likely changed the subject.
     """
     by_session: dict[str, list[Pending]] = {}
     for p in pending:
@@ -157,7 +162,11 @@ def pending_batches(pending: Sequence[Pending], limit: int) -> Iterator[list[Pen
 
 
 def size_to_pause(files: Sequence[Pending]) -> int:
-    """How many of *files* go into a batch that has no room for the last file. They have at least half of the tokens."""
+    """
+    Return how many of *files* to put into a batch that is full before the last file.
+
+    The batch ends at the longest pause, but holds at least half of the tokens. A call and its result are not parted.
+    """
     said = list(accumulate(p.tokens for p in files[:-1]))
     ends = [n for n in range(1, len(files)) if 2 * said[n - 1] >= said[-1]]
     ends.sort(key=lambda n: (files[n].at_ms - files[n - 1].at_ms, n), reverse=True)
@@ -165,7 +174,8 @@ def size_to_pause(files: Sequence[Pending]) -> int:
 
 
 def answers_call(batch: Sequence[Pending], following: Pending) -> bool:
-    """Whether *following* holds the result of a call made in *batch*. A compaction can come between call and result."""
+    """Whether *following* holds the result of a tool call in *batch*."""
+    # The gateway may shorten its context between the two; the result is then in a later file than the call.
     made = {call.id for p in batch for m in p.turn().messages for call in m.calls}
     return any(m.call_id in made for m in following.turn().messages if m.call_id)
 
@@ -194,7 +204,7 @@ def observe_batch(
 
 @dataclass(slots=True)
 class Batch:
-    """A batch under way: its plan, and the state of its conversation after the pieces asked about so far."""
+    """A batch that is being observed: its plan, and what its conversation is about so far."""
 
     plan: Plan
     said: Said
@@ -218,8 +228,11 @@ def observe_said(
     tell: TellObservation = lambda *a, **k: None,
 ) -> Observed:
     """
-    Observe *said* and write the notes. Raises ModelError if no model answered, and Stale if some of *said* was
-    forgotten while the model was asked. Nothing is changed then.
+    Observe *said* and write the notes.
+
+    Nothing is written if this raises:
+    - ModelError, if no model answered
+    - Stale, if some of *said* was forgotten while the model was asked
     """
     started, id = time.monotonic(), receipt_id(said.at, of=said.made_of)
     told = {"session": said.session, "tokens": said.tokens, "messages": len(said.messages)}
@@ -281,12 +294,15 @@ def shown_of(batch: Batch, piece: Sequence[Message]) -> ShownToObserver:
 
 def ask_about(batch: Batch, piece: Sequence[Message], shown: ShownToObserver) -> list[ParsedReply] | None:
     """
-    Ask about *piece*, and return the checked replies. None if a reply was cut short and *piece* has several messages:
-    then ask about each half.
+    Ask the model about *piece*, and return the checked replies; None if a reply was cut short.
 
-    A model is asked about what person and assistant said; about new notes that resemble notes it was not shown
-    (twins.py); for the check (check.py); and about text that tools returned or people passed on. A small model is
-    asked about one message at a time.
+    After None, the caller asks about each half of *piece*. Up to four questions are asked:
+    - what the person and the assistant said
+    - whether new notes are the same as existing notes that were not shown (twins.py)
+    - whether the messages support the new notes (check.py)
+    - what tools returned, or people passed on
+
+    A small model is asked about one message at a time. Without a model, the rules answer.
     """
     graph, observer, config, agent = batch.plan.graph, batch.observer, batch.config, batch.said.agent
     if observer.ask is None:
@@ -342,7 +358,13 @@ def take_up_all(plan: Plan, paths: Iterable[str]) -> None:
 
 
 def finish_plan(batch: Batch) -> None:
-    """Settle proposals, link mentions and file loose notes, once the whole batch is planned."""
+    """
+    Complete the plan after all pieces of the batch were read.
+
+    - settle the assistant's proposals that the batch touches
+    - link the names of notes that drafted notes mention
+    - record in each inbox file what became of the file
+    """
     plan, said = batch.plan, batch.said
     graph, messages = plan.graph, said.messages
     if not said.read:
@@ -449,7 +471,11 @@ def said_last(graph: Graph, session: str, messages: Sequence[Message]) -> list[M
 
 
 def agents_own_notes(shown: ShownToObserver) -> list[Any]:
-    """Without a model, turn each of the agent's own notes into a fact, because such a note is already a statement."""
+    """
+    Turn each note that the agent wrote into the inbox into a fact.
+
+    Used without a model. Such a note is a statement already, so the rules need not search for one.
+    """
     own = {h: m for h, (_, m) in shown.messages.items() if m.role == "assistant" and m.id.startswith(PREFIX)}
     made = (
         derive_edit({"type": "fact", "text": m.text}, h, m, notes=shown.notes, zone=shown.zone)
@@ -459,7 +485,11 @@ def agents_own_notes(shown: ShownToObserver) -> list[Any]:
 
 
 def file_loose_notes(plan: Plan, messages: Sequence[Message]) -> None:
-    """Add a line to each loose note among *messages* that tells where the note was filed. The note's own words stay."""
+    """
+    Add a line to each inbox file among *messages*, with links to the notes made from the file.
+
+    The file's own words stay. If no note was made from the file, the line says so.
+    """
     ids: dict[str, set[str]] = {}
     for m in messages:
         if path := inbox_path(m.id):
@@ -552,7 +582,11 @@ def last_said(messages: Sequence[Message]) -> datetime:
 def now_change(
     graph: Graph, plan: Plan, session: str, told: Mapping[str, Mapping[str, Any]]
 ) -> Change | None:
-    """The change of the page Now, for the hints *told* and the drafted loops; None if it stays the same."""
+    """
+    Return the change of the page Now, or None if the page stays the same.
+
+    The page shows the hints *told*, and the open loops as *plan* leaves them.
+    """
     # A copy: prompts served meanwhile must not show changes that are not written yet.
     state, day = copied_state(graph.state()), plan.day
     if session == INBOX_SESSION:  # a loose note may be of a day long past
@@ -564,9 +598,9 @@ def now_change(
 
 def moot_replies(graph: Graph, plan: Plan) -> dict[str, dict[str, Any]]:
     """
-    Session → hints that delete what the assistant meant to say next (`next`).
+    Return hints that clear the assistant's next step, if the step is done.
 
-    Only for sessions whose `next` names a note that *plan* marks as done.
+    Returns session → hints, for each session whose hint `next` names a note that *plan* marks as done.
     """
     done = {path for path, draft in plan.drafts.items() if draft.node.loop == "done"}
     names = plan.maps.names

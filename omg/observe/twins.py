@@ -40,7 +40,11 @@ SAME_SCHEMA = object_schema(
 
 @dataclass(frozen=True, slots=True)
 class Twins:
-    """The new notes of a reply (`e1`), similar notes that exist (`n1`), and the bodies of the latter, all by handle."""
+    """
+    New notes of a reply, and existing notes that resemble them.
+
+    Handles are `e1` for a new note and `n1` for an existing note. `bodies` has the texts of existing notes.
+    """
 
     new: Mapping[str, int]  # e1 → place of the edit
     notes: Mapping[str, Entry]
@@ -67,8 +71,10 @@ def likely_twins(plan: Plan, parsed: ParsedReply, shown: ShownToObserver) -> Twi
 
 def notes_like(plan: Plan, edit: Edit, known: set[str]) -> list[Entry]:
     """
-    The active notes that resemble *edit*, best first, without the *known* ones. If *edit* is a person's, only
-    persons' notes; else only other notes.
+    Return active notes that resemble *edit*, best first.
+
+    Left out are the *known* notes. An edit that tells what a person said is compared only with such notes, and any
+    other edit only with other notes.
     """
     graph, text = plan.graph, f"{edit.title}. {edit.description}"
     at = datetime.fromtimestamp(edit.said_ms / 1000, UTC)
@@ -110,7 +116,9 @@ def render_twins(twins: Twins, edits: Sequence[Edit]) -> str:
 
 def with_twins(parsed: ParsedReply, twins: Twins, reply: ModelReply) -> ParsedReply:
     """
-    Turn new notes of *parsed* into updates: each that *reply* calls the same as an existing note updates that note.
+    Turn each new note of *parsed* into an update, if an existing note says the same.
+
+    *reply*: the model's answer, which names the existing note for each such new note.
     """
     try:
         items: Any = cut_out(reply.text, "same", "new")["same"]
