@@ -7,9 +7,12 @@ A turn becomes notes, and notes become part of a later prompt:
 
 A **home** (`$OMG_HOME`) holds one **graph** for each **identity** (a person or a group). The notes of a graph are its
 **vault**. A **drop** is a file that the gateway leaves in `spool/`; a **turn** is the conversation in a drop. A
-**receipt** records one **cycle** of changes in the journal. A **map** (`mocs/`) lists notes; the page **Now** lists
-what is going on. A **slice** is the memory for one prompt: `system` and `prompt`. `prompt` is new each time; `system`
-changes only at an **activation**, when it is rendered anew. A **tombstone** keeps a deleted note from coming back.
+**cycle** is a batch of changes that can be undone together; a **receipt** records a cycle in the journal. A **map**
+(`mocs/`) lists notes; the page **Now** lists what is going on. A **tombstone** keeps a deleted note from coming back.
+
+A **slice** is the memory for one prompt, in two parts. The part `prompt` is written for each prompt. The part `system`
+stays the same for many prompts, because the model's cache needs this. An **activation** writes `system` again, for
+example when a session begins or a person has edited a note (inject/decide.py).
 
 The rooms are folders or modules, in reading order. A room imports only from rooms above it (tests/test_layers.py).
 Each line is the first sentence of the room's docstring, then come the names of its modules;

@@ -1,9 +1,11 @@
 """
 Asks a model whether a person's words support a claim about the person, and tests which models can do this.
 
-The model sees numbered claims, and the sentences of each message that may support them. It sees no result of a tool, and of
-the assistant's words only the proposal that a message answers. A missing or unknown verdict means: not supported. If a claim
-is not supported and part of a message was left out, the model is asked once more, with the whole message.
+The question shows numbered claims, and the sentences of people's messages that have words of a claim. It also shows the
+proposal of the assistant that a message may answer. It never shows the result of a tool.
+
+- A missing or unknown verdict counts as "not supported".
+- A cited message may be shown in part. If the claim is then not supported, a second question shows the whole message.
 """
 
 from __future__ import annotations
@@ -39,16 +41,16 @@ CLOCK = re.compile(r"\d:\d\d")
 @dataclass(frozen=True, slots=True)
 class Claim:
     """
-    One text that is compared with what the person said.
+    One text that the model compares with what the person said.
 
-    *of*: index of the edit or proposal that makes the claim; -1 for a hint. *part*: what the text is:
+    *of*: index of the edit or proposal that has the text; -1 for a hint. *part*: what the text is:
 
-        head      the description, with the properties that the edit sets
-        quote     the person's own words, which may replace a refused description
+        head      the description of a note, with the properties that the edit sets
+        quote     a sentence of the person's, to use as description if the model's own description is not supported
         title     a title that says more than the description
-        sentence  a sentence of the body
-        drop      a sentence to remove
-        doubt     a note to mark as contradicted
+        sentence  a sentence of the note's body
+        drop      a sentence to remove from the body
+        doubt     the title of a note to mark as contradicted
         hint      a hint on how the conversation continues
         proposal  a note that an assistant proposed and the person may have accepted
     """
@@ -143,12 +145,11 @@ def numbered(claims: Sequence[Claim]) -> Iterator[tuple[str, dict[str, Any]]]:
     """
     Yield the number and the JSON object of each claim, as the question shows them.
 
-    An object has these keys:
+    The object of a claim has the keys of the claim's `says`, and these:
 
-    - "text": the claim's text
-    - "more" in place of "text": a sentence that follows a claim of the same edit
-    - "note": the note's title, in the first claim of an edit, unless this claim is the description
-    - the keys of the claim's `says`
+    - "text": the text of the claim
+    - "more", instead of "text": the claim is a sentence, and the claim before belongs to the same edit
+    - "note": the title of the note. Only the first claim of an edit has this key, and a description never has it.
     """
     before = None
     for n, claim in enumerate(claims, 1):
@@ -182,8 +183,13 @@ def said_by_people(
     claims: Sequence[Claim], evidence: Evidence, *, whole: bool = False
 ) -> tuple[list[dict[str, Any]], set[str]]:
     """
-    Return what people said, in order: each message with its day (and time, if a claim names a time). A cited message comes
-    with the assistant's proposal that it may answer. Also return the ids of cited messages that are not shown whole.
+    Return people's messages as the question shows them, in order.
+
+    - Each message has its day. If any claim names a time of day, cited messages also have their time of day.
+    - A message cited by a claim comes with the proposal of the assistant before it.
+    - A message that no claim cites is shown if it is short, or if its words support a claim.
+
+    Also returns the ids of the cited messages that are shown in part. *whole*: show cited messages whole, if possible.
     """
     cited = {m.id for claim in claims for m in evidence.cites(claim)}
     chosen = pieces_shown(claims, evidence)
@@ -312,8 +318,11 @@ UNDER_WAY: dict[tuple[Path, str], Future[bool]] = {}  # by home and model
 
 
 def examine(ask: Ask) -> tuple[int, str]:
-    """Test a model with the twenty claims. Return how many verdicts are right, and the model's name ("" if several
-    answered). Raises ModelError."""
+    """
+    Test the model behind *ask* with twenty claims whose right verdicts are known (prompts/check-cases.json).
+
+    Returns how many verdicts are right, and the name of the model ("" if several models answered). Raises ModelError.
+    """
     right, models = 0, set[str]()
 
     def heard(model: str) -> bool:
@@ -337,7 +346,9 @@ def fixed_cases() -> list[dict[str, Any]]:
 
 
 def examined(home: Path, model: str) -> int | None:
-    """Return how many of the twenty claims *model* got right; None if *model* was never tested."""
+    """
+    Return how many of the twenty test claims *model* got right; None if *model* never took the present test.
+    """
     return known_results(home).get(key_of(model))
 
 
@@ -348,12 +359,12 @@ def note_result(home: Path, key: str, value: int) -> None:
 
 def is_able(home: Path, model: str, ask: Ask, now: datetime) -> bool:
     """
-    Whether *model* can check claims: it gets at least ENOUGH (19) of twenty fixed claims right.
+    Whether *model* can check claims: it gets at least ENOUGH (19) of twenty test claims right.
 
-    A model is tested once, through *ask*, and the result is kept.
+    The first call tests the model through *ask*. The result is kept in the home.
 
-    Raises ModelError if the model gives no usable answer to the test. If it still gives none WAIT_S (ten minutes)
-    after the first try, returns False instead.
+    If the model gives no usable answer to the test, the call raises ModelError. Later than WAIT_S (ten minutes) after
+    the first try, the call returns False instead.
     """
     if (right := examined(home, model)) is not None:
         return right >= ENOUGH

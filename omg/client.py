@@ -1,6 +1,7 @@
 """
-Finds the home, and asks its daemon over a socket, or a fleet over HTTP. It imports only the standard library, because a
-hook has 150 ms.
+Finds the home, and asks its daemon over a socket, or a fleet over HTTP.
+
+This module imports only the standard library, because a hook must end within 150 ms.
 """
 
 from __future__ import annotations

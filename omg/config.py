@@ -75,7 +75,12 @@ def pause_of(value: Any) -> float | Literal[False]:
 
 
 def model_names(value: Any) -> Any:
-    """Check a model or a list of models. `offline` (no model) needs no fallback, so a list must not contain it."""
+    """
+    Check the setting *value*: one model, or a list of models with the preferred model first.
+
+    A later model in the list is asked if the models before it fail. `offline` (rules, no model) cannot be in a list: if
+    all models fail, turns wait. Returns *value*. Raises ValueError.
+    """
     if value is None:
         return value
     models = value if isinstance(value, list) else [value]
@@ -324,13 +329,20 @@ class Context(Table):
         return round(threshold * (1 - self.buffer_activation))
 
     def notes_tokens(self, threshold: int) -> int:
-        """Return how many tokens the notes may have beside *threshold* tokens of messages."""
+        """
+        Return the most tokens that the notes in place of cut turns may have. *threshold*: tokens of messages at which
+        turns are cut.
+        """
         value = self.observation_tokens
         return round(threshold * value if value <= 1 else value)
 
     def blocked_from(self, threshold: int) -> float:
-        """Return how many tokens of messages make a turn wait. The turn waits until the turns that could leave the
-        context are observed. Infinite if no turn ever waits."""
+        """
+        Return the tokens of messages above which the gateway's turn waits; infinite if it never waits.
+
+        The wait ends once OMG has observed older turns, because these can then leave the context. *threshold*: tokens
+        of messages at which turns leave.
+        """
         if self.block_after is False:
             return math.inf
         return self.block_after * threshold if self.block_after < 100 else max(self.block_after, threshold)
@@ -425,8 +437,13 @@ def read_json5(file: Path, mtime_ns: int, size: int) -> dict[str, Any]:
 
 def own_memory(home: Path, agent: str) -> Path | None:
     """
-    Return the folder `memory/` of *agent*'s workspace; None if anyone but the owner can reach the agent. OpenClaw
-    writes to this folder from every session. Another person's words would become the owner's.
+    Return the folder `memory/` in the workspace of *agent*, which is imported as the owner's words.
+
+    Returns None in these cases:
+
+    - OpenClaw's configuration is missing, or does not name *agent*.
+    - Somebody besides the owner can write to an agent. OpenClaw keeps notes from every session in this folder, so
+      another person's words would be imported as the owner's.
     """
     if (found := configured(home)) is None:
         return None

@@ -4,9 +4,9 @@ Cuts long conversations, for OpenClaw's slot `contextEngine`: observed turns lea
     whole_turns    where a conversation may be cut: between turns, never between a call and its result
     turns_to_cut   which turns leave once the messages reach the threshold: the oldest observed turns
 
-A turn is observed when its messages are archived and the receipt of its notes is closed. Unobserved turns always stay. The
-cut turns and the text in their place stay the same, byte for byte, until the next cut, edit or forgetting, because prompt
-caches depend on this.
+A turn is observed once its messages are archived and all its notes are written. All other turns stay in the context.
+Prompt caches need the same bytes in each request. So the choice of cut turns and the text in their place change only at
+the next cut, edit or forgetting.
 """
 
 from __future__ import annotations
@@ -97,7 +97,12 @@ def note_lines_of(graph: Graph, ids: Mapping[str, int]) -> list[Told]:
 
 
 def said_lines_of(graph: Graph, ids: Mapping[str, int]) -> list[Told]:
-    """Return a line with the beginning of each user message in *ids* from which no note was made, without secrets."""
+    """
+    Return a line for each user message in *ids* from which no note was made.
+
+    A line quotes the beginning of the message, without secrets. Messages that were forgotten, or that led to a deleted
+    note, get no line. *ids*: message id → time in ms.
+    """
     cited = graph.index.notes_by_source(ids).keys()
     alone = [mid for mid in ids if mid not in cited]
     # A person deleted a note made from such a message: the words do not come back.
@@ -209,7 +214,10 @@ LEAST_GAIN = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A message of the context. *calls*: ids of its tool calls. *answers*: id of the call whose result the message is."""
+    """
+    A message of the context. *calls*: ids of the tool calls that the message makes. *answers*: if the message is the
+    result of a tool call, the id of this call.
+    """
 
     role: str
     tokens: int
@@ -335,12 +343,12 @@ def runs_of(given: Sequence[Mapping[str, Any]]) -> dict[int, str]:
 
 def runs_kept(context: RequestContext, again: Mapping[int, str]) -> dict[str, str]:
     """
-    Return the served texts that the state keeps: run → text. Kept are
+    Return the served notes that the state keeps for later requests, as run id → text.
 
-    - the texts in *again*
-    - the newest text, if its message is not in this request yet
+    The state keeps two kinds of texts:
 
-    *again*: index of a message → the text that this request puts before the message.
+    - the texts in *again* (index of a message → the text that this request puts before the message)
+    - the text served last, if this request lacks the message of its run: the next request will have the message
     """
     own, runs = context.own, runs_of(context.given)
     here = {run for i, run in runs.items() if i not in again}
@@ -356,11 +364,13 @@ def runs_kept(context: RequestContext, again: Mapping[int, str]) -> dict[str, st
 
 def observed_turns(context: RequestContext, soon: Iterable[tuple[str, int]] = ()) -> set[int]:
     """
-    Return the turns whose messages are all archived or forgotten.
+    Return the indices of the turns that OMG has observed.
 
-    A turn that the gateway began by itself counts as observed once the person's turns before and after it are observed.
-    The person's turns may refer to the gateway's turn. *soon*: places (role, time) of pending messages that count as
-    observed.
+    - Each message of an observed turn is archived, forgotten or empty.
+    - A turn that no person began, such as a heartbeat, need not be archived. It counts as observed once the person's
+      turns before and after it are observed, because the person may refer to it.
+
+    *soon*: (role, time in ms) of pending messages to treat as archived.
     """
     graph = context.graph
     again = graph.pending_keys()  # messages whose note was forgotten are observed once more
@@ -385,7 +395,7 @@ def observed_turns(context: RequestContext, soon: Iterable[tuple[str, int]] = ()
 
 
 def waiting_places(graph: Graph, session: str) -> Iterator[tuple[str, int]]:
-    """Yield the place, role and time in ms, of each pending message of *session*."""
+    """Yield (role, time in ms) of each pending message of *session*."""
     for pending in graph.pending():
         turn = graph.readable(pending)
         if turn is not None and turn.session == session:
@@ -393,7 +403,17 @@ def waiting_places(graph: Graph, session: str) -> Iterator[tuple[str, int]]:
 
 
 def is_accounted_for(context: RequestContext, turn: range, missing: Sequence[int]) -> bool:
-    """Whether no message in *missing* waits to be observed: each was forgotten, is empty, or is in a turn without a person."""
+    """
+    Whether the messages of *turn* that the archive lacks need no observation.
+
+    *missing*: indices of these messages. Each of them has to meet one condition:
+
+    - The message was forgotten.
+    - The message is empty.
+    - No person began the turn, and OMG does not archive such a message.
+
+    If *turn* is a person's, at least one of its messages must be archived or forgotten.
+    """
     own = context.is_no_persons(turn)
     entries = ({"entryId": str(i), "message": context.given[i]} for i in turn)
     keys = {m.id: m.key for m in clean_entries(entries, context.asked)}
@@ -427,8 +447,10 @@ ARCHIVE_ROLES = {"toolResult": "tool"}  # role in the gateway → role in the ar
 @dataclass(frozen=True, slots=True)
 class Cut:
     """
-    What the gateway is to do: replace the messages with the indices *cut* by *text*. *served*: index of a message → notes
-    to put before that message again. *told*: start and end (ms) of the time in which *text* covers every message.
+    What the gateway is to do with the context: replace the messages *cut* (indices) by *text*.
+
+    *served*: index of a message → notes to put before the message, as in an earlier request. *told*: start and end (ms)
+    of a time; *text* replaces all messages between them, even messages that this request lacks.
     """
 
     text: str = ""
@@ -493,12 +515,18 @@ class RequestContext:
         return bool(prompts) and all(map(is_no_persons, prompts))
 
     def own_place(self, i: int) -> str:
-        """Return the place of a message as a tombstone records places; "" if another message has the same place."""
+        """
+        Return role and time of message *i* as one text, in the form that tombstones hold.
+
+        Returns "" if the time is unknown, or if another message has the same role and time.
+        """
         place = self.place(i)
         return said_at(*place) if place[1] and self.here[place] == 1 else ""
 
     def going(self, cut: Collection[int], observed: Collection[int]) -> list[int]:
-        """Choose the turns to cut besides those in *cut*, if every turn in *observed* may leave."""
+        """
+        Return the turns to cut besides *cut*, as `turns_to_cut` chooses them. *observed*: the turns that may be cut.
+        """
         return turns_to_cut(
             self.weighed, self.turns, cut, observed, threshold=self.threshold, floor=self.floor
         )
@@ -507,7 +535,11 @@ class RequestContext:
         return min((at for i in range(len(self.given)) if (at := self.place(i)[1])), default=0)
 
     def told_before_ms(self) -> int:
-        """Return the time (ms) before which a timeline made now covers all messages; 0 if a summary replaced some."""
+        """
+        Return the time (ms) of the request's first message: a timeline made now replaces all earlier messages.
+
+        Returns 0 if the request has a summary by the gateway, because the summary replaces messages already.
+        """
         return self.since_ms() if self.is_spoken(range(len(self.messages))) else 0
 
     def is_spoken(self, messages: range) -> bool:
@@ -537,8 +569,11 @@ def run_key(message: Mapping[str, Any]) -> str:
 
 
 def beginning(message: Mapping[str, Any]) -> str:
-    """Return a key that identifies the turn that *message* begins: role, time and run. Some channels give whole seconds,
-    and two runs may begin in the same second."""
+    """
+    Return a key for the turn that *message* begins: role, time and run.
+
+    Role and time are not enough: some channels give only whole seconds, so two turns may have the same time.
+    """
     begun = f"{message.get('role')} {to_epoch_ms(message.get('timestamp')) or 0}"
     run = run_key(message)[:RUN_KEY_CHARS]
     return f"{begun} {run}" if run else begun
@@ -600,7 +635,11 @@ def cut_context(
 
 
 def told_times(graph: Graph, session: str, own: SessionState) -> tuple[int, int]:
-    """Return start and end (ms) of the time in which the timeline covers every message; (0, 0) while one is pending."""
+    """
+    Return start and end (ms) of the time whose messages the timeline replaces.
+
+    Returns (0, 0) if a message from before the end is still pending, because the timeline lacks this message.
+    """
     late = any(at < own.told_before_ms for _, at in waiting_places(graph, session))
     return (0, 0) if late else (own.cut_ms, own.told_before_ms)
 
@@ -620,7 +659,11 @@ def budgets(config: Config, room: object, own: SessionState) -> tuple[int, int]:
 
 
 def turns_to_go(context: RequestContext) -> list[int]:
-    """Return the turns to cut now. While a receipt is open there are none, because its notes cannot be found yet."""
+    """
+    Return the indices of the turns to cut now.
+
+    Returns [] below the threshold, and while a batch of notes is half written: a search would not find the notes yet.
+    """
     if raw_tokens(context.weighed, context.turns, context.cut) < context.threshold:
         return []
     observed = observed_turns(context)  # first: a receipt may close in between
@@ -631,13 +674,18 @@ def what_waits(
     context: RequestContext, cut: Collection[int], state: State, config: Config, raw: int
 ) -> tuple[bool, bool]:
     """
-    Return whether pending turns are to be observed now, so that they can leave the context, and whether the gateway's turn
-    waits for this.
+    Return whether to observe pending turns now, and whether the gateway's turn waits until they are observed.
 
-    The context can stay above the threshold for good: messages from before OMG was installed are never observed.
+    - Pending turns are observed now if they could then leave the context, or if enough tokens are pending.
+    - The gateway's turn waits only for turns that could then leave. It never waits while the model fails or a cap is
+      reached.
+
+    *raw*: tokens of the messages that are not *cut*.
     """
     graph, threshold = context.graph, context.threshold
     pending, could = sum(p.tokens for p in graph.pending()), False
+    # The threshold alone is no reason to wait: messages from before OMG was installed are never observed, and may keep
+    # the context above the threshold for good.
     if pending and raw >= threshold:
         soon = observed_turns(context, waiting_places(graph, context.session))
         could = bool(context.going(cut, soon))
@@ -660,15 +708,16 @@ def note_request(
 
 def beginning_of_cut(context: RequestContext) -> set[int]:
     """
-    Return the turns at the start of the request that count as cut, although the last cut did not list them.
+    Return the turns at the start of the request that were cut before, but that the state does not list as cut.
 
-    Such turns exist if the gateway's messages begin at another message than they did when the last cut was made:
+    The state lists each cut turn by the turn's first message. The list does not fit if this request starts elsewhere
+    than the request of the last cut:
 
-    - They begin with older messages. The turns that the timeline covers count as cut.
-    - They begin in the middle of a cut turn. The rest of that turn counts as cut, such as an answer without its
-      question.
+    - This request starts earlier. Its first turns are older than the listed turns, and the timeline replaces them
+      already.
+    - This request starts in the middle of a cut turn, for example with an answer without the question.
 
-    A turn that is not observed yet never counts as cut.
+    A turn that is not observed yet is never returned.
     """
     own, found = context.own, set[int]()
     for n, turn in enumerate(context.turns[:-LAST_TURNS]):
@@ -691,12 +740,16 @@ def beginning_of_cut(context: RequestContext) -> set[int]:
 
 def sources_of(context: RequestContext, cut: Iterable[int]) -> dict[str, int]:
     """
-    Return archive id → time (ms) of the messages in *cut* turns, and of messages older than all in the request.
+    Return the archived messages that the timeline is made from, as archive id → time in ms.
 
-    The gateway sends only the newest part of the transcript, eight bytes for each token of the model's window. Messages
-    that the gateway's own summary or a reset replaced are left out.
+    - the messages of the *cut* turns
+    - the messages of the session from before the request, because the gateway sends only the newest part of a
+      transcript
+
+    Messages that the gateway replaced by a summary of its own, or dropped at a reset, are left out.
     """
     places = {context.place(i) for i in context.indices(cut)}
+    # The gateway sends eight bytes of the transcript for each token of the model's window.
     since = context.since_ms()
     told = context.told_before_ms()
     rows = context.graph.index.said_since(

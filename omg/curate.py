@@ -327,7 +327,12 @@ def select_to_forget(
 
 
 def note_to_forget(graph: Graph, name: str) -> str:
-    """Return the path of the note that *name* means. A note that a person deleted counts, if OMG wrote it."""
+    """
+    Return the path of the note that *name* means.
+
+    *name* may also be the path of a note by OMG whose file a person deleted. Raises NotFound and BadInput like
+    `find_note`.
+    """
     path = name.removesuffix(".md")
     return path if was_deleted(graph, path) else find_note(graph, name)
 
@@ -399,7 +404,12 @@ def confirm_note(graph: Graph, name: str, now: datetime) -> CurationResult:
 
 
 def correct_note(graph: Graph, name: str, new: str, now: datetime) -> CurationResult:
-    """Replace the sentence of the note *name* by *new*, as the person asks. The former sentence goes to the History."""
+    """
+    Replace the description of the note *name* by *new*, a person's correction.
+
+    The former description goes to the History of the note. If the note does not hold a person's words, a new note
+    replaces the whole note. Raises NotFound, and BadInput if *new* is empty or changes nothing.
+    """
     new = with_labels(redact(one_line(new))[0])
     if not new:
         raise BadInput("correct it to what? write the whole sentence that is right")
@@ -496,8 +506,12 @@ def closed_cycles(graph: Graph, path: str | None = None) -> list[journal.Receipt
 
 
 def join_accounts(registry: Registry, name: str, accounts: Sequence[str]) -> list[tuple[str, str]]:
-    """Record that *accounts* ("channel:sender") are one person, *name* (`owner`: the person of the main session), and merge the graphs.
-    Return the moves as (old key, new key)."""
+    """
+    Record that *accounts* all belong to the person *name*, and merge the graphs of the accounts.
+
+    *accounts*: each as "channel:sender". *name*: a name of one's choice; `owner` means the person of the main session.
+    Returns (old key, new key) for each graph that was moved. Raises BadInput.
+    """
     if not name.strip() or any(":" not in account.strip(":") for account in accounts):
         raise BadInput("give a name and accounts as channel:sender, such as `ada telegram:111 discord:222`")
     known = registry.config.identity.links.get(name, [])

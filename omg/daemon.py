@@ -14,9 +14,10 @@ The daemon: its server, routes, threads, lock, signals and log.
 The daemon speaks HTTP with JSON on a unix socket. Only the owner can enter the socket's folder, so no other authentication
 is needed. Every request gets an answer, and a bad request does not disturb other clients.
 
-Threads: one for each request, three of the daemon's, those that observe and reflect (worker/worker.py), and watchdog's. A
-prompt never takes a lock that is held during a model call or while another process writes to a vault. Only the child
-(llm/child.py) imports model libraries.
+Each request has its own thread. One thread takes in turns and a person's edits (`_keep`), one starts the threads that
+observe (`_observe`, worker/worker.py), and one reflects (`_reflect`). No request for a prompt's memory waits for a lock
+that is held during a model call, or while another process writes to a vault. Only the child process (llm/child.py)
+imports model libraries.
 """
 
 from __future__ import annotations
@@ -314,9 +315,11 @@ class Daemon:
 
     def health(self, _: Mapping[str, Any]) -> dict[str, Any]:
         """
-        Report that the daemon is up and which model observes; for the agent's own model, also its name and last error.
+        Report that the daemon is up, and which models observe.
 
-        `polled_s`: seconds since the gateway's plugin last asked for questions; null: never.
+        - `lent`: the name of the agent's own model, which the gateway's plugin lends
+        - `trouble`: the last error of this model
+        - `polled_s`: seconds since the plugin last fetched a question for this model; null if never
         """
         polled = self.model.polled
         return {
@@ -429,14 +432,19 @@ class Daemon:
 
     def lend(self, body: dict[str, Any]) -> Mapping[str, Any]:
         """
-        Return a question for the plugin. The plugin's first request shows that OMG can ask the gateway's model, even if the
-        gateway did not start the daemon.
+        Return a question that the gateway's plugin is to put to the agent's own model; {} if there is none.
+
+        From the first call on, OMG uses the agent's own model, even if the gateway did not start the daemon.
         """
         self.memory.worker.gateway = self.model
         return self.model.next(body)
 
     def miss_gateway(self) -> None:
-        """Stop asking the gateway's model if the gateway is gone. Until it is back, turns wait and nights use only rules."""
+        """
+        Stop using the agent's own model if the gateway's plugin no longer fetches questions.
+
+        Until the plugin fetches questions again, turns stay pending, and the nightly run works with rules only.
+        """
         if self.memory.worker.gateway is not None and self.model.is_gone():
             self.memory.worker.gateway = None
             log.info(
@@ -516,8 +524,12 @@ class Daemon:
                 break  # a watched vault was just edited, and comes first
 
     def _attempt(self, who: Identity, what: Callable[[Graph], None], aim: str = "followed") -> None:
-        """Call *what* with the graph of *who*. An error is logged once and does not stop the others. *aim*: what fails
-        then, for the log."""
+        """
+        Call *what* with the graph of *who*, and log an error instead of raising it.
+
+        So a broken graph does not keep the caller from the other graphs. The same error is logged once. *aim*: what
+        *what* does with a graph, as a participle for the log: "followed".
+        """
         try:
             what(self.memory.graph(who, wait_s=PATIENCE_S, keep=False, make=False))
             self._warned.pop((who.key, aim), None)
@@ -570,7 +582,12 @@ class Daemon:
             self._watch.unschedule(watch)
 
     def _follow(self, graph: Graph, rescan: bool) -> None:
-        """Read what a person edited in a vault since the last call. Also write the state that prompts changed."""
+        """
+        Update the index with the edits that a person made in the vault of *graph*.
+
+        Also writes state.json, because the answers to prompts change the state only in memory. *rescan*: check every
+        file, not only the files that watchdog reported.
+        """
         graph.flush()
         key, root = graph.identity.key, graph.vault.root
         if key not in self._followed and root.is_dir():
