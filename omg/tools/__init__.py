@@ -4,7 +4,7 @@ Answers the agent's tools, the /omg command and memory_search.
 Every answer comes from the one graph that the asking session may see. A name from another graph is answered
 like an unknown name.
 
-    tools        Finds the graph that a session may see, and who answers its tool call or /omg command.
+    tools        Finds the session's graph, and passes tool calls and /omg commands to their functions.
     reading      Answers omg_search and omg_open: notes, messages word for word, and one note in full.
     changing     Answers omg_remember and omg_correct: what an agent may change, and on whose word.
     sentences    Decides whether a person's message says a sentence, corrects a sentence, or plainly agrees.

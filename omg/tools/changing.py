@@ -107,8 +107,9 @@ def accept(intake: Intake, graph: Graph, session: str, yes: Message, text: str) 
 
 def said_before(intake: Intake, graph: Graph, session: str, message: Message) -> list[Message]:
     """
-    The messages of *session* before *message*, in order: the last ANSWERED messages of the archive, and all pending
-    messages.
+    Return the messages of *session* up to the time of *message*, oldest first.
+
+    The newest ANSWERED messages of the archive are returned, and all pending messages. *message* itself is left out.
     """
     intake.take_in()
     turns = [turn for pending in graph.pending() if (turn := graph.readable(pending))]
@@ -138,14 +139,15 @@ def remember_note(
     registry: Registry, graph: Graph, asked: NoteAsked, said: str, source: Source | None
 ) -> CurationResult:
     """
-    Write the note that is *asked* for. *said*: the user's message. *source*: where the transcript has this message.
-    Raises BadInput, Locked.
+    Write the note that a call of omg_remember asks for.
 
-    A web page may have talked a model into the call. For this reason, *said* decides whose the new note is:
+    *said*: the user's message. *source*: the place of this message in the transcript. Raises BadInput, Locked.
 
-        the user's        one sentence of *said* is the note's text
-        the assistant's   any other text; the note is a fact, and its `proposes` is the type asked for
-        a tool's          there is no *source*
+    A web page may have talked the model into the call. For this reason, *said* decides the origin of the note:
+
+        tool        *source* is None, so the user's message is not in the transcript
+        user        one sentence of *said* states the note's text and days
+        assistant   otherwise; the note becomes a fact, and its `proposes` is the type asked for
     """
     text, title = (
         visible(redact(with_labels(" ".join(given.split())))[0]) for given in (asked.text, asked.title)
@@ -177,7 +179,11 @@ def remember_note(
 
 
 def may_be_called(title: str, text: str) -> bool:
-    """Whether *title* only names what *text* says. "Pay account 12345" is no title for "no"."""
+    """
+    Whether *title* says only what *text* says.
+
+    Returns False if *title* adds too many words. "Pay account 12345" is no title for the text "no".
+    """
     words, told = told_words(title), told_words(text)
     return len(words - told) <= max(len(words & told), min(3, len(told) - 1))
 

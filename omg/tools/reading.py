@@ -59,7 +59,7 @@ def link_target(value: object) -> str:
 
 
 def said_by_user(message: Mapping[str, Any]) -> bool:
-    """Whether a person wrote *message*, and not the gateway in the person's place."""
+    """Whether a person wrote *message*. Returns False if the gateway wrote *message* in the person's name."""
     return bool(message.get("id")) and mapping_in(message, "provenance").get("kind") in (
         None,
         "",
@@ -112,11 +112,14 @@ def search_tool(
     registry: Registry, graph: Graph, params: Mapping[str, Any], session: str = ""
 ) -> dict[str, Any]:
     """
-    Answer omg_search with notes and quotations. A note comes with the sentences of its text about the query.
-    Quotations that the context of *session* shows are left out.
+    Answer omg_search with notes, and with quotations of messages.
 
-    *params*: query, limit, when (days, as a person writes them), raw (only quotations, none left out), order
-    ("time").
+    A quotation that the context of *session* already shows is left out. *params*:
+    - query: the words to search for
+    - when: days, as a person writes them
+    - limit: how many notes at most, or with `raw`, how many quotations
+    - order: "time" sorts the notes by day
+    - raw: return only quotations, also those that the context shows
     """
     words, when = (str(params.get(key) or "").strip() for key in ("query", "when"))
     if not words and not when:
@@ -154,9 +157,10 @@ def lines_and_quotations(
     graph: Graph, query: ParsedQuery, hits: Sequence[Hit], said: Iterable[Passage], room: int
 ) -> str:
     """
-    Write a line for each of *hits*. Then fill the rest of *room* (tokens) by turns with what the texts of the hits
-    say about *query*, and with quotations from *said*. The quotations stand in the order they were said. If a
-    quotation does not fit, a last line tells how to find more.
+    Write a line for each of *hits*, then fill *room* (tokens) with more text.
+
+    By turns, this text is a hit's sentences about *query*, and a quotation from *said*. The quotations are printed in
+    the order they were said. If a quotation does not fit, a last line tells how to find more.
     """
     more_said = MORE_SAID[not hits]
     lines = [hit_line(hit) for hit in hits]
@@ -188,7 +192,7 @@ def said_line(graph: Graph, passage: Passage) -> str:
 
 
 def said_at(graph: Graph, passage: Passage) -> str:
-    """The day and time of a quotation. omg_open opens the quotation by them."""
+    """Write the day and time of a quotation. omg_open takes this text as the name of the quotation."""
     return f"{datetime.fromtimestamp(passage.at_ms / 1000, graph.zone):%Y-%m-%d %H:%M}"
 
 
@@ -227,7 +231,11 @@ def said_about(
 
 
 def sentences_for(graph: Graph, entry: Entry, query: ParsedQuery) -> str:
-    """The sentences about *query* in the text of *entry* that its description does not say."""
+    """
+    Return sentences about *query* from the text of *entry*.
+
+    Sentences that repeat the description of *entry* are left out. Returns "" if the file cannot be read.
+    """
     with suppress(OmgError, OSError, UnicodeDecodeError):
         text = told_text(text_below_head(graph.vault.text(entry.path)))
         text = " ".join(sentences_beside(entry.description, with_labels(text)))
@@ -336,8 +344,10 @@ def linked_text(graph: Graph, note: OpenNote) -> str:
 
 def quoted_sources(graph: Graph, note: OpenNote) -> list[str]:
     """
-    The messages that *note* came from, in the order they were said. Of a long message, the part with most words of
-    the note is shown. If not all messages fit, the person's messages go before the assistant's.
+    Quote the messages from which *note* was made, oldest first.
+
+    A long message is cut to the part that has most words in common with *note*. If not all messages fit, the
+    assistant's messages are left out first.
     """
     words = [term.shown.lower() for term in terms_of(note.node.description)]
     passages = [passage_of(m, words, MESSAGE_CHARS) for m in note.messages]

@@ -175,8 +175,14 @@ def what_is_meant(
 
 def note_and_places(graph: Graph, what: str, note: str | None) -> tuple[str, str | None, Holding | None]:
     """
-    The words that *what* means, the note with that name, and the places that hold the words. If *what* is the path of
-    the note, there are no places. *note*: the note called *what*, if it is known.
+    Find out what a request to forget *what* means.
+
+    Returns `(words, path, places)`:
+    - words: *what*, without stop words at both ends if `words_meant` drops them
+    - path: the note with this name, or None
+    - places: the notes and messages that hold the words; None if *what* is the path of the note
+
+    *note*: the path of the note, if the caller knows it.
     """
     held = words_meant(graph, what) if note is None else None
     what = held.words if held else what
@@ -212,12 +218,11 @@ NAMES = {
 
 def words_meant(graph: Graph, query: str) -> Holding:
     """
-    The notes and messages that hold *query*.
+    Find the notes and messages that hold *query*, or *query* without stop words at both ends.
 
-    If no note holds *query*, stop words are removed from its beginning and its end: "everything about Heron" becomes
-    "Heron". The shorter text is then used if a note holds it.
-
-    A note holds a text in its own text or as its name.
+    "everything about Heron" becomes "Heron" if both are true:
+    - No note has the longer text in its text or as its name.
+    - A note has the shorter text in its text or as its name.
     """
     parts = query.split()
     told = [n for n, word in enumerate(parts) if told_words(word)]
@@ -253,8 +258,11 @@ def asking(message: Mapping[str, Any]) -> tuple[str, ...]:
 
 def notes_about(intake: Intake, graph: Graph, query: str, *, said: bool) -> list[str]:
     """
-    A few notes that have most words of *query*, for a query that no note holds word for word. *said*: a message holds
-    the exact words. If not *said*, half of the words, or a near meaning, is enough.
+    Find up to five notes that resemble *query*. No note holds *query* word for word.
+
+    *said*: whether a message holds *query* word for word. How much a note must resemble *query*:
+    - If *said*, the note has more than half of the words.
+    - Otherwise, half of the words or a similar meaning is enough.
     """
     found = graph.index.search(query, 5, now=intake.registry.clock(), how=ALONE)
     # titles of linked notes are not searched

@@ -1,9 +1,9 @@
 """
 Decides whether a person's message says a sentence, corrects a sentence, or plainly agrees.
 
-A sentence and a statement of the message are compared as tokens (message/wording.py). Only statements that the person
-makes plainly count: no question, condition or quotation (message/statements.py). The other words of such a statement
-may only address the reader, or ask to keep the statement.
+A sentence and a statement of the message are compared as tokens (message/wording.py). Only plain statements count:
+no question, condition or quotation (message/statements.py). Beside the sentence, a statement can only have words
+without content, such as "please remember that".
 """
 
 from __future__ import annotations
@@ -69,8 +69,11 @@ def says_plainly(text: str, message: Message, day: date) -> Statement | None:
 
 def holds_all(statement: str, wanted: Tokens, day: date, *, asked: bool) -> bool:
     """
-    Whether *statement* says *wanted*, and its other words only ask to keep *wanted*, or object ("no, …"). *asked*:
-    the words have to ask to keep *wanted*.
+    Whether *statement* says *wanted*, and nothing beyond *wanted*.
+
+    Around *wanted*, two kinds of words are allowed:
+    - a request such as "please remember that"; with *asked*, this request is required
+    - a "no" to something said earlier
     """
     tokens = tokens_of(statement, day)
     size = len(wanted)
@@ -98,9 +101,11 @@ MORE = frozenset(("more", "longer", "mehr", "plu", "più", "mai", "meer", "бо�
 
 def without_no(before: Tokens, after: Sequence[str]) -> Tokens:
     """
-    *before*, the tokens before a statement, without a final "no" that objects to something said earlier. In "No I
-    live in Ghent" the "no" objects, because the statement (*after*) begins with a subject. In "No vivo en Madrid" the
-    "no" belongs to the statement, and stays.
+    Remove a final "no" from *before* if this "no" only answers something said earlier.
+
+    *before*: the tokens in front of a statement. *after*: the tokens of the statement.
+    - "No I live in Ghent": removed, because the statement begins with a subject.
+    - "No vivo en Madrid": kept, because the "no" denies the statement.
     """
     objects = before[-1:] and before[-1] in marks() and denies(before[-1])
     return before[:-1] if objects and after and after[0] in BEHIND_NO else before
@@ -238,14 +243,15 @@ class Said:
 
 def says_correction(was: str, new: str, message: Message, day: date, before: Sequence[Message] = ()) -> bool:
     """
-    Whether *message* says that *new* replaces *was*. One statement of *message* has to
-    - say all of *new*, or only what changes
-    - name the subject of *was*
-    - show that *was* no longer holds ("no, …", "now", "not X"), if the person is the subject and more than a number, a
-      day or a name changes
+    Whether *message* says that *new* is true in place of *was*.
 
-    A statement with only the right value ("no, 52") is enough if one of the last messages *before* has the wrong
-    value.
+    One statement of *message* must do three things:
+    - It says all of *new*, or only what changes.
+    - It names the subject of *was*.
+    - It takes *was* back ("no, …", "now", "not X"). This is not needed if `is_about` is sure without such words, for
+      example if only a number changes.
+
+    The new value alone ("no, 52") is enough if one of the messages *before* has the old value.
     """
     change = change_of(was, new, day)
     if not change.after or not signs_of(new) <= signs_of(f"{was} {message.text}"):
@@ -374,9 +380,12 @@ def without_former(told: list[str], change: Change, day: date, said: Said) -> li
 
 def says_new(change: Change, said: Said) -> bool:
     """
-    Whether the message says the new sentence: word for word, or at least all its new words.
+    Whether the message says the new sentence.
 
-    If it says only the new words, it may leave old words standing, but no more than there are new words.
+    True in two cases:
+    - The message says the new sentence word for word.
+    - The message says all new words. It may leave some replaced words unmentioned, but not more than there are new
+      words.
     """
     new = {*change.come} - LEFT_OUT - VERBS
     enough = len(telling(change.gone) - said.wrong) <= len(telling(change.come))
@@ -397,7 +406,11 @@ def is_about(change: Change, said: Said) -> bool:
 
 
 def are_values(lost: Collection[str], change: Change) -> bool:
-    """Whether *lost* are only numbers and names. The person's own sentence must keep enough words beside a name."""
+    """
+    Whether the replaced words *lost* are all numbers or names.
+
+    In a sentence about the person, names count only if at least SHARED words stay unchanged.
+    """
     names = change.names if change.before[:1] != (USER,) or len(change.kept) >= SHARED else ()
     return all(t[:1].isdigit() or t in names for t in lost)
 
@@ -411,8 +424,11 @@ def is_of_the_subject(change: Change, said: Said) -> bool:
 
 def is_only_one(change: Change) -> bool:
     """
-    Whether the old and the new value exclude each other: what somebody or something is, or where somebody is. "My
-    boss is Priya." and "Ada lives in Bruges." exclude another value, "Ann speaks German." does not.
+    Whether the old and the new value cannot both be true.
+
+    - True for what somebody or something is: "My boss is Priya."
+    - True for where somebody is: "Ada lives in Bruges."
+    - False for anything else: "Ann speaks German."
     """
     pairs = enumerate(zip(change.before, change.after, strict=False))
     same = change.before[: next((n for n, (was, new) in pairs if was != new), 0)]
@@ -463,13 +479,12 @@ def subject_of(tokens: Tokens) -> str:
 
 def stands_in_order(told: Sequence[str], after: list[str], come: Sequence[str]) -> bool:
     """
-    Whether *after*, the new sentence, has the tokens *told* in the same order.
+    Whether the new sentence *after* has the tokens *told* in this order.
 
-    Other tokens may stand in between, except
+    Other tokens may stand between two tokens of *told*, except:
     - the owner of a thing: "my phone" is not "my sister's phone"
-    - before a token of *come*, the new words: "and", "but", "or"
-    - before a number, day or time in *come*: another value of this kind. "open from 9:30" is not "open from 8:00 to
-      9:30"
+    - "and", "but" or "or", if a new word (one of *come*) follows
+    - a number, day or time in front of a new value of this kind: "open from 9:30" is not "open from 8:00 to 9:30"
     """
     at = 0
     for n, token in enumerate(told):

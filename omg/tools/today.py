@@ -111,7 +111,11 @@ def notice_text(graph: Graph, since: float, until: float) -> str:
 
 
 def new_words(change: Change) -> str:
-    """The note's description after *change*; "" if *change* did not alter the description, or is of a page."""
+    """
+    Return the note's description if *change* made a new one.
+
+    Returns "" if *change* kept the description, removed the note, or is about a page.
+    """
     if change.after is None or not change.path.startswith("nodes/"):
         return ""
     after = parse_node(change.after, change.path).description

@@ -1,5 +1,5 @@
 """
-Finds the graph that a session may see, and who answers its tool call or /omg command.
+Finds the session's graph, and passes tool calls and /omg commands to their functions.
 
 The answers are in reading.py and changing.py.
 """
@@ -164,7 +164,11 @@ def account_offers(registry: Registry, graph: Graph) -> list[str]:
 
 
 def corpus_answer(registry: Registry, body: Mapping[str, Any]) -> dict[str, Any]:
-    """What `memory_search` and `memory_get` of this session may see of the graph, in OpenClaw's form."""
+    """
+    Answer OpenClaw's `memory_search` or `memory_get` from the session's graph.
+
+    Returns `{result}` for "get", else `{results}`. Without a graph, `result` is None and `results` is empty.
+    """
     params, graph = mapping_in(body, "params"), graph_of(registry, mapping_in(body, "context"))
     if graph is None:
         return {"result": None} if body.get("op") == "get" else {"results": []}
