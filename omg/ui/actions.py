@@ -16,7 +16,7 @@ from .request import Asked
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a forgetting searched and removed, and the paths of places that OMG cannot change."""
+    """The result of forgetting: the places searched, the things removed, and the paths that OMG cannot change."""
 
     looked: list[tuple[int, str]]
     went: list[tuple[int, str]]

@@ -1,4 +1,4 @@
-"""The view Given: what recent prompts were given, what a typed prompt would be given, and why."""
+"""The view Given: shows what OMG added to recent prompts and would add to a typed prompt, and why."""
 
 from __future__ import annotations
 

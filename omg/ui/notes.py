@@ -350,8 +350,9 @@ def selection_for(
     graph: Graph, choice: str, path: str, words: str, held: Holding | None = None
 ) -> Selection | None:
     """
-    Select what *choice* forgets, by *path* or by *words*. Return None if *choice* does not apply. *held*: `holding` of
-    the *words*, if the caller has it.
+    Select what *choice* would remove, by *path* or by *words*. Returns None if *choice* does not apply.
+
+    *held*: the answer of `holding` for *words*, if the caller already has it.
     """
     if choice == "forget" and path:
         return select_to_forget(graph, ids=[path])

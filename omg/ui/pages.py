@@ -49,9 +49,11 @@ def page_of(asked: Asked, view: str, *, flash: Done | None = None, **more: Any) 
 
 def framed_page(memory: Memory, body: Mapping[str, Any]) -> dict[str, Any]:
     """
-    Return the owner's page for a frame of the gateway's Control UI: `{view, params, base}` → `{status, html, policy}`.
+    Return the owner's page for a frame of the gateway's Control UI.
 
-    The page shows only the owner's memory, changes nothing and loads no other file. Its script turns forms into addresses.
+    *body* is `{view, params, base}`; the answer is `{status, html, policy}`. The page shows only the owner's memory,
+    changes nothing and loads no other file. The frame cannot send forms, so a script opens the fields of a form as an
+    address.
     """
     given = body.get("params")
     params = {str(k): str(v) for k, v in given.items() if k != "who"} if isinstance(given, Mapping) else {}

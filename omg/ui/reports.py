@@ -59,7 +59,7 @@ class Deed:
 
 
 def days_view(asked: Asked) -> dict[str, Any]:
-    """List the changes of notes by day, newest first; with `nights`, only those of nights."""
+    """List the changes of notes by day, newest first; with `nights`, only the changes by nightly runs."""
     graph, at, nights = asked.graph, asked.number("at"), bool(asked.get("nights"))
     files = newest_receipts(graph, "-reflection-" if nights else "")
     undone = undone_cycles(graph)
@@ -170,7 +170,7 @@ ASKED_AT_ONCE = 30
 
 
 def decide_view(asked: Asked) -> dict[str, Any]:
-    """List what the memory is unsure of, newest first. All other notes count without a question."""
+    """List the doubts that the person can settle, newest first: contradictions and unconfirmed claims."""
     doubts = [*contradictions(asked), *claims(asked)]
     doubts.sort(key=lambda d: d["day"], reverse=True)
     since = str(asked.today - timedelta(days=UNANSWERED_DAYS))

@@ -1,15 +1,18 @@
 """
 Serves the page on loopback to one browser: the first that opens the printed link.
 
-The page runs in its own process, like every `omg` command, and uses the vault under the same lock. So the daemon needs
-no port, and drawing a page delays no prompt. Ctrl-C ends it.
+The page runs in its own process, like every `omg` command, and uses the vault under the same lock. So the daemon
+needs no port, and drawing a page delays no prompt. Ctrl-C ends the process.
 
     /<secret>/enter?key=…   once: sets the session's cookie, which is sent below /<secret>/ alone
     /<secret>/…             GET shows (pages.py), POST /do/<action> changes (actions.py)
 
-A request is accepted if its Host is loopback and ours (against DNS rebinding), its cookie is the session's (against
-other users of the machine), and, for a change, it has the page's token and our own origin (against other sites). A page
-has no script in its text, and loads nothing from elsewhere.
+The server accepts a request that passes these checks:
+- The header `Host` names this page on loopback. This stops DNS rebinding.
+- The cookie is the session's cookie. This stops other users of the machine.
+- A change also has the page's token, and comes from the page itself. This stops other sites.
+
+A page has no inline script, and loads nothing from other hosts.
 """
 
 from __future__ import annotations

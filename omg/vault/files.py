@@ -389,7 +389,7 @@ class Written:
             return next((records[path] for path in reversed(self._paths.get(key, {}))), None)
 
     def note(self, path: str, record: Record | None) -> None:
-        """Record that *path* now holds *record*; None: nothing that OMG wrote."""
+        """Store *record* as what OMG wrote at *path*. None removes the stored record."""
         with self._kept.guard:
             if (before := self.get(path)) != record:
                 self._index(path, before, record)  # first, so that both agree even if the disk is full

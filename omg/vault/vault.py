@@ -170,10 +170,11 @@ def described_by_text(node: Node) -> Node:
 
 class Vault:
     """
-    The notes below *root*. A note's path is relative to *root*, with "/" and without ".md". Symbolic links are not followed.
+    The notes below *root*. A note's path is relative to *root*, with "/" and without ".md". Symbolic links are not
+    followed.
 
-    *written* is a file outside the vault that keeps hashes of what OMG wrote; without *written* they are in memory only.
-    The graph sets `names`, because the vault does not resolve links.
+    *written* is a file outside the vault that keeps hashes of what OMG wrote; without *written* they are in memory
+    only. `names` is a function: link target → all names of the linked note. The graph sets `names` from its index.
     """
 
     def __init__(self, root: Path, written: Path | None = None) -> None:
@@ -499,8 +500,14 @@ class Vault:
         return self.file(path)
 
     def _take_back(self, held: Path, data: Bytes, path: str, ours: set[str]) -> str:
-        """Write *data*, which an editor saved into *held*, to *path* if OMG's text is there (its hash is in *ours*), else to
-        the inbox. Return the path written."""
+        """
+        Save the text *data*, which an editor wrote to an old file that OMG had replaced.
+
+        - If the note at *path* still has OMG's text (hash in *ours*), *data* replaces this text.
+        - Otherwise *data* becomes a new file in the inbox.
+
+        *held*: the old file. Returns the path that now has *data*.
+        """
         with suppress(Stale, BadNode, OutsideVault):
             now = self.bytes(path)
             if now == data:
