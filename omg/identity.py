@@ -127,11 +127,13 @@ def account_of(key: str) -> str:
 
 def person_label(people: dict[str, list[str]], group: str, name: str, sender_id: str) -> str:
     """
-    Make *name* a label of one sender: the second Ann who speaks in the *group* is "Ann-2", and "Ann Lee" is "Ann-2
-    Lee".
+    Return *name* as a label that tells apart senders with the same first name.
 
-    *people*: hash of a first name → hashes of the senders with that name; a new sender is added. Without a
-    *sender_id*, *name* is returned unchanged.
+    In each *group*, the first sender named Ann stays "Ann", and the second sender becomes "Ann-2". If the second
+    sender is called "Ann Lee", the label is "Ann-2 Lee". Returns *name* unchanged if *sender_id* is empty.
+
+    *people*: hash of a first name → hashes of the senders with this first name. A new sender is added to
+    *people*.
     """
 
     def hashed(text: str) -> str:
@@ -158,8 +160,12 @@ def speaker_decides(session_key: str) -> bool:
 
 def says_owner(vouched: Mapping[str, Any]) -> bool | None:
     """
-    Whether the gateway says that its owner speaks; None if it says nothing. *vouched* has `senderIdentity` and
-    `senderIsOwner`, or for a command `gatewayClientScopes`. `senderIsOwner` counts only if it is the boolean true.
+    Return whether the gateway says that its owner speaks; None if the gateway says nothing.
+
+    - True if `senderIdentity` in *vouched* is OWNERS_PROFILE.
+    - Otherwise `senderIsOwner` decides; only the boolean true counts as yes.
+    - A command may have `gatewayClientScopes` in place of `senderIsOwner`. Then the scopes must include
+      ADMIN_SCOPE.
     """
     if vouched.get("senderIdentity") == OWNERS_PROFILE:
         return True
@@ -171,8 +177,11 @@ def says_owner(vouched: Mapping[str, Any]) -> bool | None:
 
 def is_remembered(ctx: Mapping[str, Any], triggers: Collection[str] = ("user",)) -> bool:
     """
-    Whether the hook context *ctx* is of a turn that is remembered: a turn of a person, or of another trigger among
-    *triggers*.
+    Return whether OMG remembers the turn of the hook context *ctx*. All of these must hold:
+
+    - The turn's trigger is among *triggers*. The trigger "user" means that a person wrote.
+    - The session belongs to an identity.
+    - For the trigger "user", `inputProvenance` is missing or names an external user.
     """
     trigger = ctx.get("trigger")
     session = str(ctx.get("sessionKey") or "")
@@ -184,6 +193,9 @@ def is_remembered(ctx: Mapping[str, Any], triggers: Collection[str] = ("user",))
 
 
 def _linked(links: Mapping[str, Sequence[str]], channel: str, sender: str) -> str | None:
-    """The name to which *links* assign a sender of a channel. Letter case does not matter, as for the gateway."""
+    """
+    Return the name that *links* give to a sender; None if *links* do not list the sender. Upper and lower case
+    are equal, as in OpenClaw's gateway. *links*: name → ids, such as `telegram:123`.
+    """
     wanted = f"{channel}:{sender}".lower()
     return next((name for name, ids in links.items() if any(i.strip().lower() == wanted for i in ids)), None)

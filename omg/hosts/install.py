@@ -227,7 +227,12 @@ def program_of(program: str, title: str, error: type[OmgError] = OmgError) -> st
 
 
 def client_step(host: Host, args: Sequence[str], folder: Path, changed: bool = True) -> Step:
-    """The step that runs the client's command with *args* for our *folder*."""
+    """
+    Make the step that runs one of the client's own commands.
+
+    *args*: the command's arguments; `{folder}` in an argument stands for the plugin's folder, *folder*.
+    *changed*: False if there is nothing to do, so that the command does not run.
+    """
     line = [host.program, *(arg.format(folder=folder) for arg in args)]
 
     def run() -> None:
@@ -295,7 +300,13 @@ def keep_settings(host: Host, home: Path) -> None:
 
 def restore_settings(host: Host, home: Path) -> None:
     """
-    Remove the empty sections that the client's command left in the settings, and the client's copies of our plugin.
+    Undo what the client's install command left behind.
+
+    - Deletes the client's copies of our plugin.
+    - Removes the empty sections from the client's settings file.
+    - Restores the settings file as it was before OMG, if nothing else in the file changed.
+
+    The settings file is only touched if `keep_settings` made a copy of the file.
     """
     config, kept = config_folder(host), kept_settings(host, home)
     for name in host.caches:

@@ -134,15 +134,19 @@ def make_server(ask: AskTool) -> Any:
 
     @server.tool(annotations=reads, title="Search the memory")
     def search(query: str, limit: Limit = 8) -> Notes:
-        """Notes of this project and of the person, and what was said, that answer `query`, best first. In `query`, name
-        the thing that you look for."""
+        """
+        Search the memory of the person and of this project, both notes and messages. The best match comes first.
+        In `query`, name the thing that you look for.
+        """
         return ask("search", query=query, limit=limit)
 
     @server.tool(annotations=reads, title="Open a note")
     def fetch(id: str) -> WholeNote:
         """
-        One whole note, by the `id` that `search` gave: its text, history, links, and the words it came from; or the
-        whole messages, by a day and time.
+        Open one whole note, or the messages of one minute.
+
+        `id`: an id from `search`; for messages, a day and time such as 2026-03-05 14:30. A note comes with its
+        former wording, its links, and the messages that the note was made from.
         """
         return ask("fetch", id=id)
 
@@ -154,19 +158,28 @@ def make_server(ask: AskTool) -> Any:
     @server.tool(annotations=writes, title="Propose a note")
     def remember(text: str, title: str = "", when: str = "") -> Proposal:
         """
-        Propose one sentence to be remembered, because the person asked for it. `when`: its day, 2026-03-05 or
-        2026-03-05..2026-03-07. Until the person confirms the sentence, it counts as the assistant's word.
+        Propose a note that the person asked you to remember.
+
+        `text`: one sentence. `when`: the day or days of the event, 2026-03-05 or 2026-03-05..2026-03-07. Until
+        the person confirms the note, the note counts as the assistant's words.
         """
         return ask("remember", text=text, title=title, when=when)
 
     @server.tool(annotations=writes, title="Propose a correction")
     def correct(id: str, new: str) -> Proposal:
-        """Propose `new`, a whole sentence, in place of what the note `id` says, because the person said it is wrong."""
+        """
+        Propose a correction, when the person says that a note is wrong.
+
+        `id`: the wrong note. `new`: the corrected statement, a whole sentence.
+        """
         return ask("correct", id=id, new=new)
 
     @server.tool(annotations=reads, title="What forgetting would take")
     def forget(query: str) -> Forgetting:
-        """What would be forgotten for words or a note's id, and the command by which the person forgets it."""
+        """
+        Show what would be forgotten, and the command that forgets. This call removes nothing: only the person can
+        run the command. `query`: words, or the id of a note.
+        """
         return ask("forget", query=query)
 
     @server.tool(annotations=reads, title="State of the memory")
@@ -207,7 +220,10 @@ def token_of(home: Path) -> str:
 
 
 def guarded(app: Any, token: str) -> Any:
-    """*app*, which then answers only requests with the token in `Authorization: Bearer`. Other requests get 401."""
+    """
+    Wrap the ASGI app *app* so that every HTTP request needs *token*. A request sends the token in the header
+    `Authorization: Bearer`. Without the right token, the answer is 401.
+    """
     wanted = f"Bearer {token}".encode()
 
     async def guard(scope: Any, receive: Any, send: Any) -> None:

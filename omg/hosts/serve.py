@@ -1,19 +1,29 @@
 """
-What the daemon does for the clients: it gives memory to their sessions, captures what was said in them, and answers the
-tools of `omg mcp`.
+Gives memory to the sessions of clients, captures what was said, and answers the tools of `omg mcp`.
 
-A session gets `system` once for each context, and the relevant notes with each prompt. A client keeps all of a hook's
-text in the conversation, so nothing can be taken back. `system` is given again only after an edit, after a forgetting,
-or when much was said since. The person's memory and the project's stand side by side, each under its name.
+A session gets two texts. `system`, the part of the memory that rarely changes, is given once for each context.
+Notes relevant to a prompt are given with that prompt. A client keeps all of a hook's text in the conversation, so
+OMG cannot take back a text. `system` is given again only
 
-A mark in the spool says which transcript grew, and its size at that time. The transcript is read READ_AFTER_S later,
-because a client may write the last line after its hook. The daemon reads on from the session's offset in the
-transcript, and makes a drop of each whole turn. What the person typed after the mark waits for the next mark. The drop
-is on disk before the offset moves. After a crash, messages may be read twice; OMG recognizes them by their ids.
+- after an edit
+- after something was forgotten
+- when much was said since the last `system`
 
-Of a transcript, only what the person typed and what the assistant said and called is read. Left out: the results of
-tools, and all that the client wrote in the person's place (summaries, commands, reminders, tasks for sub-agents, text
-of hooks). A row of an unknown kind is not a message.
+The person's memory and the project's memory stand side by side, each under a heading.
+
+A mark in the spool says which transcript grew, and the transcript's size at that time. The transcript is read
+READ_AFTER_S later, because a client may write the last line after its hook. The daemon reads on from the
+session's offset in the transcript, and makes a drop of each whole turn. What the person typed after the mark
+waits for the next mark. The drop is on disk before the offset moves. After a crash, messages may be read twice;
+OMG recognizes known messages by their ids.
+
+The daemon reads what the person typed, what the assistant said, and which tools the assistant called. The daemon
+leaves out
+
+- the results of tools
+- text that the client wrote in the person's place: summaries, commands, reminders, tasks for sub-agents, hook
+  text
+- rows of an unknown kind
 """
 
 from __future__ import annotations
@@ -109,15 +119,21 @@ class HostAnswers:
 
     def lost(self, value: Mapping[str, Any]) -> None:
         """
-        Record that a hook ended before its answer came. The answer's text is then in no context, and may be given
-        again.
+        Record that a hook ended before the answer came. So the text of the answer never reached the conversation,
+        and a later answer may contain the same text. *value*: the answer, as `answer` returned it.
         """
         found = self.sessions.find(str(value.get("host")), str(value.get("session")), "")
         if found is not None and (keys := value["given"]):
             self.sessions.update(found, given={k: v for k, v in found.given.items() if k not in keys})
 
     def _text(self, host: Host, found: HostSession, event: str, prompt: str) -> tuple[str, dict[str, str]]:
-        """The text to give to the client. Second: for each memory's session key, the hash of its part of the text."""
+        """
+        Return (text, hashes): the text for the client, and a hash of each part of the text.
+
+        A later call compares the hashes, to leave out a part that the context already has. A key of *hashes* is a
+        memory's session key for `system`, or the session key with " prompt" for the notes. Returns ("", {}) if
+        the text cannot be made short enough for the client.
+        """
         memories = ((found.person, PERSON), (found.project, PROJECT.format(found.name)))
         keys = [(key, head) for key, head in memories if key]
         if event == "prompt" and found.writes:

@@ -1,14 +1,20 @@
 """
-A client's sessions: whose memory each has, how far it was read and served, and whether the client's capture works.
+Records the sessions of clients, and checks whether each client's turns are captured.
 
-A session reads the person's memory and, in a git repository, the project's. It writes to the project's memory if there
-is a project. A project is known by its git common directory. We find this directory by reading files, because git
-itself could start programs that a repository's configuration names. The URL of a remote does not identify a project,
-because any downloaded repository can name any remote. A file `.git` may say that its folder is a worktree of another
-repository. This counts only if that repository lists the worktree.
+A record, `hosts/<host>/<session>.json` in the home, says
 
-`hosts/<host>/<session>.json` in the home holds a session. The session's memory is chosen when the session is first
-seen, and a later change of folder does not change the memory.
+- which memories the session reads and writes
+- how far the transcript was read
+- which texts of the memory the session was given
+
+A session reads the person's memory and, in a git repository, the project's memory. It writes to the project's
+memory if there is a project. The memories are chosen when the session is first seen; a later change of folder
+changes nothing.
+
+A project is known by its git common directory. We find this directory by reading files, because git itself could
+start programs that a repository's configuration names. The URL of a remote does not identify a project, because
+any downloaded repository can name any remote. A file `.git` may say that its folder is a worktree of another
+repository. This counts only if the named repository lists the worktree.
 """
 
 from __future__ import annotations
@@ -38,7 +44,14 @@ SILENT_S = 3_600  # how much newer a transcript may be than the last captured tu
 
 
 def installed_hosts(home: Path) -> dict[str, dict[str, Any]]:
-    """Host → `{identity, only, config, at}`, from the file that `omg install HOST` writes."""
+    """
+    Return client → what `omg install` stored about the client, a mapping with the keys
+
+    - `identity`: the key of the person whose memory the client gets
+    - `only`: "project" if the client gets only the project's memory, otherwise ""
+    - `config`: the client's configuration folder
+    - `at`: when the client was installed, in ms
+    """
     return {k: v for k, v in read_object(home / INSTALLED).items() if isinstance(v, dict)}
 
 
@@ -63,11 +76,14 @@ def project_key(person: str, common: Path) -> str:
 
 def common_directory(folder: Path) -> Path | None:
     """
-    The git common directory of the checkout that contains *folder*; None if *folder* is in no checkout.
+    Return the git common directory for the checkout that contains *folder*.
 
-    For most checkouts this is the folder `.git`. For a worktree, where `.git` is a file, this is the worktree's
-    repository, but only if that repository lists the file. A link, a submodule, or a file that claims a foreign
-    repository is a project of its own: the result is `.git` itself.
+    - in most checkouts: the folder `.git`
+    - in a worktree that its repository lists: the repository's git directory
+    - if `.git` is a symbolic link or any other file, as in a submodule: the path of `.git`
+    - if *folder* is in no checkout: None
+
+    So a downloaded folder cannot pass for a part of another repository.
     """
     try:
         folder = folder.resolve(strict=True)
@@ -210,14 +226,14 @@ def session_in(file: Path) -> HostSession | None:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """When a client last had a prompt served, a turn captured and a transcript written, in ms; 0: never."""
+    """Tells when a client was last active, and whether its turns are captured. The times are in ms; 0 means never."""
 
     host: str
     identity: str
     only: str
-    served_ms: int
-    kept_ms: int
-    written_ms: int
+    served_ms: int  # when a prompt was last served
+    kept_ms: int  # when a turn was last captured
+    written_ms: int  # when the client last wrote to a transcript
     silent: bool  # the client's transcripts grow, but no turn is captured
 
 
