@@ -3,8 +3,8 @@ Turns loose notes into messages: files that people leave in inbox/, and the agen
 
     <vault>/inbox/*.md                    a message for each paragraph, from a person; from the agent if a run of
                                           the agent may have written the file (Runs)
-    <vault>/inbox/*.txt                   renamed to .md, unless an agent may have written the file; then read
-                                          like the other .md files
+    <vault>/inbox/*.txt                   renamed to .md and read like an .md file; left alone if an agent may have
+                                          written the file
     <workspace>/memory/YYYY-MM-DD.md      a message for each line, from the agent, in the owner's graph; only if
                                           nobody else reaches the agent, and for days since the graph was made
     <workspace>/MEMORY.md, memory/*.md    older memory files: `omg import --openclaw` reads them in the same way
@@ -13,9 +13,9 @@ Turns loose notes into messages: files that people leave in inbox/, and the agen
     <home>/writes.jsonl                   files that runs wrote, as transcripts show (message/drop.py); kept for KEPT_MS
 
 A message's id is `inbox:<path>:<hash of the text>`. If text is added to a note, only the added text is new. The
-message's key is made from the text alone. Renaming a note adds no message. The text of notes and memory files is never
-changed here. A run of any session may have written an inbox file, because everybody who reaches the agent can make the
-agent write files.
+message's key is made from the text alone. Renaming a note adds no message. The text of notes and memory files is
+never changed here. A run of any session may have written an inbox file, because everybody who reaches the agent
+can make the agent write files.
 """
 
 from __future__ import annotations
@@ -69,11 +69,14 @@ def take_loose(
     force: bool = False,
 ) -> int:
     """
-    Make the new messages of loose notes pending; return their number.
+    Make the new messages in loose notes pending, and return how many were new.
 
-    *known*: file → its state when it was last read; updated here. *wrote*: tells whether an agent may have written a
-    file; the file waits while the answer is None. *memory*: the folder of the agent's own files, if it is not above
-    the vault. *force*: also read notes that were saved just now.
+    - *known*: file → the file's state when it was last read; updated here.
+    - *wrote*: returns whether a run of the agent may have written a file. None: the run is not over, so the file
+      waits.
+    - *memory*: the folder with the agent's daily notes. Not used if the vault is the folder `memory/omg`: then
+      the daily notes are in `memory`.
+    - *force*: also read notes that were saved just now.
     """
     texts = ((file, f"inbox/{file.stem}") for file in other_files(graph))
     files, taken = [*loose_notes(graph), *texts, *day_files(graph, memory)], 0
@@ -111,8 +114,12 @@ def read_loose_file(
     graph: Graph, file: Path, name: str, said_ms: int, *, agents: bool
 ) -> tuple[Node | None, tuple[Message, ...]] | None:
     """
-    The note in *file* (None for a memory file) and its messages. Returns None instead if the file cannot become a
-    note, or if an agent may have written a file that is no note yet.
+    Read *file*, and return (note, messages). For a memory file the note is None.
+
+    Returns None in place of the pair if the file cannot become a note. A file that is not .md is first renamed to
+    .md.
+
+    *agents*: an agent may have written the file. Then a file that is not .md is left alone, and None is returned.
     """
     if file.suffix != ".md":
         if agents or why_no_note(file):
@@ -144,8 +151,10 @@ def why_no_note(file: Path) -> str:
 
 def unread_files(graph: Graph) -> tuple[list[str], list[str]]:
     """
-    Return two lists of inbox files. First: files with text that is not read yet. Second: files that were read and whose
-    filing was undone; these do not say where their text went. Files that can never be read are left out.
+    Return two lists of inbox files: files not read yet, and files whose filing was undone.
+
+    A filed note has a History section that says which notes the text went to. After an undo this section is
+    missing. Files that can never be read are left out.
     """
     found, undone = [f"inbox/{file.name}" for file in other_files(graph) if not why_no_note(file)], []
     pending = graph.pending_keys()
@@ -232,9 +241,10 @@ def is_placed(node: Node) -> bool:
 
 def note_messages(node: Node, said_ms: int, *, agents: bool) -> tuple[Message, ...]:
     """
-    The paragraphs of a loose note as messages; none if its properties make it a note of the graph.
+    Turn the paragraphs of the loose note *node* into messages.
 
-    *agents*: an agent may have written the note. The note's properties do not count then.
+    Returns no messages if the properties make *node* a note of the graph (`is_placed`). *agents*: an agent may
+    have written the note. Then the properties are ignored, and the messages come from the agent.
     """
     if (is_placed(node) and not agents) or node.full_body.lstrip().startswith(MEANT):
         return ()

@@ -11,8 +11,7 @@ because a message has the same id each time: in a hook's capture, in an export, 
     exports        Opens exports (a zip, a zip in a zip, a folder, a JSON file), and reads their items, branches and
                    quotations.
     gemini         Reads Gemini's prompts and answers in Google Takeout: My Activity → Gemini Apps, as JSON.
-    histories      Reads whole histories of coding agents, for `omg import`: files, also of older versions, and
-                   databases.
+    histories      Reads the whole histories of coding agents for `omg import`, from files and databases.
     look           Counts what an import would bring, before anything is written or a model is asked.
     memories       Reads the memory that another assistant keeps as markdown: MEMORY.md, USER.md, memory/*.md, notes
                    of basic-memory.

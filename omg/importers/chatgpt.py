@@ -97,8 +97,13 @@ def read_chat(chat: JsonObject, member: Member, items: ItemReading, contexts: Co
 
 def parts_said(message: JsonObject, at_ms: int, contexts: Contexts) -> tuple[str, list[JsonObject]]:
     """
-    Returns (kind, parts). *parts*: what was said in *message*. If there are none, *kind* is the reason under which
-    the message is counted as left out; "" if it is not counted.
+    Return (kind, parts): what was said in *message*, or why nothing counts as said.
+
+    - If something was said, *kind* is "".
+    - If the message is to be counted as left out, *parts* is empty, and *kind* is the reason.
+    - For an empty message, the user's instructions and ChatGPT's memory, both are empty.
+
+    Instructions and memory are stored in *contexts*.
     """
     author, content, about = (mapping_in(message, key) for key in ("author", "content", "metadata"))
     role, kind = author.get("role"), content.get("content_type")

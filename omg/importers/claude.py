@@ -1,7 +1,9 @@
-"""Reads Claude.ai's export: chats, projects and memories, in one zip or in several.
+"""
+Reads Claude.ai's export: chats, projects and memories, in one zip or in several.
 
-Since 2026 a chat may have branches; only the branch that ends at `current_leaf_message_uuid` is read. Attachments and
-the documents of a project count as quotations, Claude's memory as Claude's claims."""
+Since 2026 a chat may have branches; only the branch that ends at `current_leaf_message_uuid` is read. Attachments
+and the documents of a project become quotations. Claude's memory becomes claims of the assistant.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +111,10 @@ def read_project(project: JsonObject, member: Member) -> Iterator[Chat]:
 
 
 def memory_lines(memory: JsonObject) -> Iterator[str]:
-    """Yield the lines of Claude's memory, of all chats and of each project, without headings."""
+    """
+    Yield each line of Claude's memory, without the headings. The memory has one text about all chats, and one
+    text about each project.
+    """
     texts = [memory.get("conversations_memory"), *mapping_in(memory, "project_memories").values()]
     for text in texts:
         for line in said_text(text).splitlines():

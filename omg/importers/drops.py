@@ -1,7 +1,9 @@
-"""Cuts the sessions of a reader into drops, the files of the spool that the intake takes in.
+"""
+Cuts the sessions of a reader into drops, the files of the spool that the intake takes in.
 
-A reader is given a path and yields sessions, each with its messages as the gateway's entries. Ids of messages and
-names of drops are the same at every reading."""
+A reader takes a path, and yields sessions with their messages. The messages have the form of OpenClaw's own
+entries. Reading a file again gives the same message ids and the same names of drops.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +117,10 @@ CONVERT = "is not UTF-8; convert the file, as with `iconv -f CP1252 -t UTF-8`, a
 
 
 def zstd_decompressor(path: Path) -> Any:
-    """Make a decompressor for zstd. Raises ConfigError, which names the command to install the extra `zstd`."""
+    """
+    Make a decompressor for zstd. Raises ConfigError if the package `zstandard` is missing; the error says how to
+    install the package. *path*: the file that the error names.
+    """
     try:
         import zstandard
     except ImportError as e:

@@ -108,8 +108,11 @@ def unzipped(source: Path | IO[bytes], where: str, opened: ExitStack, depth: int
 
 def items_of(member: Member, read: Callable[[int], object] = lambda n: None) -> Iterator[Any]:
     """
-    Yield the items of the JSON array in *member*, one at a time, or its single JSON object. *read* is called with the
-    number of bytes read. Raises BadInput at the first place that is not JSON, after the items before that place.
+    Yield the items of the JSON array in *member*, one at a time. If the file holds a single JSON value, that
+    value is yielded.
+
+    *read* is called after each read, with the number of bytes just read. Raises BadInput where the file is cut
+    short, damaged or not JSON; the items before are already yielded then.
     """
     decoder, scan = codecs.getincrementaldecoder("utf-8")("replace"), json.JSONDecoder(strict=False)
     with member.open() as file:
@@ -253,8 +256,9 @@ def quoted(name: str, text: str) -> JsonObject:
 
 def claims(service: str, lines: Mapping[str, int], what: str = "memory") -> Iterator[Chat]:
     """
-    Yield the memory of *service* as claims of that assistant: a session with a message for each line. *lines*: text →
-    time in ms.
+    Yield a chat in which an assistant states its memory, a message for each line.
+
+    *service*: the assistant's name. *lines*: text → time in ms. Yields nothing if *lines* has no text.
     """
     entries = [
         inbox_entry("assistant", f"{service} {what}", text, at_ms + n, of=f"{service}:")

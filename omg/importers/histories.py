@@ -1,7 +1,10 @@
-"""Reads whole histories of coding agents, for `omg import`: files, also of older versions, and databases.
+"""
+Reads the whole histories of coding agents for `omg import`, from files and databases.
 
-A session has the same key as in its connected client, so messages that a hook captured are not taken in again. A last
-line that is still being written is left for the next import."""
+Files of older versions are read, too. An imported session gets the same key that hooks give to the session. So
+messages that a hook captured are not taken in again. If a client is still writing the last line, the next import
+reads this line.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,10 @@ NOT_A_PERSONS = "rows of tools, commands and sub-agents"
 
 
 def placed(client: str, service: str, id: str, cwd: str, reading: ReadingProgress) -> Session | None:
-    """The session *id* of *client*, with its session key; None, and reported, if it belongs to nobody's memory."""
+    """
+    Return the session *id* of *client*, with the session's key. If the session belongs to no person and no
+    project, reports this in `reading.skipped` and returns None.
+    """
     if key := reading.place(client, id, cwd):
         return Session(key, id, key.split(":")[1], cwd, service)
     reading.skipped.append(
@@ -91,7 +97,12 @@ def read_codex_history(path: Path, since: int, reading: ReadingProgress) -> Sess
 
 
 def older_codex(path: Path, session: str) -> Iterator[TranscriptRow]:
-    """Yield the rows of an older Codex, which did not mark what a person typed. Its events show what was said."""
+    """
+    Yield the rows of a transcript that an older version of Codex wrote.
+
+    Such a transcript does not mark what a person typed. So a message is taken only from a row with the event
+    `user_message` or `agent_message`. For any other row, the entry is None.
+    """
     for number, (start, end, row) in enumerate(json_rows(path, 0)):
         event, at = mapping_in(row, "payload"), row.get("timestamp")
         role = {"user_message": "user", "agent_message": "assistant"}.get(str(event.get("type")))

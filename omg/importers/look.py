@@ -115,7 +115,10 @@ def prices(look: Look, models: Sequence[str], config: Config) -> list[Price]:
 
 
 def look_text(look: Look, ways: Sequence[Price], now: str) -> str:
-    """Print *look* as lines for a person. *now*: the configured way of observing."""
+    """
+    Return *look* as text for a person, with the estimated costs. *ways*: the price of each way to observe. *now*:
+    the way that is configured.
+    """
     total = sum(look.conversations.values())
     where = ", ".join(f"{n} of {service}" for service, n in look.conversations.most_common())
     lines = [f"{how_many(total, 'conversation')} ({where})" if total else "no conversations"]

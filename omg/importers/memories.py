@@ -27,8 +27,9 @@ CATEGORY = re.compile(r"(\s*[-*]\s+)\[[\w -]{2,}\]\s+")  # "- [tech] …", of ba
 
 class Head(frontmatter.YAMLHandler):  # type: ignore[misc]  # python-frontmatter has no types
     """
-    Reads YAML heads as OMG's own notes have them, between two lines of three hyphens. Avoids PyYAML's parser in C,
-    which kills the process on a head of 100,000 brackets.
+    Reads the YAML head of a note, between two lines of `---`. The head is parsed like the heads of OMG's own
+    notes (`load_properties`). This avoids PyYAML's parser in C, which kills the process on a head of 100,000
+    brackets.
     """
 
     FM_BOUNDARY = re.compile(r"^---[ \t]*$", re.M)

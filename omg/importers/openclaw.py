@@ -158,10 +158,11 @@ def stored_messages(
     db: sqlite3.Connection, id: str, path: Path, since: int, reading: ReadingProgress
 ) -> Iterator[JsonObject]:
     """
-    Yield the messages of session *id*. A row is written after its message was said. A row written a day or more before
-    *since* can hold only an older message, and is not read.
+    Yield the messages of session *id* in the database. Skips rows that were written more than a day before
+    *since* (ms). A row that cannot be read is reported in `reading.skipped`.
     """
     packed, after = None, -1
+    # A row is written after its message was said, so a row older than *since* holds no message to import.
     while rows := db.execute(
         "SELECT seq, event_json, event_zstd, event_utf8_bytes FROM transcript_events"
         " WHERE session_id = ? AND seq > ? AND created_at >= ? ORDER BY seq LIMIT ?",
@@ -215,8 +216,10 @@ def openclaw_state_drops(state: Path, agent: str | None = None, since: datetime 
 
 def openclaw_drops(config: Config, agent: str | None, since: datetime | None) -> Drops:
     """
-    The drops of the OpenClaw whose state folder contains the home. If no state folder does, the drops of the OpenClaw
-    that the environment names. The notes of its agents (MEMORY.md, memory/*.md) are included.
+    Return the drops of an OpenClaw installation, including the notes that its agents wrote.
+
+    The installation is found by its state folder: the parent of OMG's home, if this parent holds `agents/`.
+    Otherwise the environment variables name the state folder. *agent*: only this agent; None for all agents.
     """
     state = config.home.parent
     if not (state / "agents").is_dir():
@@ -239,8 +242,11 @@ def read_agents_notes(
     memory: Path, since: int, reading: ReadingProgress, *, agent: str, zone: tzinfo
 ) -> Sessions:
     """
-    Yield one session with a message for each line of the agent's files in *memory* and beside it, dated by the day of
-    the file.
+    Yield one session with the agent's own notes, a message for each line.
+
+    The notes are the .md files in *memory*, and MEMORY.md beside this folder. A message gets the day in the
+    file's name, otherwise the day on which the file was saved. A file that cannot be read is reported in
+    `reading.skipped`.
     """
 
     def entries() -> Iterator[JsonObject]:

@@ -86,10 +86,14 @@ def plain_entry(line: Mapping[str, Any], role: str, at: int, alike: Counter[str]
 
 def message_entries(messages: Iterable[Mapping[str, Any]], session: str, now_ms: int) -> list[JsonObject]:
     """
-    Turn a program's messages into entries, in their order, without instructions to a model.
+    Turn a program's messages into entries, in the same order. Instructions to a model (system messages) are left
+    out.
 
-    A message with an `id` is recognised by its id within the session, any other by its text and time. A message
-    without a timestamp counts as said now. If one is no message, raises BadInput, which names it, and none is taken.
+    - A message with an `id` is recognised later by this `id` within the session.
+    - Any other message is recognised by its text and time.
+    - A message without a timestamp counts as said now.
+
+    Raises BadInput if any message is malformed; the error says which.
     """
     alike: Counter[str] = Counter()
     entries, last = list[JsonObject](), 0

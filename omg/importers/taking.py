@@ -1,10 +1,12 @@
 """
-Takes in drops and a program's messages through the spool, and keeps a record of each import, to undo it in one step.
+Takes in drops and a program's messages through the spool, and keeps a record of each import, to undo it in one
+step.
 
-    <home>/imports/<id>.jsonl   first the files; a line for each drop before it is taken in; last how the import ended
+    <home>/imports/<id>.jsonl   the record of an import, line by line: the imported files; each drop, written before
+                                the intake gets the drop; how the import ended
     <home>/imports/chats.json   chat → when it was last changed, so that an older export does not bring an older copy
 
-A killed import is continued under its id: drops that it had taken in are recognised, and add nothing.
+A killed import is continued under the same id. Drops that were taken in before add nothing.
 """
 
 from __future__ import annotations
@@ -260,11 +262,14 @@ def is_of(receipt: Receipt, drops: Collection[str]) -> bool:
 
 def changes_back(graph: Graph, drops: Collection[str]) -> tuple[list[Change], list[str]]:
     """
-    Return the changes that undo the import of *drops*, and the paths of notes that stay as they are.
+    Return (changes, paths): the changes that undo an import, and the notes to leave alone.
 
-    - A note that only the import changed gets its text from before the import.
-    - If daily use changed a note during the import, only the import's later changes are undone.
-    - If daily use changed a note after the import, the note stays as it is.
+    - Only the import changed the note: the note gets its text from before the import.
+    - Somebody else changed the note between two changes of the import: only the import's changes after this are
+      undone.
+    - Somebody else changed the note last: the note is left alone.
+
+    *drops*: the names of the import's drops.
     """
     path_changes: dict[str, list[tuple[bool, Change]]] = {}
     for receipt in receipts_of(graph):  # the last one first
@@ -295,10 +300,10 @@ def changes_back(graph: Graph, drops: Collection[str]) -> tuple[list[Change], li
 
 @dataclass(slots=True)
 class Became:
-    """The notes of an import, by what they are about."""
+    """Holds what an import did to the notes."""
 
-    notes: dict[str, list[str]] = field(default_factory=dict)  # kind → titles
-    changed: int = 0  # notes that were there before
+    notes: dict[str, list[str]] = field(default_factory=dict)  # kind, as in KINDS → titles of new notes
+    changed: int = 0  # number of older notes that the import changed
     against: list[tuple[str, str]] = field(default_factory=list)  # paths of notes that cannot both be true
 
 

@@ -220,7 +220,10 @@ def is_sub_agent(db: sqlite3.Connection, session: str) -> bool:
 
 
 def of_sub_agent(path: str, session: str) -> bool:
-    """Whether *session* is a sub-agent's. False if the database cannot be read at once."""
+    """
+    Return whether *session* belongs to a sub-agent. Returns False if the database *path* stays locked for 50 ms,
+    or cannot be read.
+    """
     with suppress(OSError, ValueError, sqlite3.Error), open_database(Path(path), 0.05) as db:
         return is_sub_agent(db, session)
     return False
@@ -264,8 +267,10 @@ def read_gemini(path: Path, session: str, offset: int) -> Iterator[TranscriptRow
 
 def is_cut(path: Path, start: int, row: Mapping[str, Any]) -> bool:
     """
-    Whether the row at *start* replaces the history by a shorter history with new ids. A start or a resume writes the
-    history with the old ids.
+    Return whether the row at *start* replaces the history by a shorter history.
+
+    A shorter history has new message ids: its last id does not occur before *start*. When a session starts or
+    resumes, the client writes the history again with the old ids; this returns False.
     """
     messages = mapping_in(row, "$set").get("messages")
     if not isinstance(messages, list) or len(messages) < 2 or not isinstance(messages[-1], dict):
