@@ -6,11 +6,12 @@ Writes and reads events.jsonl: one JSON line for each thing that happened.
     observation_start   cycle, trigger, tokens, messages, model; how long the batch waited in line (waited_ms); how many
                         graphs are being observed (under_way); how many graphs wait in line (waiting)
     observation_end     the same fields, and the notes with their tokens, the compression, calls, cost, replies cut short
-    edit_refused        the reason why an edit was dropped, changed, or noted as the assistant's
+    edit_refused        the reason why an edit was dropped or changed, or why its note counts as the assistant's words
     observation_failed  error, tokens, duration
     activation          session, reason, tokens of the slice
     inject_busy         session, and how long a prompt waited (waited_ms); the prompt then got the session's former slice
-    context_cut         session, reason, turns and tokens that left the context, tokens that stay raw, tokens of notes
+    context_cut         session, reason; turns and tokens that were removed from the context; tokens of the remaining
+                        messages; tokens of notes
     context_waited      session, duration, and whether the awaited turns were observed
     verdict_refused     kind of a nightly proposal that was not carried out, and the reason
     notes_archived      after an upgrade: the cycle that archived notes of earlier rules, and how many
@@ -72,15 +73,16 @@ def parsed_events(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
 
 
 def read_events(home: Path, last: int | None = None) -> list[dict[str, Any]]:
-    """The events so far, oldest first. *last*: only so many, the newest ones."""
+    """Return the recorded events, oldest first; with *last*, only the newest *last* events."""
     found = [*parsed_events(event_lines(home))]
     return found if last is None else found[max(0, len(found) - last) :]
 
 
 def edits_lately(home: Path) -> tuple[int, int]:
     """
-    Count the edits of the last observations, and how many of these edits were refused or changed. Older observations
-    are not counted once EDITS edits are reached.
+    Count the edits of the newest observations. Returns how many there were, and how many were refused or changed.
+
+    Counting ends with the observation that brings the number to EDITS.
     """
     edits = refused = 0
     for event in reversed(read_events(home, last=5 * EDITS)):

@@ -1,5 +1,5 @@
 """
-Takes drops and inbox notes in, as turns that wait in their graph.
+Reads drops from the spool and notes from the inbox, and stores them as pending turns.
 
     spool/<ms>-<uuid>.json  ─ take_in ─  graphs/<graph>/pending  ─ Worker.work ─  vault
 

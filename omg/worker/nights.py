@@ -117,7 +117,11 @@ def night_of(worker: Worker, who: Identity, since: dt.date | None, dry_run: bool
 
 
 def background_reflection(worker: Worker, *, idle: bool) -> list[NightDone]:
-    """Reflect on each graph for which `is_due` returns "now". If the worker is *idle*, "background" is enough."""
+    """
+    Reflect on the graphs that have changed enough since their last reflection.
+
+    `is_due` decides what is enough. A graph that is due in the "background" has to wait until the worker is *idle*.
+    """
     due: list[Identity] = []
     for who in worker.registry.identities():
         if worker.rests(who) or worker.config.switched_off(who.agent):
@@ -216,10 +220,13 @@ def reflect_answer(worker: Worker, body: Mapping[str, Any]) -> dict[str, Any]:
 
 def rebuild_each(worker: Worker, body: Mapping[str, Any]) -> dict[str, Any]:
     """
-    Rebuild the notes of a graph: `{identity, swap}` → `{before, after, kept, folder, cycle}`. `cycle` is None without
-    `swap`.
+    Make the notes of one graph again from its messages.
 
-    Building holds no lock. While the new notes are written, no turn of the graph is observed, so that none is lost.
+    *body*: `{identity, swap}`. With `swap`, the new notes replace the graph's notes. Returns `{before, after, kept,
+    folder, cycle}`; `cycle` is None without `swap`.
+
+    Making the new notes locks nothing. The replacement waits for the observation under way, and the graph is not
+    observed meanwhile.
     """
     key = str(body["identity"]) if body.get("identity") else None
     graph = worker.registry.find(key)
@@ -233,7 +240,7 @@ def rebuild_each(worker: Worker, body: Mapping[str, Any]) -> dict[str, Any]:
 
     made, cycle = build(), None
     if body.get("swap"):
-        with worker.resting(graph):
+        with worker.resting(graph):  # an observation would write to the notes that are replaced
             made = build()  # turns that were observed meanwhile
             cycle = take_rebuilt(graph, worker.clock())
     folder = graph.vault.root if cycle else made.folder

@@ -1,10 +1,12 @@
 """
-Keeps every graph of one home: decides whose a session is, opens graphs, and records people's changes to their files.
+Keeps every graph of one home: decides which graph a session uses, opens graphs, and records people's changes to
+files.
 
     registry.find("agent:main:main")       the graph of a person: opened, mended after a crash, up to date with its files
-    registry.refresh(graph)                record the changes that people have made to the vault since
+    registry.refresh(graph)                record what people changed in the vault since the last look
 
-All functions except `opened` return a graph in which work that a crash interrupted has been finished.
+Before a graph is returned, work that a crash interrupted is finished. Only `opened` returns a graph without this
+step.
 """
 
 from __future__ import annotations
@@ -90,9 +92,10 @@ class Registry:
         self, session: str, *, channel: str = "", sender: str = "", owner: bool | None = None
     ) -> Identity | None:
         """
-        Find whose session this is. None: the session is nobody's, and is neither remembered nor served.
+        Find the identity whose memory *session* uses.
 
-        *owner*: whether only the owner speaks there. None: unknown, so the earlier speakers decide.
+        Returns None if *session* has no memory: its turns are not remembered, and its prompts get no notes. *owner*:
+        whether only the owner speaks in *session*. If None, the people who spoke in *session* so far decide.
         """
         if channel.lower() in INSIDE:
             known = self._owners().get(session)
@@ -134,8 +137,12 @@ class Registry:
 
     def new_account(self, who: Identity) -> str:
         """
-        Tell how to join the account of *who* to another memory. "" unless the account was first seen in the last
-        NEW_DAYS and other people are remembered.
+        Tell a person how to join the account of *who* to another memory.
+
+        Returns "" in three cases:
+        - *who* is no account on a channel.
+        - The account was first seen more than NEW_DAYS ago.
+        - No other person has a memory in this home.
         """
         account, mark = account_of(who.key), self.folder / "graphs" / who.folder / GRAPH_MARK
         age_s = self.clock().timestamp() - mark.stat().st_mtime
@@ -169,7 +176,11 @@ class Registry:
         )
 
     def _owners(self) -> dict[str, bool]:
-        """Session whose key does not name its owner → whether only the owner has spoken there so far."""
+        """
+        Return session → whether only the owner has spoken in the session so far.
+
+        The sessions listed are those whose key does not name the owner.
+        """
         kept = read_object(self.folder / "owners.json")
         return {session: alone is True for session, alone in kept.items()}
 
@@ -226,11 +237,13 @@ class Registry:
 
     def opened(self, who: Identity, *, keep: bool = True, make: bool = True) -> Graph:
         """
-        Open the graph of *who*, without waiting for a lock. The index of the graph may be out of date.
+        Open the graph of *who*, without waiting for a lock. The graph's index may be out of date.
 
-        A graph stays open while it is used. Afterwards, the most recently used graphs stay open, up to `room`.
-        Without *keep*, the graph stays open only if fewer graphs than `room` are open, because a walk through all
-        graphs must not close the others. Without *make*, a graph that was forgotten whole raises NotFound.
+        A graph stays open while a caller uses it. Afterwards it may stay open for the next caller:
+        - With *keep*, the graph stays open, and the least recently used graph is closed if more than `room` are open.
+        - Without *keep*, the graph stays open only if no other graph must be closed.
+
+        Without *make*, raises NotFound if the graph does not exist any more.
         """
         dropped: list[Graph] = []
         with self._opening:
@@ -244,6 +257,7 @@ class Registry:
                 graph = self._open[who.key] = self._made(who)
                 index = graph.index.file
                 self._bytes[who.key] = index.stat().st_size if index.exists() else 0
+            # A loop over all graphs opens them without *keep*, so that the loop closes no graph in use.
             if keep or (who.key not in self._kept and self._has_room(1)):
                 self._kept[who.key] = graph
                 self._kept.move_to_end(who.key, last=keep)

@@ -34,14 +34,13 @@ NEAR_THRESHOLD = 1.1
 
 def step_tokens(state: State, options: Observation) -> float:
     """
-    The tokens of pending turns that start an observation: one step.
+    Return how many tokens of pending turns start an observation.
 
-    A step is half as large if OMG shortens a context that is nearly as long as the threshold (`message_tokens`). The
-    turns that leave this context are then replaced by notes, and the notes have to be ready. Other contexts do not
-    need this, because search finds pending turns directly.
+    This number is one step of *options*, or half a step if OMG is about to shorten a session's context.
     """
     if options.step is None:
         return options.message_tokens
+    # Notes replace the turns that leave a context, so the notes have to be ready before a context is full.
     widest = max((s.window for s in state.sessions.values() if s.asked_ms), default=0)
     return (
         options.step / 2 if widest >= options.message_tokens - NEAR_THRESHOLD * options.step else options.step
@@ -108,14 +107,16 @@ def when_due(state: State, pending: Sequence[Pending], options: Observation, now
 
 def rest_at(state: State, pending: Sequence[Pending], options: Observation) -> float | None:
     """
-    The time at which *pending* is observed because nobody has spoken for a while, in seconds since the epoch. None:
-    silence alone starts no observation.
+    Return when silence alone starts the observation of *pending*, in seconds since the epoch.
 
-    A turn that names a day of the coming week waits no longer than `quiet_after` in all, because a plan must be a
-    note before its day. After a failure only `retry_at` counts, because the failed turns were due.
+    Returns None if silence starts no observation.
+    - The silence has to last `quiet_after` seconds after the last turn.
+    - A turn that names a day of the coming week waits only `quiet_after` seconds, even if people go on speaking.
+    - After a failure, no further silence is needed. Then only `retry_at` delays the observation.
     """
     if options.quiet_after is False or options.buffer_tokens is False:
         return None
+    # a plan must be a note before its day
     begins = min(last_ms(pending), state.near_day_ms or math.inf) / 1000
     return begins if state.failures else begins + options.quiet_after
 
@@ -198,7 +199,11 @@ def note_urgent(state: State, session: str, reason: str, at_ms: int, waiting: bo
 
 
 def note_asked(state: State, session: str, at_ms: int) -> None:
-    """Record that the gateway asked what leaves the context of *session*, if turns of the session were taken in."""
+    """
+    Record that the gateway asked what to remove from the context of *session*.
+
+    Nothing is recorded for a session without turns.
+    """
     if session in state.sessions:
         state.sessions[session].asked_ms = at_ms
 

@@ -52,7 +52,11 @@ DAYS = 30
 
 
 def costs_of(ledger: Ledger, now: datetime) -> dict[str, Any]:
-    """The costs of all graphs: `today`, with the caps, and in the `last_30_days`, each by purpose."""
+    """
+    Return the costs of all graphs: `{today, last_30_days}`.
+
+    Both values also have the costs of each purpose. `today` also has the caps.
+    """
     days = ledger.lately(now, DAYS)
     caps = {"cap_tokens": ledger.cap_tokens, "cap_usd": ledger.cap_usd}
     return {
@@ -222,7 +226,11 @@ def observer_text(answer: Mapping[str, Any]) -> str:
 
 
 def model_text(answer: Mapping[str, Any], waits: str) -> str:
-    """Name the model, and say why it cannot be asked now. *waits*: what happens until a gateway lends the model."""
+    """
+    Name the model for a person. Also say why the model cannot be asked now.
+
+    *waits*: what is delayed until a gateway runs, as the end of a sentence.
+    """
     daemon, name = answer.get("daemon") or {}, str(answer["observer"])
     if not name.startswith("gateway"):
         return name
@@ -273,7 +281,11 @@ def status_text(answer: Mapping[str, Any], zone: tzinfo) -> str:
 
 
 def engine_text(answer: Mapping[str, Any], zone: tzinfo) -> str:
-    """Since when OMG is the context engine, and for how many sessions it was asked; "" if it is not."""
+    """
+    Say since when OMG has been OpenClaw's context engine, and for how many sessions.
+
+    Returns "" if OMG is not the context engine.
+    """
     if (engine := answer.get("context_engine")) is None:
         return ""
     sessions = [s for g in answer["graphs"] for s in g.get("sessions", {}).values() if "context" in s]
@@ -351,7 +363,11 @@ def files_text(files: Sequence[str], what: str) -> str:
 
 
 def archived_cycle(graph: Graph, cycle: str) -> str:
-    """*cycle*, which archived notes of earlier rules, if it can still be undone; else ""."""
+    """
+    Return the name *cycle* if this cycle can still be undone; otherwise "".
+
+    *cycle*: after an upgrade of OMG, the cycle that archived the notes of earlier rules.
+    """
     there = (graph.folder / "receipts" / f"{cycle}.json").exists()
     return cycle if there and cycle not in undone_cycles(graph) else ""
 

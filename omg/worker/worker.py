@@ -175,11 +175,13 @@ class Worker:
 
     def models(self, agent: str = "") -> list[str]:
         """
-        The models that observe for *agent*, the first model and its fallbacks: the agent's own models, else the
-        shared ones.
+        Return the models that observe for *agent*: the first model, then its fallbacks.
 
-        If none is set: `gateway` in a home that a gateway's plugin uses, whether or not the gateway runs; else
-        `offline`.
+        The first of these that exists:
+        - the models set for this agent
+        - the models set for all agents
+        - "gateway", if a gateway's plugin uses this home; the gateway may be down
+        - "offline": rules instead of a model
         """
         own = self.config.observation.agents.get(agent)
         return self._named((own and own.model) or self.config.observation.model)
@@ -304,10 +306,11 @@ class Worker:
 
     def work(self, *, force: bool = False) -> list[Observed]:
         """
-        Take in the spool and observe due turns, or with *force* all pending turns. Returns when this is done.
+        Take in the spool and observe due turns, or with *force* all pending turns.
 
-        After an error the graph pauses, its state records the error, and the work is tried again; the other graphs go
-        on. With *force*, the first error that no state records is raised at the end.
+        Returns the results once everything is done. A graph with an error pauses, and is tried again later. With
+        *force*, other errors than a failed observation are raised at the end, for example a locked vault. Only the
+        first error is raised.
         """
         works, troubles = self.start(force=force, once=True)
         for work in works:
@@ -441,7 +444,11 @@ class Worker:
         return None
 
     def _next_batch(self, graph: Graph, work: Work) -> list[Pending]:
-        """The next batch of this round, or of the next round; empty if nothing is due any more."""
+        """
+        Return the next batch to observe; empty if nothing is due any more.
+
+        If all batches so far are done, this function looks for turns that became due meanwhile.
+        """
         while True:
             for batch in work.batches:
                 whole = [p for p in batch if p.session not in work.stuck and graph.readable(p)]
@@ -516,8 +523,10 @@ class Worker:
 
     def _observe(self, graph: Graph, work: Work, batch: list[Pending]) -> bool:
         """
-        Observe *batch*. Returns whether to continue: no if the model is down. After a useless reply, only the
-        conversation of the batch waits.
+        Observe *batch*. Returns whether the graph's other batches can be observed now.
+
+        - After a useless reply, True: only later turns of the same conversation wait.
+        - If the other batches would fail, too, False: for example, the model is down.
         """
         started = time.monotonic()
         try:
@@ -574,8 +583,12 @@ class Worker:
 
     def _telling(self, graph: Graph, work: Work, paid: Sequence[ModelReply]) -> Callable[..., None]:
         """
-        Make the `tell` of one batch. To each event it adds the graph, the reason for observing, the time in line, and
-        the cost.
+        Make the function `tell` that reports the events of one batch.
+
+        `tell` adds these fields to an event:
+        - every event: the graph, and the reason for observing
+        - observation_start: the time in line, and how many graphs are observed or wait
+        - observation_end: the calls, tokens and cost of *paid*
         """
 
         def telling(event: str, **fields: Any) -> None:
