@@ -219,8 +219,10 @@ def is_only_quoted(claim: Claim, cited: Sequence[Message]) -> bool:
 
 def head_of_edit(edit: Edit, target: Target | None) -> tuple[str, dict[str, str | bool | list[str]]]:
     """
-    The description of *edit* (without one, the title of its note), and its other claims by name: type, event, tags
-    and so on.
+    Return what *edit* claims with its description and properties: (text, properties).
+
+    The text is the description; without a description, the title of the changed note. The properties are by name, such
+    as type, event and tags.
     """
     text = edit.description or (target.title if target else edit.title)
     says: dict[str, str | bool | list[str]] = {}
@@ -267,7 +269,11 @@ def titled_by(edit: Edit, target: Target | None, text: str, own: OwnWords) -> bo
 
 
 def is_of_another(sentence: str, target: Target) -> bool:
-    """Whether *sentence* has no word of meaning in common with the note *target*, and may belong to another note."""
+    """
+    Whether *sentence* shares no meaningful word with the note *target*.
+
+    Such a sentence may have been meant for another note. Always False for a note that the same reply makes.
+    """
     known = told_words(f"{target.title} {target.description} {target.body}")
     return target.path is not None and not known & told_words(sentence)
 
@@ -332,9 +338,10 @@ def settle_edits(proposed: Proposed, verdicts: Sequence[tuple[Claim, Verdict]] |
 
 def second_try(proposed: Proposed, answers: Sequence[tuple[Claim, Verdict]]) -> list[Claim]:
     """
-    Claims for a second check, one for each new note whose description was not supported. The claim is the person's
-    own statement that is most like the note. Without a second check, one word that the person did not say would make
-    the whole note be refused.
+    Return claims for a second check of new notes whose description was not supported.
+
+    Each claim is the person's own statement that is most like the note. A description with one word too many would else
+    lose the whole note.
     """
     failed = [c.of for c, v in answers if c.part == "head" and v == "not supported"]
     found = [
@@ -347,8 +354,10 @@ def second_try(proposed: Proposed, answers: Sequence[tuple[Claim, Verdict]]) -> 
 
 def parted(proposed: Proposed, place: int, own: Sequence[tuple[Claim, Verdict]], done: Settled) -> Parts:
     """
-    The part of the edit at *place* that the check supported. If the description was refused, also a note of what the
-    assistant said.
+    Return (the supported part of the edit at *place*, a note of the assistant's words).
+
+    The first is None if the check supported nothing. The second is None unless the assistant said what was refused.
+    Refusals are added to *done*.
     """
     edit, target = proposed.edits[place], proposed.targets.get(place)
     failed = [(c, verdict) for c, verdict in own if verdict != "supported" and c.part != "quote"]
@@ -375,8 +384,10 @@ def parted(proposed: Proposed, place: int, own: Sequence[tuple[Claim, Verdict]],
 
 def without_refused(edit: Edit, refused: Collection[tuple[str, str]], notes: Mapping[str, str]) -> Edit:
     """
-    *edit* without what the check *refused* (part and text): sentences, deletions of sentences, and contradictions of
-    other notes.
+    Return *edit* without the parts that the check refused, except description and title.
+
+    Removed are refused sentences, refused deletions of sentences, and refused contradictions. *refused*: (kind of part,
+    text) of each claim. *notes*: path → text of each note that may be contradicted.
     """
     doubts = (p for p in edit.contradicts if ("doubt", notes.get(p, p)) not in refused)
     body = without_sentences(edit.body, {text for part, text in refused if part == "sentence"})
@@ -403,9 +414,11 @@ def as_new(edit: Edit, target: Target | None, **changes: Any) -> Edit:
 
 def without_head(edit: Edit, target: Target | None, quote: str, own: OwnWords) -> Edit:
     """
-    *edit* without its description and properties, which the check refused. A new note begins with the *quote*;
-    without a quote, with the first sentence of its text. A change of a note only adds text to the note. A description
-    in the person's own words, word for word, becomes a separate note.
+    Return *edit* without its description and properties, because the check refused the description.
+
+    - A description that is word for word a statement in *own* becomes a new note.
+    - A change of a person's note only adds text to the note; a change of any other note is dropped.
+    - A new note gets *quote* as its description; without *quote*, the first sentence of its text.
     """
     plain = replace(edit, sets=frozenset(), loop=None, event=None, tags=(), standing=False, contradicts=())
     if edit.description and own.hold(edit.description):
@@ -452,7 +465,7 @@ def quoted_alone(proposed: Proposed, place: int, done: Settled) -> Edit | None:
 
 
 def without_will(edit: Edit) -> str:
-    """The type of *edit*; "fact" if only a person's own words may have this type."""
+    """Return the type of *edit*, or "fact" for a type that needs the person's own words."""
     return "fact" if edit.type in NEEDS_USER else edit.type
 
 
@@ -478,9 +491,10 @@ def quoted(message: Message, words: str) -> str:
 
 def with_neighbours(message: Message, statement: str) -> str:
     """
-    *statement* with the sentence before and the sentence after in *message*. If the sentence before is not the
-    person's own, earlier sentences are added, back to a sentence of the person's own. *statement* alone, if the
-    result is too long for a quotation.
+    Return *statement* with the sentence before and the sentence after in *message*.
+
+    If the sentence before is not the person's own, earlier sentences are added, back to one of the person's. If the
+    result is too long for a quotation, *statement* is returned alone.
     """
     said = statements_of(message)
     at = next(n for n, s in enumerate(said) if s.text == statement)
@@ -508,8 +522,10 @@ def of_their_own(edit: Edit, target: Target | None) -> Edit:
 
 def was_said(edit: Edit, proposed: Proposed, place: int) -> bool:
     """
-    Whether enough words of the description of *edit* were said: in the messages that *edit* cites, or by the
-    assistant. In another language, only names and numbers can be compared.
+    Whether the conversation has enough words of the description of *edit*.
+
+    Words of the cited messages and of the assistant's messages count. If the description is in another language than
+    the conversation, only names and numbers can match.
     """
     heard = [m.text for m in proposed.cited[place]]
     there = told_words("\n".join([*heard, *(text for _, text in proposed.said)]))
@@ -545,11 +561,13 @@ def others_edit(proposed: Proposed, place: int, done: Settled) -> Parts:
 
 def beside_note(proposed: Proposed, place: int, sentences: Sequence[str]) -> Edit | None:
     """
-    A note of the assistant's with those *sentences* that the assistant said; None if the assistant said none.
+    Return a note of the assistant's with those *sentences* that the assistant said, or None.
 
-    *sentences*: from the user's edit at *place*. A sentence counts as said by the assistant even if it repeats words
-    of the person, because an answer ("Booked: Friday 9:00.") may refer to the person's words. At least one word must
-    be the assistant's alone.
+    *sentences* come from the edit at *place*, which counts as the user's. For each sentence, both must hold:
+    - most of its words are in one message of the assistant, or in what the user said
+    - at least one word is in the assistant's message only
+
+    The user's words count, because an answer ("Booked: Friday 9:00.") may refer to these words.
     """
     asked = {w for m in proposed.cited[place] if m.role == "user" for w in told_words(m.spoken)}
     told: dict[str, Source] = {}

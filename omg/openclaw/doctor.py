@@ -187,8 +187,9 @@ def check_sharing(config: dict[str, Any]) -> Iterator[Finding]:
 
 def check_apart(memory: Memory) -> Iterator[Finding]:
     """
-    Find chats in the gateway's own interface that do not share the owner's memory. A chat of `openclaw gateway call`
-    is one of them, because this command does not say who speaks.
+    Find chats in the gateway's own interface that do not use the owner's memory.
+
+    In such a chat, the gateway did not say that the owner speaks. The command `openclaw gateway call` makes such chats.
     """
     for who in memory.registry.identities():
         if why := memory.registry.why_apart(who):

@@ -1,4 +1,4 @@
-"""The doctor's checks of the home and of each graph: its notes, links and maps, and what waits."""
+"""The doctor's checks of OMG's folder, and of each graph: notes, links, maps and unfinished work."""
 
 from __future__ import annotations
 

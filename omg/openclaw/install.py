@@ -1,5 +1,5 @@
 """
-`omg install` and `omg uninstall` for OpenClaw, and OpenClaw from outside: its folder, configuration and command line.
+Installs OMG in OpenClaw (`omg install`), uninstalls it, and runs OpenClaw's commands.
 
 Each step is named and can be repeated. Installing sets up:
 
@@ -10,10 +10,10 @@ Each step is named and can be repeated. Installing sets up:
     a nightly job
 
 Then a test turn proves that turns become notes. Uninstalling takes back exactly what installing put into the
-configuration. The vaults and the home stay, because they are the user's.
+configuration. The vaults and OMG's folder stay, because they are the user's.
 
-We read OpenClaw's configuration and never write it: changes go through `openclaw config patch`, which checks them. A step
-that finds everything in place changes nothing, and does not call OpenClaw's command line, which takes seconds. The
+We read OpenClaw's configuration and never write it: changes go through `openclaw config patch`, which checks them. A
+step that finds everything in place changes nothing, and does not call OpenClaw's command line, which takes seconds. The
 doctor says what is wrong with an installation.
 """
 
@@ -58,7 +58,11 @@ PORT = 18789  # the gateway's default
 
 @dataclass(frozen=True, slots=True)
 class OpenClaw:
-    """*state* is its state folder, *file* its configuration, *command* how its command line is called."""
+    """
+    An OpenClaw on this machine: its state folder, its configuration file and its command.
+
+    *command*: the program to run, as a list of arguments.
+    """
 
     state: Path
     file: Path
@@ -119,7 +123,12 @@ class OpenClaw:
 
 
 def find_openclaw() -> OpenClaw:
-    """The OpenClaw of this machine, by its own variables. Raises GatewayError if its command is not found."""
+    """
+    Find the OpenClaw of this machine by the environment variables that OpenClaw reads.
+
+    These are OPENCLAW_HOME, OPENCLAW_STATE_DIR and OPENCLAW_CONFIG_PATH. Raises GatewayError if the command `openclaw`
+    is not found.
+    """
     env = os.environ
     home = Path(env.get("OPENCLAW_HOME") or env.get("HOME") or "~").expanduser()
     state = Path(env.get("OPENCLAW_STATE_DIR") or home / ".openclaw").expanduser().absolute()
@@ -177,7 +186,11 @@ def install_engine(claw: OpenClaw, home: Path) -> Iterator[Step]:
 
 
 def remove_engine(claw: OpenClaw, home: Path) -> Iterator[Step]:
-    """Yield the steps that give the slot back to its former engine; none if OMG's engine is not installed."""
+    """
+    Yield the steps that uninstall OMG's context engine and bring back the previous engine.
+
+    Yields nothing if OMG's engine is not installed.
+    """
     folder, kept = engine_folder(claw), home / ENGINE_BEFORE
     if not folder.exists() and value_at(claw.config(), f"plugins.entries.{ENGINE}") is None:
         return
@@ -236,7 +249,9 @@ STARTS_WITHIN_S = 60  # the gateway reloads a plugin in about 2 s, then Python s
 
 def gateway_command() -> list[str]:
     """
-    Return the command by which the gateway starts OMG: by this interpreter's path, as the gateway's PATH may differ.
+    Return the command with which the gateway starts OMG.
+
+    The command names the Python interpreter by its full path, because the gateway may have another PATH.
     """
     return [sys.executable, "-P", "-m", "omg.cli"]
 
@@ -268,7 +283,14 @@ def install_plugin(claw: OpenClaw, home: Path, *, nightly: bool = True) -> Itera
 
 
 def prove_installation(claw: OpenClaw, home: Path) -> Iterator[Step]:
-    """Take a test turn through a home, and wait for the daemon. Raises OmgError if either fails."""
+    """
+    Yield the two steps that test an installation.
+
+    - Make a note from a test turn, in a temporary folder.
+    - Wait until the daemon in *home* answers.
+
+    Raises OmgError if a step fails.
+    """
     yield self_test()
     yield daemon_step(home, claw.up(claw.config()))
 
@@ -288,8 +310,10 @@ def copied_in(
 
 def place_vaults(claw: OpenClaw, config: dict[str, Any], home: Path) -> Iterator[Step]:
     """
-    Put each owner's vault into the agent's workspace if only the owner reaches the agent; else into the home, because
-    OpenClaw's memory_search shows every .md of a workspace's memory/ to all sessions of the agent.
+    Yield the steps that choose a folder for each owner's vault.
+
+    If only the owner can write to the agent, the vault is put into the agent's workspace. If other people can, the
+    vault stays in OMG's folder: OpenClaw's memory_search shows each .md file below a workspace's memory/ to everyone.
     """
     others = others_can_reach(config)
     known = load_config(home).vaults

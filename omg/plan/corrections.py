@@ -117,7 +117,9 @@ def draft_correction(plan: Plan, path: str, made: Correction, sources: tuple[Sou
 
 def corrected(old: Node, made: Correction, sources: tuple[Source, ...], plan: Plan) -> tuple[Node, str]:
     """
-    Return *old* with the correction *made*, and the line with the former sentence that the note's History gets.
+    Return *old* with the correction *made*, and a line for the note's History.
+
+    The line has the description before the correction.
     """
     main, lines = split_history(old.body)
     event = made.event or old.event
@@ -181,11 +183,11 @@ def holds_taken(text: str, made: Correction) -> bool:
 
 def titled_by_corrected(title: str, made: Correction) -> bool:
     """
-    Return whether *title* names something that *made* corrects: a day, or a word that was replaced.
+    Return whether *title* names something that *made* corrects: a day, or a replaced word.
 
-    A word that was left out counts only if the new sentence adds no word:
-    - "I eat nuts and eggs" → "I eat nuts": no word is added, and "eggs" counts.
-    - "I start a new job on Monday" → "I start on Tuesday": "Tuesday" is added, and "job" does not count.
+    A word that the new sentence leaves out without replacing it is a special case:
+    - "I eat nuts and eggs" → "I eat nuts": nothing is added, so the title "Eggs" is corrected.
+    - "I start a new job on Monday" → "I start on Tuesday": "Tuesday" is added, so the title "New job" is not.
     """
     days = taken_days(made)
     was, says = ([w for w in stems_of(text) if w in told_words(text)] for text in (made.was, made.says))
@@ -259,10 +261,12 @@ def accepted_proposals(graph: Graph, before: Sequence[Message], messages: Sequen
 
 def offers(reply: str, text: str) -> bool:
     """
-    Return whether *reply*, which contains *text*, offers to note *text*. Both have to hold:
-    - The sentences around *text* do not deny, drop or correct anything.
-    - The last question of *reply*, if there is a question, only asks whether *text* is right, whether *text* is true
-      "instead" of another statement, or whether to note *text*.
+    Return whether the assistant's *reply*, which contains *text*, offers to note *text*.
+
+    Both have to hold:
+    - The sentences next to *text* do not deny, drop or correct anything.
+    - *reply* asks nothing, or its last question only asks for agreement: whether *text* is right, whether *text* holds
+      "instead" of something, or whether to note *text*.
     """
     at, spans = place_of(text, reply), sentence_spans(reply)
     if at is None:
@@ -281,10 +285,11 @@ def offers(reply: str, text: str) -> bool:
 
 def settle_proposals(plan: Plan, paths: Iterable[str]) -> None:
     """
-    Close each proposal at *paths* if a person's note now says the same. That note supersedes the proposal.
+    Close each proposal at *paths* if a person's note now says the same.
 
-    The proposal to correct a note can be closed only by the corrected note. Any other proposal can be closed by each
-    note that *plan* changes.
+    The proposal then counts as superseded by this note. Two kinds of proposals:
+    - to correct a note: only the corrected note is looked at
+    - any other: each note that *plan* changes is looked at
     """
     for path in paths:
         with suppress(NotFound, BadNode):
@@ -340,12 +345,11 @@ def corrected_by(node: Node) -> tuple[str, Correction] | None:
 
 def take_up(plan: Plan, path: str) -> str | None:
     """
-    Draft the proposal at *path* as the user's own statement. Return the path of the note that now holds the
-    statement.
+    Draft the proposal at *path* as the user's own statement.
 
-    Returns None if the sentence to be corrected is gone from its note. In this case the note supersedes the proposal,
-    and nothing else changes. Raises BadInput if the note at *path* is not a proposal, and NotFound if the note to be
-    corrected is gone.
+    Returns the path of the note that now holds the statement. Returns None if the sentence to correct is no longer in
+    the note: the proposal is then only marked as superseded. Raises BadInput if the note at *path* is not a proposal,
+    and NotFound if the note to correct is gone.
     """
     node = plan.draft(path).node
     if not node.proposes:

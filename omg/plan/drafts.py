@@ -120,8 +120,9 @@ class Restated:
     @property
     def restated(self) -> bool:
         """
-        Whether the updated note has another description; if a person wrote the whole note, also whether it has
-        another text.
+        Whether the update changes what the note says.
+
+        This is a new description; if a person wrote the whole note, any new text counts, too.
         """
         other = self.node.description != self.old.description
         return other or (
@@ -131,8 +132,9 @@ class Restated:
     @property
     def late(self) -> bool:
         """
-        Whether the edit has text and comes from an older conversation than the note, and not from the same
-        reply.
+        Whether the edit brings text from an older conversation than the note's.
+
+        False for an edit of a note that the same reply makes or changes.
         """
         says = self.edit.description or self.edit.body or self.edit.drop
         return bool(says) and self.edit.about is None and 0 < self.edit.said_ms < last_said_ms(self.old)
@@ -140,10 +142,10 @@ class Restated:
     @property
     def stated(self) -> bool:
         """
-        Whether a person wrote what the note says.
+        Whether a person wrote the note's statement, so that an update must not replace it.
 
-        An edit without a source is the person's own command. Such an edit may rewrite the note if no person
-        edited the file.
+        False for a person's command about a note that nobody edited: such a command may replace the statement. An edit
+        without a source is a person's command.
         """
         return self.draft.stated and (self.draft.touched or bool(self.edit.sources))
 
@@ -264,11 +266,12 @@ class Plan:
 
     def carried_note(self, edit: Edit) -> str | None:
         """
-        Return the path of the person's note that already says *edit*, in a rebuild; None if there is no such
-        note.
+        While notes are made anew (a rebuild), find the person's note that already says *edit*.
 
-        A person edited that note, and it was made from the same messages as *edit*. Either the note has the
-        same name, or it shares at least half of the words of *edit*, and more words than any other note.
+        Returns the note's path, or None. A person edited this note, and all messages of *edit* are among the note's
+        sources. One of these must hold, too:
+        - the note has the name that *edit* would get
+        - the note has at least half of the words of *edit*, and no other note has more
         """
         former, ids = self.graph.former, {s.id for s in edit.sources}
         if former is None or not ids:
@@ -404,10 +407,10 @@ class Plan:
 
     def supersede(self, edit: Edit, old: Node | None = None) -> str | None:
         """
-        Draft a new note in place of the target, and return its path. The target stays on disk but leaves the
-        maps.
+        Draft a new note that replaces the target of *edit*, and return the new note's path.
 
-        *old*: the target as the new note's History describes it; by default, the target as it is.
+        The target's file stays, but the maps no longer list the target. *old*: the target as the new note's History
+        describes it. By default, the target itself.
         """
         assert edit.target is not None
         old = old or self.draft(edit.target).node
@@ -524,10 +527,10 @@ class Plan:
 
     def lift_contradictions(self, node: Node) -> list[str]:
         """
-        Remove *node* from the `contradicts` of other notes, because *node* changes or no longer holds.
+        Remove *node* from the property `contradicts` of other notes.
 
-        Return the paths of those other notes that a person changed and that have the title of *node*. `put_beside`
-        drafts such pairs: two notes with one title.
+        Call this when *node* changes or no longer holds. Returns the paths of those notes that have the same title as
+        *node* and that a person edited.
         """
         theirs: list[str] = []
         for path in node.contradicts:
@@ -549,8 +552,9 @@ class Plan:
 
     def retitle(self, path: str, moved: Node, was: str) -> str:
         """
-        For a note that was moved from *was* to *path*: take over the aliases of *moved*, and the title that
-        fits the new name.
+        Give a note that moved from *was* to *path* the aliases of *moved* and a fitting title.
+
+        A title that only repeated the former file name is made from the new file name. Any other title stays.
         """
         unnamed = replace(moved, heading="")
         by_name = replace(unnamed, path=was, aliases=self.draft(path).node.aliases).title
@@ -632,7 +636,11 @@ class Plan:
         raise AssertionError("numbers do not end")
 
     def is_taken(self, path: str, by: str = "") -> bool:
-        """Return whether *path* is or was the path of another note than the note with the id *by*."""
+        """
+        Return whether *path* cannot be given to a note, because it is or was another note's path.
+
+        *by*: the id of the note that wants *path*. A note may get its own former path back.
+        """
         if path in self.drafts or path in self.moved or self.graph.vault.bytes(path) is not None:
             return True
         there = self.graph.index.entry("omg/" + path.removeprefix("nodes/"))

@@ -269,8 +269,10 @@ def dated(old: Node, day: dt.date, text: str) -> list[str]:
 
 def former_state(old: Node, event: str | None, day: dt.date) -> str:
     """
-    Return the History line with the former description of *old*. The line also names the former day if *event*
-    is another day.
+    Return a line for the History with the present description of *old*.
+
+    *event*: the note's new day. If the day changes, the line names the former day. *day*: begins the line if *old* has
+    no date.
     """
     when = unnamed_days(old.event, old.description) if old.event != event else ""
     return f"- {old.updated or old.created or day}: {old.description}{when}"

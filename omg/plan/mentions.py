@@ -1,12 +1,14 @@
 """
 Links names and titles of other notes that occur in a text.
 
-A title of two or more words is linked, and so are neighbouring words of a title that carry meaning ("pottery
-workshop" in "Kids to pottery workshop"). A single word is linked only if it is a proper name (capitalised
-within sentences, never in lower case, without an article) or a project's title ("the site" for the project
-Site). A name in many notes, such as the vault owner's, is not linked.
+Linked are:
+- the title of a note, if it has two or more words
+- two or more neighbouring words of a title: "pottery workshop" of "Kids to pottery workshop"
+- a single proper name: always capitalised, also within a sentence, and never after an article
+- the one-word title of a project, after a definite article: "the site" for the project Site
 
-Pure functions. A name is linked as a whole word, outside code, links and addresses. Each note is linked once.
+A name in many notes, such as the vault owner's, is not linked. Names are found as whole words, outside code, links and
+addresses. Each note is linked once.
 """
 
 from __future__ import annotations
@@ -120,10 +122,10 @@ class MentionedNames:
 
     def is_of_another(self, name: Name, own: str, text: str) -> bool:
         """
-        Return whether a mention means another person's thing than the note *name* does. "road trip" in a note about
-        Ann does not mean the note "Road trip" about Ben.
+        Return whether a mention of *name* is about somebody else's thing.
 
-        *own*: path of the note with the mention. *text*: that note's text from the mention on. True if
+        Example: "road trip" in a note about Ann, if the note "Road trip" is about Ben. *own*: path of the note with the
+        mention. *text*: this note's text from the mention on. Both must hold:
 
         - the mention is a note's title, but written in lower case
         - the two notes are known to be about different people
@@ -133,7 +135,11 @@ class MentionedNames:
 
 
 def people_told_of(notes: Iterable[Entry]) -> dict[str, str]:
-    """Return path → the person whom the note is about, for people whose name begins many notes."""
+    """
+    Return path → the person whom the note at this path is about.
+
+    A capitalised word counts as such a person if it begins the descriptions of many notes.
+    """
     texts = {e.path: [w for w in WORD.findall(e.description) if w[0].isupper()] for e in notes}
     begin = Counter(words[0] for words in texts.values() if words and words[0].lower() not in DULL)
     common = max(COMMON, COMMON_SHARE * len(texts))
@@ -265,8 +271,10 @@ def is_free(text: str, start: int, end: int) -> bool:
 
 def link_names(plan: Plan, paths: Iterable[str], known: Iterable[Entry]) -> list[str]:
     """
-    In the notes at *paths* whose text OMG wrote, link the names of other notes: of *known*, and of the drafts.
-    A name that only the description mentions is linked in the head. Return the changed paths.
+    Link the notes at *paths* to other notes that they name. Return the changed paths.
+
+    The other notes are those in *known* and the drafts. A name in the text becomes a link there; for a name only in the
+    description, the link goes to the property `links`. A note whose text a person edited is left out.
     """
     drafted = plan.drafted()
     names = plan.maps.names = MentionedNames(
@@ -297,8 +305,9 @@ def with_mentions(
     text: str, names: MentionedNames, but: Iterable[str], room: int = LINKS_OF_A_NOTE, own: str = ""
 ) -> tuple[str, list[str]]:
     """
-    Return *text* with links to up to *room* notes that it mentions, except those in *but*; and the paths of the
-    linked notes.
+    Return *text* with links to the notes that it mentions, and the paths of these notes.
+
+    At most *room* notes are linked. The notes in *but* are never linked.
     """
     linked, skip = [], set(but)
     found = [(at, path) for at, path in names.found_in(text, own) if path not in skip][: max(0, room)]

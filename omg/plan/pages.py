@@ -107,9 +107,10 @@ def project_of_map(path: str) -> str:
 
 def about_topic(path: str, entries: Sequence[Entry]) -> str:
     """
-    Return one line on the topic at *path*, made without a model; "" if the topic has no notes of persons.
+    Return one line about the topic at *path*, made without a model.
 
-    The line is the description of the topic's project, else the titles of its newest notes.
+    A project's topic gets the project's description. Any other topic gets the titles of its newest notes. Returns "" if
+    no note of the topic tells what a person said.
     """
     said = [e for e in newest_first(entries) if trust_of(e.origin) == 2 and e.type != "moc"]
     project = next((e for e in said if e.path == project_of_map(path)), None)
@@ -250,7 +251,9 @@ def in_due_order(entries: Iterable[Entry]) -> list[Entry]:
 
 def standing_loops(loops: Iterable[Entry], today: date) -> list[Entry]:
     """
-    Return the loops still to be done, by due day, undated last. Loops over OVERDUE_DAYS past are left out.
+    Return the open loops still to be done, by due day; loops without a day come last.
+
+    A loop that was due more than OVERDUE_DAYS ago is left out.
     """
     spans = ((e, event_span(e.event)) for e in in_due_order(loops))
     return [e for e, days in spans if days is None or (today - days[1]).days <= OVERDUE_DAYS]
@@ -477,10 +480,10 @@ class MapPages:
 
     def topics(self) -> dict[str, list[Entry]]:
         """
-        Return map → its topics. A topic is another map that belongs to the map:
+        Return map → its topics, which are the maps below this map.
 
-        - A project's map belongs to the map that lists the project.
-        - Any other map belongs to the first map that its page links to.
+        - A project's map is below the map that lists the project.
+        - Any other topic is below the first map to which the topic's page links.
         """
         pages = {e.path: e for e in self.graph.index.entries(type="moc") if e.path not in STANDARD}
         pages |= {path: as_entry(parse_node(text, path)) for path, text in self.new.items()}
@@ -538,7 +541,11 @@ class MapPages:
         return self.change("now", inner, new_page("now", inner))
 
     def now_changes(self, today: date) -> list[Change]:
-        """Return the change of the Now note, if a note that is or was an open loop changes."""
+        """
+        Return the change of the page Now if the plan touches an open loop; else an empty list.
+
+        A note that was an open loop before counts, too.
+        """
         loops = OPEN_LOOPS in self.paths
         change = self.now_change(self.graph.state().sessions, today) if loops else None
         return [change] if change else []
@@ -607,8 +614,10 @@ class MapPages:
         self, moc: str, entries: Sequence[Entry], told: Sequence[str], page: Entry | None
     ) -> Change | None:
         """
-        Return the change of *moc*, which lists *entries*. *page*: the topic as the map above lists it; None for
-        a map of a type.
+        Return the change of the map *moc*, which lists *entries*; None if nothing changes.
+
+        *told*: a model's sentences for the top of the map. *page*: the entry of a topic's map, which has the
+        description; None for a standard map, such as Facts.
         """
         notes = [e for e in entries if e.type != "moc"]
         inner = map_block(moc, entries, told_block(told, {e.path: e for e in notes}))
@@ -705,8 +714,9 @@ def maps_of(entry: Entry, *, loop: bool) -> set[str]:
 
 def with_size(topic: Entry, count: int) -> Entry:
     """
-    Return *topic* as the map above lists it: with the number of its notes and, if known, its subject as
-    description.
+    Return *topic* as its parent map lists it: with the number of notes.
+
+    The description becomes "3 notes: …", with the topic's own description if there is one.
     """
     size = how_many(count, "note")
     known = topic.description != page_title(topic.path)[1]

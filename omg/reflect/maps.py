@@ -115,7 +115,9 @@ def map_to_tell(path: str, title: str, entries: Iterable[Entry], *, unnamed: boo
 
 def newest_that_fit(maps: Iterable[ShownMap]) -> list[ShownMap]:
     """
-    The *maps* that fit into one question, newest first. If maps have the same day, topics come before maps of types.
+    Choose the *maps* that fit into one question, newest first.
+
+    A map is as new as its newest note. On one day, topics come before the standard maps, such as Facts.
     """
     ordered = sorted(
         maps, key=lambda m: (-(newest_day(m.notes) or dt.date.min).toordinal(), not is_topic(m.path), m.path)
@@ -164,8 +166,9 @@ def tell_maps(
     maps: Sequence[ShownMap], ask: Ask, able: Callable[[str], bool], extra: str, agent: str
 ) -> tuple[list[ToldMap], list[Refusal]]:
     """
-    Ask a model for sentences on *maps*. Returns them, and the parts of the reply that were not used. Raises
-    ModelError.
+    Ask a model for sentences that sum up each of *maps*.
+
+    Returns (the maps with their sentences, the refused parts of the reply). Raises ModelError.
     """
     question = ModelQuestion(
         instructions("reflect-maps", extra), maps_question(maps), MAPS_SCHEMA, purpose="maps", agent=agent
@@ -262,7 +265,11 @@ def evidence_of(note: Entry) -> str:
 
 
 def has_words_of(text: str, notes: Collection[Entry]) -> bool:
-    """Whether *notes* have every word, every day and the "not" of *text*."""
+    """
+    Whether all words and days of *text* are in *notes*.
+
+    If *text* denies something, *notes* must deny something, too.
+    """
     said = " ".join(f"{n.title} {evidence_of(n)}" for n in notes)
     same = told_words(text) <= told_words(said) and set(days_in(text)) <= set(days_in(said))
     return same and denies(text) <= denies(said)

@@ -101,9 +101,10 @@ Said = Sequence[tuple[dt.date, Entry]]  # (day, note) for each day on which a no
 
 def due_periods(said: Said, of: Callable[[dt.date], str], today: dt.date) -> list[Period]:
     """
-    The weeks or months that are over and in which something happened, oldest first. *of* gives the period of a day.
+    Return the weeks or months that are over and worth a reflection, oldest first.
 
-    Leaves out a period that has only preferences and identities, and a note whose successor is in the same period.
+    *of* gives the period of a day. A period is left out if all its notes are preferences or identities. In a period, a
+    note is left out if the note that superseded it is in the same period.
     """
     found: dict[str, dict[str, tuple[dt.date, Entry]]] = {}
     for day, e in said:
@@ -362,6 +363,7 @@ REFLECTION_SCHEMA = object_schema(
 SHOWN_SHARE = 0.5  # share of the model's window for the notes shown
 CLAIM_CHARS, LINE_CHARS = 600, 300
 
+# After Mastra's compression ladder; here the question names the target, and shows the reply that was too long.
 # Added to the question when the last reply was too long. Each step asks for less.
 LADDER = (
     "",
@@ -409,14 +411,14 @@ def ask_until_short(
     period: Period, nodes: Sequence[Node], ask: Ask, *, system: str, agent: str
 ) -> ReflectionDraft | None:
     """
-    Ask up to four times, each time for a shorter reflection. Returns the first reply below the target.
+    Ask up to four times, each time for a shorter reflection. Return the first that is short enough.
 
-    If none is below the target, returns the shortest reply that is shorter than the notes; else the first claims of a
-    longer reply; else the complete claims of a reply that was cut short; else None. Raises BadReply if every reply
-    was missing, or cut short and unreadable: another night may do better.
+    If none is short enough, returns the first of these that is shorter than the notes:
+    - the shortest complete reply
+    - a complete reply without its last claims
+    - the complete claims of a reply that was cut short
 
-    This follows Mastra's compression ladder, but the question names the target, and a retry shows the reply that was
-    too long.
+    Returns None if nothing is shorter. Raises BadReply if every reply was missing, or cut short and unreadable.
     """
     shown = {f"e{n}": node for n, node in enumerate(nodes, 1)}
     text = "\n".join(shown_line(handle, node) for handle, node in shown.items())

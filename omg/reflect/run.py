@@ -130,8 +130,8 @@ class CycleWork:
     """
     The drafts of one cycle.
 
-    *first*: earlier drafts of this cycle, if the vault has changed since. Then no model is asked: a question that
-    *first* asked gets the same answer, and any other question waits for the next night.
+    *first*: earlier drafts of the same cycle, if the vault has changed since. With *first*, no model is asked: a
+    question that was asked for *first* gets the same answer, and any other question waits for the next night.
     """
 
     def __init__(
@@ -253,8 +253,9 @@ class CycleWork:
 
     def loops_in_question(self, alike: similar.NotesAlike, changed: set[str]) -> Iterator[Matter]:
         """
-        Yield a matter for each open loop whose day is past. Loops that a model has answered are left out, unless a
-        note changed.
+        Yield the question whether a plan has ended, for each open loop whose day is past.
+
+        If no note changed, a loop that a model has already judged is left out.
         """
         for loop, days in verdicts.loops_past_their_day(self.snapshot):
             plain = Matter("overdue", (loop.path,))
@@ -263,8 +264,11 @@ class CycleWork:
 
     def is_open(self, matter: Matter, changed: set[str]) -> bool:
         """
-        Whether to ask about *matter*: no model has answered it for the present text of its notes, or a changed note
-        may tell how the loop ended.
+        Whether the model must be asked about *matter*.
+
+        One of these must hold:
+        - no model has answered this question about the present texts of the notes
+        - one of the *changed* notes may tell how an overdue plan ended
         """
         news = matter.kind == "overdue" and not changed.isdisjoint(matter.paths[1:])
         return news or not self.seen.is_answered(matter, self.matter_digest(matter))
@@ -299,8 +303,10 @@ class CycleWork:
 
     def ask_about(self, rules: MergeRules, groups: list[Group], least: int) -> None:
         """
-        Ask about *groups*, without the matters that have a note which is no longer active. If the reply is cut short,
-        ask about each half. *least*: `trust_of` of the least trusted note of *groups*.
+        Ask the model about *groups* of notes, and apply the answers with *rules*.
+
+        A question about a note that is no longer active is left out. If the reply is cut short, each half of the groups
+        is asked about alone. *least*: `trust_of` of the least trusted note in *groups*.
         """
         assert self.ask is not None
         left = [self.still_in_question(group) for group in groups]
@@ -339,7 +345,9 @@ class CycleWork:
 
     def not_compared(self) -> dict[str, dict[str, float]]:
         """
-        The pairs of `similar` that no model has compared. A pair that a model saw and left alone is no repetition.
+        Return the pairs in `similar` that no model has judged: path → path → similarity.
+
+        Without a model, these are all pairs. A pair that a model has judged need not be shown to a person.
         """
         open_pairs = {frozenset(m.paths) for m in self.matters if m not in self.answered}
         return {
@@ -460,8 +468,9 @@ class CycleWork:
 
     def reflection_for(self, period: Period, nodes: list[Node]) -> ReflectionDraft | None:
         """
-        The reflection on *nodes* that a model writes, or without a model the reflection by rule; None if it is not
-        shorter than *nodes*.
+        Return a reflection on *nodes*, or None if it would not be shorter than the notes.
+
+        A model writes the reflection; without a model, rules do.
         """
         if self.ask is None:
             return periods.notes_by_thread(nodes)
@@ -555,7 +564,11 @@ UNDONE_NAMED = 5
 
 
 def undone_lines(frozen: Iterable[str]) -> list[str]:
-    """Name the notes that are still as an undo left them, for a person who asks for a second look at old notes."""
+    """
+    Return a line that names the notes which an undo restored and which nobody has changed since.
+
+    For the report of `omg reflect --since`, which looks again at old notes. Returns [] if there are no such notes.
+    """
     notes = (p for p in frozen if p.startswith(("nodes/", "reflections/")))
     left = sorted(path for path in notes if not path.startswith("reflections/log/"))
     named = ", ".join(left[:UNDONE_NAMED]) + ", …" * (len(left) > UNDONE_NAMED)
