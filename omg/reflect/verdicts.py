@@ -410,9 +410,9 @@ class Seen:
 
     def unasked(self, hashes: Mapping[str, str]) -> set[str]:
         """
-        Return the paths of notes about which a model still has questions to answer.
+        Return the paths of notes that changed, or have questions that no model has answered.
 
-        *hashes*: path → hash of the present file. A changed file counts as not asked about.
+        *hashes*: path → hash of the present file.
         """
         return {p for p, hash in hashes.items() if self.notes.get(p, ("", False)) != (hash, True)}
 

@@ -140,7 +140,7 @@ class Registry:
         Tell a person how to join the account of *who* to another memory.
 
         Returns "" in three cases:
-        - *who* is no account on a channel.
+        - The key of *who* names no account.
         - The account was first seen more than NEW_DAYS ago.
         - No other person has a memory in this home.
         """
