@@ -196,14 +196,14 @@ def test_a_search_leaves_out_weak_answers_and_says_when_it_found_nothing_better(
     assert run("search", "capital of Mongolia").stdout.startswith("nothing found")
 
 
-def test_a_file_that_cannot_be_used_is_named_with_the_remedy(home):
+def test_the_error_for_an_unusable_file_gives_the_path_and_the_remedy(home):
     (home / "omg.toml").mkdir()
     said = run("search", "x", code=1).stderr
     assert f"{home / 'omg.toml'}: Is a directory; make sure that you may use it" in said
     assert len(said.splitlines()) == 1
 
 
-def test_words_without_a_note_are_found_in_the_conversation_with_their_neighbours(tmp_path: Path) -> None:
+def test_a_search_without_notes_finds_a_message_and_shows_the_messages_around_it(tmp_path: Path) -> None:
     page = " ".join(f"word{n}" for n in range(90))
     said = [
         "What shall I water?",
@@ -268,7 +268,7 @@ def test_notes_are_listed_newest_first_and_by_type(tmp_path: Path) -> None:
     assert "types: identity" in run("list", "people", code=1).stderr
 
 
-def test_a_superseded_note_is_shown_with_its_successor_and_as_no_open_loop(tmp_path: Path) -> None:
+def test_a_superseded_note_is_shown_with_its_successor_and_without_the_open_loop_mark(tmp_path: Path) -> None:
     run("import", str(chat(tmp_path, "I have to send Karin the Q4 report by 2026-03-06.")))
     run("new", "fact", "Report", "--text", "Karin has the report.")
     [path] = [n["path"] for n in json.loads(run("list", "--json").stdout) if n["loop"] == "open"]
@@ -279,7 +279,7 @@ def test_a_superseded_note_is_shown_with_its_successor_and_as_no_open_loop(tmp_p
     assert "open loop" not in shown
 
 
-def test_a_note_is_shown_in_words_and_without_its_yaml(tmp_path: Path) -> None:
+def test_show_prints_a_note_as_plain_text_without_its_yaml(tmp_path: Path) -> None:
     run("init", str(tmp_path / "notes"))
     run("import", str(chat(tmp_path, "My sister Maya lives in Lisbon.")))
     shown = run("show", "sister-maya").stdout
@@ -331,7 +331,7 @@ def test_a_note_opens_in_obsidian_if_obsidian_knows_the_vault_else_in_the_editor
     [["search", "x"], ["import", "chat.jsonl"], ["doctor"], ["events"], ["up"], ["down"]],
     ids=" ".join,
 )  # fmt: skip
-def test_a_mistyped_home_is_named_and_not_made(
+def test_a_mistyped_home_gives_an_error_and_creates_no_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: list[str]
 ) -> None:
     monkeypatch.setenv("OMG_HOME", str(tmp_path / "mistyped"))

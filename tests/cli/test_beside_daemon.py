@@ -176,7 +176,7 @@ ELSEWHERE = {
 }  # fmt: skip
 
 
-def test_beside_a_daemon_each_command_leaves_the_observing_to_the_gateways_model(
+def test_while_a_daemon_runs_each_command_leaves_observing_to_the_model_of_the_gateway(
     installed: Installed,
 ) -> None:
     def others() -> set[str]:
@@ -194,7 +194,7 @@ def test_beside_a_daemon_each_command_leaves_the_observing_to_the_gateways_model
         assert others() <= elsewhere and len(installed.noted()) > len(elsewhere), command
 
 
-def test_every_command_is_tried_beside_a_daemon_or_excluded_by_name() -> None:
+def test_this_file_tests_every_command_beside_a_daemon_or_lists_it_as_an_exception() -> None:
     assert ALL.keys() - ELSEWHERE.keys() == COMMANDS.keys()
 
 
@@ -211,7 +211,7 @@ def test_the_daemon_serves_the_new_notes_after_a_rebuild(installed: Installed) -
     assert eventually(found, 20) < 15
 
 
-def test_a_model_that_the_gateway_cannot_lend_is_named_everywhere_and_nothing_is_observed_by_rules(
+def test_if_the_gateway_cannot_lend_its_model_each_command_says_so_and_no_rule_observes(
     installed: Installed,
 ) -> None:
     assert installed.plugin
@@ -241,7 +241,7 @@ def test_a_command_with_its_own_model_does_the_work_itself_and_says_so(installed
     assert installed.observers() == {"gateway", "offline"}
 
 
-def test_an_import_with_a_model_other_than_the_daemons_is_refused_with_a_remedy(
+def test_an_import_is_refused_if_it_sets_another_model_than_the_running_daemon(
     installed: Installed,
 ) -> None:
     before = installed.noted()
@@ -336,7 +336,7 @@ def test_a_gateway_that_starts_later_observes_the_waiting_turns(alone: Installed
         alone.end()
 
 
-def test_a_command_without_a_daemon_waits_until_the_stopping_daemon_is_gone(tmp_path: Path) -> None:
+def test_a_command_that_needs_the_daemon_stopped_waits_until_its_process_ends(tmp_path: Path) -> None:
     """It answers no more, and holds its lock a moment longer."""
     holds = "import sys, time; from pathlib import Path; from omg.daemon import daemon_lock\n"
     holds += "with daemon_lock(Path(sys.argv[1])): print(flush=True); time.sleep(0.7)"

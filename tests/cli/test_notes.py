@@ -107,7 +107,7 @@ def test_an_error_is_one_line_and_says_what_to_do(omg, args, says):
     assert says in err
 
 
-def test_a_rebuild_is_shown_first_and_then_put_in_place(omg, home):
+def test_rebuild_shows_the_new_vault_and_rebuild_with_yes_puts_it_in_place(omg, home):
     code, out, err = omg("rebuild")
     assert (code, err) == (0, "")
     assert "look at it, then `omg rebuild --yes`" in out
@@ -131,7 +131,7 @@ def test_every_list_takes_the_same_limit_option_and_refuses_a_negative_number(om
         assert "Invalid value for '-" in err
 
 
-def test_a_search_without_an_answer_says_what_waits_and_how_to_look_further(omg, tmp_path):
+def test_an_empty_search_says_how_many_turns_are_pending_and_how_to_search_messages(omg, tmp_path):
     line = {"role": "user", "content": "I decided to buy a red kayak.", "timestamp": "2026-03-04T08:00:00Z"}
     (tmp_path / "more.jsonl").write_text(json.dumps(line) + "\n")
     omg("import", "more.jsonl", "--no-observe")

@@ -34,7 +34,7 @@ def said(client: Client) -> Counter[tuple[str, str]]:
 
 
 @EVERY
-def test_each_message_is_kept_once_despite_tools_compaction_resume_fork_interruption_and_a_killed_hook(
+def test_each_message_is_kept_once_also_after_a_fork_a_resume_or_a_killed_hook(
     connect: Connect, name: str
 ) -> None:
     known = ("I prefer short answers.", *(f"My {thing} is green." for thing in THINGS))
@@ -89,7 +89,9 @@ def test_each_message_is_kept_once_despite_tools_compaction_resume_fork_interrup
 
 
 @EVERY
-def test_the_client_works_on_while_the_daemon_is_dead_hung_or_absent(connect: Connect, name: str) -> None:
+def test_the_client_still_answers_if_the_daemon_is_dead_or_hung_or_absent(
+    connect: Connect, name: str
+) -> None:
     client = connect(name)
     well = client.turn("Question 1: [[say fine]]")
 
@@ -121,7 +123,7 @@ def test_the_client_works_on_while_the_daemon_is_dead_hung_or_absent(connect: Co
 
 
 @EVERY
-def test_a_projects_memory_stays_in_it_and_words_of_repositories_and_sub_agents_are_never_the_persons(
+def test_projects_share_no_memory_and_files_or_sub_agents_never_speak_for_the_person(
     connect: Connect, name: str
 ) -> None:
     client = connect(name)
@@ -170,7 +172,9 @@ def test_a_projects_memory_stays_in_it_and_words_of_repositories_and_sub_agents_
 
 
 @EVERY
-def test_a_model_reads_both_memories_by_tools_and_its_proposal_waits(connect: Connect, name: str) -> None:
+def test_tools_read_the_personal_and_the_project_memory_and_a_proposal_waits_for_confirmation(
+    connect: Connect, name: str
+) -> None:
     client = connect(name, remembers=["My tea is Assam."])
     client.turn("We decided that the harbour crane is painted green. [[say noted]]")
     client.settled()
@@ -191,7 +195,7 @@ def test_a_model_reads_both_memories_by_tools_and_its_proposal_waits(connect: Co
 
 
 @EVERY
-def test_an_installation_from_the_wheel_works_keeps_foreign_settings_and_is_removed_without_a_trace(
+def test_an_installation_from_the_wheel_keeps_foreign_settings_and_can_be_removed_completely(
     connect: Connect, from_wheel: Path, name: str
 ) -> None:
     client = connect(name, install=False, python=from_wheel)
@@ -225,7 +229,9 @@ def test_an_installation_from_the_wheel_works_keeps_foreign_settings_and_is_remo
     client.omg_command("down")
 
 
-def test_codex_keeps_nothing_until_its_hooks_are_trusted_and_the_doctor_names_them(connect: Connect) -> None:
+def test_before_its_hooks_are_trusted_codex_keeps_nothing_and_the_doctor_lists_the_hooks(
+    connect: Connect,
+) -> None:
     client = connect("codex")
     client.trusting = ()
     client.turn("Question 1: [[say fine]]")
@@ -245,7 +251,9 @@ NEXT = dict(zip(CLIENTS, [*CLIENTS][1:] + [*CLIENTS][:1], strict=True))
 
 
 @EVERY
-def test_a_fact_told_in_one_client_is_in_anothers_prompt_two_turns_later(connect: Connect, name: str) -> None:
+def test_a_fact_from_one_client_is_in_a_prompt_of_another_client_two_turns_later(
+    connect: Connect, name: str
+) -> None:
     one = connect(name)
     two = connect(NEXT[name], omg=one.omg)
     one.turn("My lighthouse lamp has the colour 4711. [[say noted]]")
@@ -254,7 +262,7 @@ def test_a_fact_told_in_one_client_is_in_anothers_prompt_two_turns_later(connect
     two.told("Which colour has my lighthouse lamp?", "4711", cwd=one.project)
 
 
-def test_three_commands_of_readme_lead_to_a_prompt_with_memory_in_claude_code(
+def test_the_three_commands_in_the_readme_give_claude_code_a_prompt_with_memory(
     connect: Connect, from_wheel: Path
 ) -> None:
     client = connect("claude-code", install=False, python=from_wheel)

@@ -14,7 +14,7 @@ from tests.test_first_day import pattern, steps
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
 
-def test_every_command_of_the_page_prints_what_it_shows(connect: Connect) -> None:
+def test_every_command_on_the_tools_page_prints_the_output_that_the_page_shows(connect: Connect) -> None:
     client = connect("claude-code", install=False)
     work = client.root / "work"
     work.mkdir()

@@ -51,7 +51,7 @@ def waited(daemon: Daemon) -> list[bool]:
     return [e["observed"] for e in map(json.loads, lines) if e["event"] == "context_waited"]
 
 
-def test_a_prompt_waits_until_the_turns_to_cut_from_its_context_are_observed(daemon: Daemon) -> None:
+def test_a_prompt_waits_until_the_turns_that_will_be_cut_are_observed(daemon: Daemon) -> None:
     body = talked(daemon)
     first = daemon.assemble(body)
     assert first == {"wait_ms": 20_000}  # nothing leaves, and the plugin is asked to come again

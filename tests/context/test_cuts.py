@@ -266,7 +266,7 @@ def test_messages_that_the_gateway_no_longer_hands_over_stay_in_the_notes(tmp_pa
     talk.memory.close()
 
 
-def test_the_timeline_names_the_times_of_turns_once_all_of_them_are_observed(talk: Talk) -> None:
+def test_the_timeline_lists_the_times_of_turns_only_after_all_of_them_are_observed(talk: Talk) -> None:
     """While the daemon is away, these times tell the plugin which older messages it may leave out."""
     remembered_talk(talk)
     assert talk.asked(messages=talk.view()[21:]).told == (0, talk.said[21]["timestamp"])
@@ -353,7 +353,7 @@ def test_before_the_first_cut_no_notes_are_served_twice(talk: Talk) -> None:
     assert len(talk.memory.find(SESSION).state().sessions[SESSION].served) <= 1
 
 
-def test_notes_served_again_never_make_a_context_longer_than_without_omg(talk: Talk) -> None:
+def test_with_notes_served_again_a_context_is_never_longer_than_without_omg(talk: Talk) -> None:
     remembered_talk(talk, 18)
     assert talk.asked().cut
     for _, made in questions(talk, 12):
@@ -364,7 +364,7 @@ def test_notes_served_again_never_make_a_context_longer_than_without_omg(talk: T
 
 
 @pytest.mark.parametrize("gone", ["forgotten", "edited", "superseded", "redacted"])
-def test_served_notes_that_name_a_removed_note_are_not_served_again(talk: Talk, gone: str) -> None:
+def test_a_served_slice_that_mentions_a_removed_note_is_not_served_again(talk: Talk, gone: str) -> None:
     remembered_talk(talk)
     talk.asked()
     ((served, _),) = questions(talk, 1)
@@ -390,7 +390,7 @@ def test_served_notes_that_name_a_removed_note_are_not_served_again(talk: Talk, 
     assert ("number 3 over" in (graph.folder / "state.json").read_text()) is False
 
 
-def test_a_slice_that_missed_its_request_is_not_served_later(talk: Talk) -> None:
+def test_a_slice_that_came_too_late_for_its_request_is_not_served_later(talk: Talk) -> None:
     remembered_talk(talk)
     talk.asked()
     asked = "Which number did I say I prefer, was it number 3?"
@@ -416,7 +416,7 @@ PLUMBER = "The plumber Albrecht in Karlstrasse mends kitchen taps for 145 euros.
 ASKED = "Which plumber did you recommend for the kitchen taps?"
 
 
-def test_a_prompt_quotes_earlier_days_after_a_reset_that_no_hook_reported(talk: Talk) -> None:
+def test_after_a_reset_that_no_hook_reported_a_prompt_quotes_earlier_days(talk: Talk) -> None:
     talk.turn("Who mends taps?", answer=PLUMBER)
     talk.take_in()
     assert PLUMBER not in talk.prompted(ASKED, "window-1")
@@ -438,7 +438,7 @@ def test_no_turn_is_cut_from_the_context_before_its_notes_are_indexed(talk: Talk
     assert talk.asked().cut
 
 
-def test_a_link_of_the_timeline_gives_the_messages_back(talk: Talk) -> None:
+def test_a_link_in_the_timeline_opens_the_original_messages(talk: Talk) -> None:
     remembered_talk(talk)
     link = re.search(r"^- (prefer-the-number-27\S*) — ", talk.asked().text, re.M)
     assert link
@@ -450,7 +450,7 @@ def test_a_link_of_the_timeline_gives_the_messages_back(talk: Talk) -> None:
 # --- options
 
 
-def test_notes_keep_to_their_budget_and_messages_use_the_rest_if_the_budget_is_shared(tmp_path: Path) -> None:
+def test_notes_keep_to_their_budget_and_a_shared_budget_leaves_the_rest_to_messages(tmp_path: Path) -> None:
     for name, options, most in (
         ("few", {"observation_tokens": 0.3}, 300),
         ("more", {"observation_tokens": 800}, 800),
@@ -484,7 +484,7 @@ def test_a_conversation_near_a_small_window_is_observed_in_smaller_steps(talk: T
     ("block_after", "turns", "blocks"),
     [(1.2, 15, False), (1.2, 18, True), (1500, 18, False), (1500, 22, True), (False, 30, False)],
 )
-def test_a_turn_waits_only_above_block_after_and_only_for_an_observation_that_can_come(
+def test_a_turn_waits_only_above_the_setting_block_after_and_if_an_observation_can_come(
     tmp_path: Path, block_after: Any, turns: int, blocks: bool
 ) -> None:
     talk = Talk(tmp_path / "omg", block_after=block_after)
@@ -498,7 +498,7 @@ def test_a_turn_waits_only_above_block_after_and_only_for_an_observation_that_ca
     talk.memory.close()
 
 
-def test_a_timeline_keeps_reasons_if_there_is_room_and_ends_with_the_next_step() -> None:
+def test_a_timeline_keeps_the_reasons_in_notes_if_they_fit_and_ends_with_the_next_step() -> None:
     day = date(2026, 3, 10)
     paint = Told(2, day, "- paint — Uses acrylics.", 1, more="Because it dries quickly.")
     told = [Told(1, day, "- shed — Builds a shed.", 0), paint]

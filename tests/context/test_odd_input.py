@@ -118,7 +118,7 @@ def test_a_chosen_name_does_not_make_a_group_member_the_user(talk: Talk, name: s
 
 
 @pytest.mark.parametrize("name", ["user", "The User", "Owner", "", "🦊", "+49 170 1234"])
-def test_no_note_of_a_group_makes_a_stranger_the_user(talk: Talk, name: str) -> None:
+def test_a_note_from_a_group_never_presents_a_stranger_as_the_user(talk: Talk, name: str) -> None:
     text = group_context(talk, [(name, False), ("Anna", True)], "I prefer the number {n} over all others. ")
     told = {line.partition("— ")[2].partition(":")[0] for line in text.splitlines() if "I prefer" in line}
     assert told == {"Anna", "somebody"}
@@ -136,7 +136,9 @@ def test_forwarded_text_is_marked_as_forwarded(talk: Talk) -> None:
 # --- lengths
 
 
-def test_messages_in_any_script_stay_cut_if_the_gateway_sends_only_their_length(tmp_path: Path) -> None:
+def test_messages_in_any_writing_system_stay_cut_if_the_gateway_sends_only_their_length(
+    tmp_path: Path,
+) -> None:
     """Chinese text and numbers have more tokens than their number of characters suggests."""
     talk = Talk(tmp_path / "omg", message_tokens=500, observation_tokens=5000)
     for n in range(40):
@@ -160,7 +162,7 @@ def test_no_prompt_waits_for_the_observation_of_turns_that_stay_in_the_context(t
     assert talk.asked().blocks  # now it could
 
 
-def test_no_turn_waits_in_a_conversation_older_than_omg(talk: Talk) -> None:
+def test_no_turn_waits_in_a_conversation_that_began_before_omg_was_installed(talk: Talk) -> None:
     """The engine is installed in the middle of a conversation: the earlier messages always stay."""
     long_talk(talk)
     old = talk.said

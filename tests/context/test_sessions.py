@@ -28,7 +28,7 @@ def talk_of_letters(talk: Talk, turns: int = 30) -> None:
         talk.turn(f"I prefer the letter {2 * chr(97 + n)} in lists. " + "And so on and so forth. " * 6)
 
 
-def test_forgetting_a_message_returns_no_message_from_before_a_reset_to_the_context(talk: Talk) -> None:
+def test_after_a_forgetting_the_context_has_no_message_from_before_the_last_reset(talk: Talk) -> None:
     long_talk(talk, 10)
     begin_anew(talk)
     talk_of_letters(talk, 16)
@@ -43,7 +43,7 @@ def test_forgetting_a_message_returns_no_message_from_before_a_reset_to_the_cont
     assert "number" not in after.text
 
 
-def test_after_a_message_is_forgotten_prompts_quote_only_messages_outside_the_context(talk: Talk) -> None:
+def test_after_a_forgetting_prompts_quote_only_messages_that_are_not_in_the_context(talk: Talk) -> None:
     talk.turn("Who mends taps?", answer=PLUMBER)
     long_talk(talk)
     talk.turn(

@@ -63,14 +63,14 @@ def modem(graph):
     return new_note(graph, "fact", "Modem", "The modem is up there.", NOW).path
 
 
-def test_a_new_note_by_hand_is_on_its_map_and_counts_as_the_persons_word(graph):
+def test_a_new_note_of_a_person_is_on_the_map_of_its_type_and_has_the_origin_human(graph):
     path = new_note(graph, "fact", "Router", "The router is in the attic. Its name is Bob.", NOW).path
     node = graph.vault.read(path)
     assert (node.origin, node.description) == ("human", "The router is in the attic.")
     assert "[[nodes/fact/router" in graph.vault.text("mocs/moc-facts")
 
 
-def test_the_index_note_counts_open_loops_after_another_note_is_written(omg, graph):
+def test_the_index_page_still_counts_open_loops_after_another_note_is_written(omg, graph):
     say(omg, "I have a dentist appointment on 2026-12-24.")
     line = "[[mocs/moc-open-loops|Open loops]] (1)"
     assert line in graph.vault.text("index")
@@ -79,7 +79,7 @@ def test_the_index_note_counts_open_loops_after_another_note_is_written(omg, gra
     assert not [f for f in check_graph(omg, graph) if "out of date" in f.what]
 
 
-def test_a_damaged_receipt_is_named_by_the_doctor_and_removed_by_forgetting(omg):
+def test_the_doctor_reports_a_damaged_receipt_and_forgetting_deletes_it(omg):
     say(omg, "My sister Maya lives in Lisbon.")
     graph = omg.find(MAIN)
     file = graph.folder / "receipts" / "20260101T000000-x.json"
@@ -137,7 +137,7 @@ def test_a_rename_changes_a_title_made_from_the_file_name_and_no_other_title(omg
     assert body(graph, renamed(own, "tiles")) == "# Up there\n\nThe roof is red."
 
 
-def test_pin_link_and_supersede_write_their_properties(graph, router, modem):
+def test_pinning_and_linking_and_superseding_write_the_properties_of_the_notes(graph, router, modem):
     pin_note(graph, router, NOW)
     link_notes(graph, router, modem, NOW)
     supersede_by(graph, modem, router, NOW)
@@ -226,7 +226,7 @@ def test_the_notes_before_and_after_a_forgotten_note_no_longer_mention_it(omg):
     assert (graph.vault.read(kept).status, graph.vault.read(kept).superseded_by) == ("active", None)
 
 
-def test_a_deleted_notes_message_and_receipts_can_still_be_forgotten(omg):
+def test_the_messages_and_receipts_of_a_deleted_note_can_still_be_forgotten(omg):
     say(omg, "Remember that the combination of the locker in our old changing rooms is zanzibarquartz.")
     graph = omg.find(MAIN)
     [path] = graph.index.citing(["e1"])
@@ -237,7 +237,7 @@ def test_a_deleted_notes_message_and_receipts_can_still_be_forgotten(omg):
 
 
 @pytest.mark.parametrize("redacts", [False, True])
-def test_forgetting_reaches_logs_broken_drops_rebuilt_graphs_and_the_inbox(omg, redacts):
+def test_forgetting_reaches_the_log_and_broken_drops_and_rebuilt_graphs_and_the_inbox(omg, redacts):
     say(
         omg,
         "Remember that the combination of the locker in our old changing rooms is zanzibarquartz.",
@@ -332,7 +332,7 @@ def test_every_change_by_hand_can_be_undone_and_redone(graph, router, modem):
         assert files() == before
 
 
-def test_a_persons_note_still_counts_as_theirs_after_a_rename_is_undone(graph, router):
+def test_a_note_edited_by_a_person_still_counts_as_edited_after_a_rename_is_undone(graph, router):
     file = graph.vault.file(router)
     file.write_text(file.read_text() + "\nMine.\n")
     done = rename_note(graph, router, "gadget", NOW)
@@ -374,7 +374,7 @@ def test_a_rename_and_its_undo_keep_a_notes_file_mode(graph, mode, router):
         ("nodes/project/macOS", "macOS", True),
     ],
 )
-def test_a_new_name_is_the_title_as_it_was_typed(graph, name, title, alias, router):
+def test_a_renamed_note_has_the_new_name_as_its_title_exactly_as_typed(graph, name, title, alias, router):
     new = rename_note(graph, router, name, NOW).path
     node = graph.vault.read(new)
     assert (node.title, node.aliases) == (title, (title, router) if alias else (router,))
@@ -383,7 +383,7 @@ def test_a_new_name_is_the_title_as_it_was_typed(graph, name, title, alias, rout
 
 
 @pytest.mark.parametrize("name", ["../x", ".hidden", "a|b", "a[b", "x#y", "", "nodes/../../x", "a\\b"])
-def test_a_new_name_that_no_link_can_hold_or_that_leaves_the_vault_is_refused(graph, name, router):
+def test_a_rename_to_a_name_with_link_characters_or_outside_the_vault_is_refused(graph, name, router):
     with pytest.raises(OmgError):
         rename_note(graph, router, name, NOW)
     assert graph.vault.bytes(router) is not None
@@ -431,7 +431,7 @@ def test_a_former_file_name_leads_to_the_note_and_a_partial_name_gets_suggestion
     assert find_note(graph, "sister") == "nodes/fact/sister"
 
 
-def test_undo_refuses_to_rename_a_note_back_that_was_edited_since(graph, router):
+def test_undo_of_a_rename_is_refused_if_the_note_was_edited_since(graph, router):
     done = rename_note(graph, router, "gadget", NOW)
     file = graph.vault.file(done.path)
     file.write_text(file.read_text().replace("hall", "attic") + "\nMine.\n")

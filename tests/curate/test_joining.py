@@ -81,7 +81,7 @@ def test_joining_two_accounts_keeps_the_whole_memory_of_both(opened: Open) -> No
     assert (home.folder / "omg.toml").read_text().startswith(CONFIG)
 
 
-def test_joining_keeps_differing_notes_side_by_side_and_a_persons_words(opened: Open) -> None:
+def test_joining_accounts_keeps_notes_that_differ_and_the_words_of_a_person(opened: Open) -> None:
     home = opened()
     for session, id in ((ALICE, "m1"), (BOB, "m2")):
         say(home, session, "I prefer short checklists.", id)
@@ -134,7 +134,7 @@ def test_moving_to_an_unused_key_renames_the_folder(opened: Open) -> None:
         move_identity(home.registry, ALICE, new)
 
 
-def test_moving_an_account_to_a_new_key_keeps_its_vault_outside_the_home(
+def test_after_a_move_to_a_new_key_an_account_still_uses_its_vault_outside_the_home(
     opened: Open, tmp_path: Path
 ) -> None:
     from omg.config import set_vault
@@ -157,14 +157,16 @@ def test_joining_refuses_a_key_that_is_no_account(opened: Open, name: str, accou
         join_accounts(opened().registry, name, accounts)
 
 
-def test_a_links_table_in_another_toml_form_is_kept_and_extended(opened: Open, home: Path) -> None:
+def test_joining_extends_an_inline_links_table_and_keeps_its_entries_and_comments(
+    opened: Open, home: Path
+) -> None:
     (home / "omg.toml").write_text('[identity]\nlinks = { bob = ["telegram:9"] }  # mine\n')
     join_accounts(opened().registry, "ada", ["telegram:111"])
     assert load_config(home).identity.links == {"bob": ["telegram:9"], "ada": ["telegram:111"]}
     assert "# mine" in (home / "omg.toml").read_text()
 
 
-def test_joining_a_new_account_is_proposed_for_a_week_and_never_done_unasked(opened: Open) -> None:
+def test_joining_a_new_account_is_offered_for_a_week_and_never_happens_by_itself(opened: Open) -> None:
     omg = opened()
     main, phone = "agent:main:main", "agent:main:telegram:direct:111"
     for session in (main, phone):

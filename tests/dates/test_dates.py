@@ -48,7 +48,7 @@ def meant(text: str, said: date = SAID) -> list[str]:
         (400, "in 1 year"),
     ],
 )
-def test_the_distance_of_a_day_is_told_in_whole_units(days: int, expected: str) -> None:
+def test_a_distance_in_days_is_written_in_whole_units(days: int, expected: str) -> None:
     assert relative_day(SAID + timedelta(days), SAID) == expected
 
 
@@ -66,7 +66,7 @@ def test_future_distances_use_the_same_units_as_past_ones(today: date, days: int
         (86_400 * 400, "1 year 1 month"),
     ],
 )
-def test_a_pause_is_told_in_its_two_largest_units(seconds: int, expected: str | None) -> None:
+def test_a_pause_is_written_in_its_two_largest_units(seconds: int, expected: str | None) -> None:
     assert pause_text(seconds) == expected
 
 
@@ -93,7 +93,7 @@ def test_a_due_day_is_told_relative_to_today(event: str | None, loop: str | None
     assert due_text(event, SAID, loop) == expected
 
 
-def test_a_day_that_lay_ahead_when_it_was_noted_is_told_as_a_plan() -> None:
+def test_a_day_that_was_in_the_future_when_noted_is_shown_as_a_plan() -> None:
     assert (
         due_text("2023-05-10", SAID, said=date(2023, 5, 1)) == "planned for 2023-05-10, has probably happened"
     )
@@ -246,7 +246,7 @@ def test_any_text_said_on_any_day_is_read_without_an_error(text: str, said: date
     assert places == sorted(places)
 
 
-def test_a_day_after_since_is_past_even_in_a_sentence_about_the_future() -> None:
+def test_a_day_after_the_word_since_is_past_even_in_a_sentence_about_the_future() -> None:
     asked = (
         "How will I fix it? I'm having trouble since joining the calendar on September 20, how will I fix it?"
     )
@@ -283,7 +283,7 @@ def test_the_end_of_a_span_lies_ahead_unless_the_verb_is_past(text: str, days: s
     "text",
     ["I've been in Lisbon for three months", "I worked there for three months", "It is a gift for April"],
 )
-def test_a_past_duration_and_a_name_are_no_day(text: str) -> None:
+def test_a_past_duration_or_a_name_is_not_read_as_a_day(text: str) -> None:
     assert meant(text, date(2026, 2, 10)) == []
 
 

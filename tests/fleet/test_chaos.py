@@ -13,7 +13,7 @@ ASKED = (
 
 
 @pytest.mark.timeout(1_800)  # the full form takes 10 minutes
-def test_killed_workers_archive_turns_once_skip_no_revision_and_keep_no_forgotten_word(
+def test_killed_workers_lose_no_turn_and_skip_no_revision_and_keep_no_forgotten_word(
     postgres, store, database, tmp_path
 ):
     """OMG_FLEET_CHAOS=full: 200 graphs, 2,000 turns, 60 kills, 20 stops, 2 restarts of Postgres."""

@@ -119,7 +119,7 @@ def test_a_turn_sent_to_the_server_is_observed_by_a_worker_and_given_to_a_prompt
     assert not [*(tmp_path / "s").rglob("index.db"), *(tmp_path / "w").rglob("index.db")]
 
 
-def test_omg_asks_the_fleet_if_the_home_names_its_address_and_token(
+def test_omg_asks_the_fleet_if_the_home_has_the_address_and_token_of_the_fleet(
     database, store, observed, home, tmp_path
 ):
     token = store.rotate("acme")
@@ -134,7 +134,7 @@ def test_omg_asks_the_fleet_if_the_home_names_its_address_and_token(
         ask_daemon(home, "/search", {"query": "tea", "k": 5})
 
 
-def test_a_prompt_gets_its_last_system_slice_in_time_while_its_graph_is_checked_out(
+def test_a_prompt_gets_the_last_system_slice_in_time_while_a_cold_home_is_being_loaded(
     store, homes, observed, tmp_path, monkeypatch
 ):
     asked = prompt("What do I like in the morning?")
@@ -257,7 +257,7 @@ def test_a_home_exported_from_the_fleet_equals_the_imported_one_byte_for_byte(
         assert opened.memory.search("tea") and opened.memory.config.time.zone == "Europe/Berlin"
 
 
-def test_the_commands_create_a_tenant_count_its_rows_and_name_faults(database, store):
+def test_fleet_commands_create_a_tenant_and_count_its_rows_and_report_faults(database, store):
     def omg(*command: str) -> subprocess.CompletedProcess[str]:
         env = {**os.environ, "OMG_FLEET_DATABASE": database}
         return subprocess.run(

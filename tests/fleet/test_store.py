@@ -139,7 +139,7 @@ def test_a_commit_killed_halfway_changes_nothing(store, homes, row, database, tm
         assert not any(path.exists() for path in left)
 
 
-def test_a_served_slice_is_saved_while_a_worker_runs_and_does_not_stop_its_commit(
+def test_a_slice_served_while_a_worker_runs_is_saved_and_the_worker_can_still_commit(
     store, homes, observed, tmp_path
 ):
     say(store, observed, "I prefer black coffee at noon.", 1_770_000_100_000)

@@ -87,7 +87,7 @@ def test_forgetting_a_linked_note_keeps_properties_that_omg_does_not_understand(
     assert all(line in left for line in odd.splitlines())
 
 
-def test_redacting_a_word_keeps_properties_of_that_name_in_receipts() -> None:
+def test_redacting_a_word_keeps_receipt_properties_whose_name_is_that_word() -> None:
     change = Change("nodes/fact/shed", None, None, Rebase(set={"description": "my description"}))
     edit = redacting(Selection((), (), text="description", redacts=True))
     (clean,) = edit.receipt(Receipt("r1", "edit", "2026-03-01T12:00:00Z", (change,))).changes
@@ -168,7 +168,9 @@ def test_redacting_the_placeholder_itself_is_refused(home: Memory) -> None:
             select_words(home.find(), words)
 
 
-def test_redacted_frontmatter_is_still_valid_and_a_persons_note_stays_the_persons(home: Memory) -> None:
+def test_redacted_frontmatter_is_still_valid_and_a_note_of_a_person_stays_marked_as_such(
+    home: Memory,
+) -> None:
     graph = home.find()
     file = graph.vault.root / "nodes" / "fact" / "mine.md"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -195,7 +197,7 @@ def test_redacting_punctuation_or_a_letter_renames_no_other_note(home: Memory) -
     assert other == "nodes/fact/cafe-a-zoe"
 
 
-def test_a_redaction_names_the_command_for_a_session_key_that_holds_the_words(home: Memory) -> None:
+def test_if_a_session_key_holds_the_words_a_redaction_gives_the_command_to_forget_it(home: Memory) -> None:
     (id,) = say(home, "I prefer tea. Call me at 4915550123.", session=ALICE)
     graph = redact(home, "4915550123", ALICE)
     (told,) = (b for b in select_words(graph, "4915550123").beyond if "--session" in b)
@@ -272,7 +274,9 @@ def test_a_note_that_loses_one_source_is_made_again_from_its_other_sources(home:
 
 
 @pytest.mark.parametrize("alone", [True, False])
-def test_forgetting_a_note_takes_its_predecessors_and_its_proposals(home: Memory, alone: bool) -> None:
+def test_forgetting_a_note_also_forgets_its_predecessors_and_the_proposals_to_correct_it(
+    home: Memory, alone: bool
+) -> None:
     graph = home.find()
     old = new_note(graph, "fact", "Old bin", f"The {SECRET} is in the old bin.", NOW).path
     new = new_note(graph, "fact", "Bin", "The rubbish is in the green bin.", NOW).path
@@ -294,7 +298,7 @@ def command(home: Memory, *args: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def test_the_command_says_what_each_choice_removes_and_does_the_chosen_one(home: Memory) -> None:
+def test_the_command_says_what_each_choice_removes_and_carries_out_the_chosen_one(home: Memory) -> None:
     say(home, FOUR)
     list_file = home.find(MAIN).vault.root / "list.txt"
     list_file.write_text(SECRET)
@@ -318,7 +322,7 @@ def test_the_command_says_what_each_choice_removes_and_does_the_chosen_one(home:
     assert len(notes(home.find(MAIN))) == 4
 
 
-def test_the_command_names_repetitions_that_stay(home: Memory) -> None:
+def test_the_command_lists_repetitions_that_will_not_be_forgotten(home: Memory) -> None:
     say(home, "Remember that my locker code is Q4471.")
     say(home, "As I said, my locker code is Q4471.")
     (path,) = notes(home.find(MAIN))
@@ -330,7 +334,7 @@ def test_the_command_names_repetitions_that_stay(home: Memory) -> None:
     assert "says the same" not in command(home, "--matching", "Q4471")[1]
 
 
-def test_a_session_of_another_graph_is_forgotten_without_naming_its_identity(home: Memory) -> None:
+def test_a_session_of_another_graph_is_forgotten_without_the_option_identity(home: Memory) -> None:
     say(home, "I prefer coffee.")
     say(
         home,

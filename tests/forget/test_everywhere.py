@@ -103,7 +103,7 @@ def test_words_to_forget_are_found_in_every_spelling_and_leave_no_trace(text: st
 
 
 @pytest.mark.parametrize("form", ["full-width", "a line's end", "zero-width", "composed", "two blanks"])
-def test_a_message_is_forgotten_by_words_that_it_spells_differently(home: Memory, form: str) -> None:
+def test_a_message_is_forgotten_if_it_spells_the_given_words_differently(home: Memory, form: str) -> None:
     text, words = FORMS[form]
     (id,) = say(home, f"Remember this: {text}")
     say(home, "My sister Maya lives in Lisbon.")
@@ -114,7 +114,7 @@ def test_a_message_is_forgotten_by_words_that_it_spells_differently(home: Memory
     assert "Lisbon" in "".join(e.description for e in graph.index.entries())
 
 
-def test_a_message_is_forgotten_by_its_speaker_or_by_its_tool(home: Memory) -> None:
+def test_a_message_is_forgotten_if_only_its_sender_or_its_tool_call_has_the_words(home: Memory) -> None:
     sender = {"senderId": "77", "senderName": "Zanzibar  Quartz", "senderIsOwner": True}
     call = {"type": "toolCall", "id": "c1", "name": "zanzibar_quartz_lookup", "arguments": {"q": "tide"}}
     ids = say(home, "I prefer tea.", __openclaw=sender)
@@ -128,7 +128,7 @@ def test_a_message_is_forgotten_by_its_speaker_or_by_its_tool(home: Memory) -> N
 # --- by session
 
 
-def test_no_file_names_a_forgotten_session(home: Memory) -> None:
+def test_no_file_still_contains_the_key_of_a_forgotten_session(home: Memory) -> None:
     session = f"{MAIN}:thread:{SECRET}"
     say(home, "My sister Maya lives in Lisbon.")
     say(home, "I prefer tea in the morning.", session=session)
@@ -158,7 +158,7 @@ def test_forgetting_a_persons_only_session_removes_the_folder_of_their_graph(hom
     assert "Porto" in "".join(e.description for e in home.find(ALICE).index.entries())
 
 
-def test_a_graph_with_a_note_of_a_persons_own_stays_if_its_only_session_is_forgotten(home: Memory) -> None:
+def test_a_graph_with_a_note_by_a_person_stays_if_its_only_session_is_forgotten(home: Memory) -> None:
     say(home, "I prefer tea in the morning.", session=ALICE)
     graph = home.find(ALICE)
     path = new_note(graph, "fact", "Attic", "The attic is dry.", NOW).path
@@ -265,7 +265,7 @@ def test_the_plugin_is_told_to_drop_its_cached_slice(home: Memory) -> None:
 # --- what is not ours to change
 
 
-def test_foreign_files_with_the_words_are_named_and_left_unchanged(home: Memory) -> None:
+def test_foreign_files_with_the_words_are_reported_and_left_unchanged(home: Memory) -> None:
     say(home, f"Remember that the combination of the locker in our old changing rooms is {SECRET}.")
     graph = home.find(MAIN)
     root = graph.vault.root
@@ -308,7 +308,7 @@ def test_a_note_in_obsidians_trash_is_forgotten_too(home: Memory) -> None:
     assert traces(home) == []
 
 
-def test_forgetting_a_note_removes_only_the_answers_that_use_its_words(
+def test_forgetting_a_note_removes_only_those_answers_that_repeat_its_words(
     home: Memory,
 ) -> None:
     (id,) = say(home, f"My cat is called {SECRET}.", observe=False)

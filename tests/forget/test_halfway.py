@@ -123,7 +123,7 @@ def test_a_daemon_does_not_recreate_a_graph_that_a_command_forgot(home: Memory, 
     assert traces(daemon.memory, PERSON) == []
 
 
-def test_a_daemon_searches_messages_for_secrets_although_another_memory_fails(
+def test_a_daemon_still_checks_one_memory_for_secrets_if_another_memory_fails(
     home: Memory, daemon: Daemon, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     for session in (ALICE, MAIN):
@@ -145,7 +145,7 @@ def test_a_daemon_searches_messages_for_secrets_although_another_memory_fails(
     assert sum("made ready for prompts" in r.getMessage() for r in caplog.records) == 1, "logged once"
 
 
-def test_a_daemon_logs_no_session_that_a_command_forgot(
+def test_a_daemon_does_not_log_the_session_key_of_a_memory_that_a_command_forgot(
     home: Memory, daemon: Daemon, caplog: pytest.LogCaptureFixture
 ) -> None:
     say(home, "I prefer coffee.")
@@ -228,7 +228,7 @@ def test_forgetting_a_merged_account_also_cleans_its_vault_outside_the_home(tmp_
 # --- stopped
 
 
-def test_a_persons_edit_in_a_note_renamed_by_a_stopped_redaction_stays(
+def test_an_edit_survives_in_a_note_that_a_stopped_redaction_has_renamed(
     home: Memory, begin: Callable[[], Memory]
 ) -> None:
     graph = home.find()
@@ -310,7 +310,7 @@ def test_a_kill_leaves_the_tombstones_of_a_removed_graph_complete_or_absent(
     assert traces(home, "lisbon") == []
 
 
-def test_a_note_that_is_not_utf8_text_is_named_and_left_unchanged(home: Memory) -> None:
+def test_forgetting_reports_a_note_that_is_not_utf8_and_leaves_it_unchanged(home: Memory) -> None:
     graph = home.find()
     file = graph.vault.root / "nodes" / "fact" / "mine.md"
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -121,7 +121,9 @@ def test_forgetting_a_note_rewrites_the_weekly_and_monthly_reflections_about_it(
     assert graph.vault.read(kept[0]).reflected_in == (first_week(graph),)
 
 
-def test_forgetting_a_message_removes_the_reflection_on_its_deleted_note(home: Memory, graph: Graph) -> None:
+def test_forgetting_a_message_removes_the_reflection_on_a_deleted_note_from_that_message(
+    home: Memory, graph: Graph
+) -> None:
     gone, *_ = week(graph)
     naming = json.loads(telling(ModelQuestion("", f"# Length\ne1 {SECRET}", {}, "reflect", "main")).text)
 
@@ -162,7 +164,7 @@ def test_the_log_page_says_nothing_of_a_forgotten_note(home: Memory, graph: Grap
 
 
 @pytest.mark.parametrize("how", ["matching", "ids"])
-def test_forgetting_removes_a_topic_named_after_the_note_and_keeps_its_other_notes(
+def test_forgetting_removes_a_topic_with_a_forgotten_name_and_keeps_its_other_notes(
     home: Memory, graph: Graph, how: str
 ) -> None:
     topic = f"mocs/moc-facts-{SECRET}"
@@ -253,7 +255,7 @@ def test_a_running_night_does_not_write_back_forgotten_or_redacted_words(
     assert all(first_week(graph) in graph.vault.read(p).reflected_in for p in kept)
 
 
-def test_if_a_note_is_forgotten_during_a_call_its_neighbours_are_judged_the_next_night(
+def test_if_a_note_is_forgotten_during_a_model_call_the_next_night_judges_similar_notes(
     home: Memory, graph: Graph
 ) -> None:
     put(

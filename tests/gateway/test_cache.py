@@ -130,7 +130,7 @@ def turn_begins(request: Request) -> int:
     return len("\n".join(json.dumps(m, ensure_ascii=False) for m in messages[: users[-1]]))
 
 
-def test_a_prompt_cache_misses_only_the_text_that_memory_adds_and_the_current_turn(
+def test_with_memory_only_the_added_text_and_the_current_turn_miss_the_prompt_cache(
     gateway: Gateway, provider: OpenAIServer, capsys: pytest.CaptureFixture[str], record_property: Any
 ) -> None:
     ours = talked(gateway, provider, WITH)

@@ -81,7 +81,7 @@ def test_a_tool_call_keeps_its_arguments_and_its_result(gateway: Gateway) -> Non
     assert (result["call_id"], result["text"]) == (call["id"], "from-the-shell")
 
 
-def test_a_huge_result_of_a_tool_is_kept_by_its_beginning_and_end(gateway: Gateway) -> None:
+def test_of_a_huge_tool_result_only_the_beginning_and_the_end_are_kept(gateway: Gateway) -> None:
     gateway.say("agent:main:huge", 'CALL exec {"command":"seq 100000 104000"}')
     exactly(gateway, "agent:main:huge", 3)
     (result,) = [e["message"] for e in gateway.transcript("agent:main:huge") if "toolCallId" in e["message"]]
@@ -153,7 +153,7 @@ def test_an_automatic_compaction_loses_no_message_and_its_memory_flush_is_not_ta
     assert not any("Pre-compaction memory flush" in text for text in said)
 
 
-def test_what_no_person_said_is_not_taken_in(gateway: Gateway) -> None:
+def test_turns_of_cron_and_heartbeat_and_sub_agents_are_not_taken_in(gateway: Gateway) -> None:
     """Cron, a heartbeat in the main session, a sub-agent: they run, and leave no trace in the memory."""
     before = len(gateway.due("agent:main:main"))
     spawn = {"task": "SAY done by the sub-agent", "label": "test", "runTimeoutSeconds": 60}

@@ -153,7 +153,9 @@ def test_only_one_of_three_daemons_started_at_once_stays_and_serves_the_gateway(
             daemon.wait(20)
 
 
-def test_a_second_gateway_leaves_the_firsts_daemon_alone(gateway: Gateway, telegram: Telegram) -> None:
+def test_a_second_gateway_does_not_touch_the_daemon_of_the_first(
+    gateway: Gateway, telegram: Telegram
+) -> None:
     """By mistake, on the same folder: it finds the place taken, and goes again."""
     kept = the_daemon(gateway)
     second = gateway.popen("gateway", "run", log="second.log")

@@ -110,7 +110,7 @@ def test_a_long_conversation_never_outgrows_its_window_and_is_never_compacted(
 
 
 @pytest.mark.usefixtures("turns")
-def test_old_statements_are_given_to_the_question_that_asks_for_them(
+def test_a_question_about_an_old_statement_gets_the_statement(
     gateway: Gateway, provider: OpenAIServer
 ) -> None:
     facts = FACTS[:3]

@@ -103,7 +103,7 @@ def archived(gateway: Gateway) -> str:
 
 
 @pytest.mark.parametrize("command", ["/new", "/reset"])
-def test_a_new_conversation_keeps_only_the_memory_of_the_one_before(
+def test_a_new_conversation_has_notes_but_no_messages_of_the_previous_conversation(
     gateway: Gateway, provider: OpenAIServer, cut: str, command: str
 ) -> None:
     gateway.chat(MAIN, command)
@@ -137,7 +137,7 @@ def test_a_job_sees_no_message_of_a_conversation_and_adds_none_to_that_conversat
 
 
 @pytest.mark.usefixtures("cut")
-def test_a_heartbeat_sees_the_cut_context_and_later_requests_do_not_hold_its_poll(
+def test_a_heartbeat_gets_the_cut_context_and_later_requests_do_not_contain_its_prompt(
     gateway: Gateway, provider: OpenAIServer
 ) -> None:
     before, since = timeline(turn(gateway, provider, MAIN, "Go on still.")), len(provider.history)
@@ -153,7 +153,7 @@ def test_a_heartbeat_sees_the_cut_context_and_later_requests_do_not_hold_its_pol
 
 
 @pytest.mark.usefixtures("cut")
-def test_a_sub_agent_gets_no_conversation_and_its_report_is_later_cut_from_the_context(
+def test_a_sub_agent_sees_no_conversation_and_its_report_is_later_cut_like_other_messages(
     gateway: Gateway, provider: OpenAIServer
 ) -> None:
     since = len(provider.history)
@@ -175,7 +175,7 @@ def test_a_sub_agent_gets_no_conversation_and_its_report_is_later_cut_from_the_c
     assert calls == {m["tool_call_id"] for m in messages if m["role"] == "tool"}
 
 
-def test_an_edit_in_the_cut_part_is_shown_and_the_former_text_never_again(
+def test_an_edit_to_a_note_of_the_cut_part_is_shown_and_the_former_text_is_gone(
     gateway: Gateway, provider: OpenAIServer, cut: str
 ) -> None:
     file = note(gateway, f"{cut}-1-over-all-others")

@@ -70,7 +70,7 @@ def config(gateway: Gateway) -> dict[str, Any]:
     return {key: value for key, value in read.items() if key != "meta"}
 
 
-def test_installing_without_a_gateway_names_the_crontab_line(
+def test_without_a_gateway_the_installer_prints_the_crontab_line(
     gateway: Gateway, while_down: tuple[str, dict[str, Any]]
 ) -> None:
     told, entry = while_down
@@ -127,7 +127,7 @@ def test_the_scheduler_runs_the_nightly_job(gateway: Gateway) -> None:
 
 
 @pytest.mark.usefixtures("installed_now")
-def test_a_missing_permission_is_named_and_restored(gateway: Gateway) -> None:
+def test_the_doctor_reports_a_missing_permission_and_install_restores_it(gateway: Gateway) -> None:
     over = {"plugins": {"entries": {"omg": {"hooks": {"allowConversationAccess": False}}}}}
     gateway.configure(over)
     told = gateway.omg("doctor", fails=True)
@@ -137,7 +137,9 @@ def test_a_missing_permission_is_named_and_restored(gateway: Gateway) -> None:
 
 
 @pytest.mark.usefixtures("noted")
-def test_uninstalling_leaves_what_was_there_or_changed_since(gateway: Gateway, bare: dict[str, Any]) -> None:
+def test_uninstalling_keeps_settings_that_were_there_before_or_changed_since(
+    gateway: Gateway, bare: dict[str, Any]
+) -> None:
     now = json.loads((gateway.state / "openclaw.json").read_text())
     now["logging"]["level"] = "info"
     (gateway.state / "openclaw.json").write_text(json.dumps(now))

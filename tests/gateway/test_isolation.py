@@ -124,7 +124,7 @@ def commanded(gateway: Gateway, who: Speaker, command: str) -> str:
     return text_of(gateway.transcript(who.session)[-1]["message"]["content"])
 
 
-def test_a_guest_who_writes_in_a_chat_of_the_owners_is_given_nothing_of_theirs(
+def test_a_guest_in_a_chat_of_the_owner_gets_nothing_from_the_memory_of_the_owner(
     gateway: Gateway, speakers: list[Speaker], guest: Console, provider: OpenAIServer
 ) -> None:
     owner, chat = speakers[0], "agent:main:study"
@@ -164,7 +164,7 @@ def test_a_heartbeat_does_not_agree_to_forgetting(
     assert secrets_in(gateway, owner) == {owner.secret}
 
 
-def test_forgetting_needs_a_code_and_removes_only_the_speakers_own(
+def test_forgetting_needs_a_code_and_removes_only_memories_of_the_speaker(
     gateway: Gateway, speakers: list[Speaker]
 ) -> None:
     _, alice, bob, *_ = speakers

@@ -67,7 +67,7 @@ def test_an_import_beside_the_gateway_is_observed_by_its_model(gateway: Gateway)
     assert {e["model"] for e in events if e["event"] == "observation_end"} == {"gateway"}
 
 
-def test_the_gateways_model_observes_after_a_changed_setting(gateway: Gateway) -> None:
+def test_the_model_of_the_gateway_still_observes_after_a_setting_changed(gateway: Gateway) -> None:
     gateway.configure({"plugins": {"entries": {"omg": {"config": {"trimToolResults": True}}}}})
     noted(gateway, "window seats")
 

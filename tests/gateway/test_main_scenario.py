@@ -73,7 +73,7 @@ def test_what_a_person_says_is_a_note_and_reaches_the_next_session(
     assert second.system == first.system
 
 
-def test_a_reply_says_what_was_noted_and_undoes_it_in_a_direct_chat_alone(
+def test_only_in_a_direct_chat_a_reply_lists_new_notes_with_the_command_to_undo_them(
     gateway: Gateway, telegram: Telegram, noted: str
 ) -> None:
     telegram.talk(ALICE, "I prefer trains to planes")

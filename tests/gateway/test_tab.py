@@ -69,7 +69,7 @@ def test_the_tab_shows_every_view_and_searches(browser: Browser) -> None:
         assert browser.js("document.querySelectorAll('script').length") == 1
 
 
-def test_the_enter_key_tries_a_prompt(browser: Browser) -> None:
+def test_the_enter_key_shows_what_a_typed_prompt_would_be_given(browser: Browser) -> None:
     with browser.inside(PAGE):
         browser.until("document.body.innerText.includes('allergic to shellfish')")
         browser.press_button("Given", within="header")
@@ -84,7 +84,7 @@ def test_the_enter_key_tries_a_prompt(browser: Browser) -> None:
         assert "would be given" in browser.js("document.body.innerText")
 
 
-def test_a_confirm_button_opens_the_chat_and_its_command_makes_the_note_the_persons(
+def test_the_confirm_button_opens_the_chat_and_its_command_confirms_the_note(
     browser: Browser, gateway: Gateway
 ) -> None:
     with Memory(gateway.home) as memory:
@@ -106,7 +106,9 @@ def test_a_confirm_button_opens_the_chat_and_its_command_makes_the_note_the_pers
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_without_the_gateways_scope_the_tab_shows_nothing(gateway: Gateway, method: str) -> None:
+def test_the_tab_refuses_a_request_without_authorization_by_the_gateway(
+    gateway: Gateway, method: str
+) -> None:
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(urllib.request.Request(f"{gateway.url}{PAGE}", method=method))
     assert refused.value.code == 401 and b"shellfish" not in refused.value.read()

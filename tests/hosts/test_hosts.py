@@ -155,7 +155,9 @@ def test_a_hook_imports_only_the_standard_library() -> None:
     assert out.stdout.strip() == "set()"
 
 
-def test_a_cursor_file_names_the_transcript_and_holds_none_of_its_words(home: Path, tmp_path: Path) -> None:
+def test_a_cursor_file_contains_the_path_of_the_transcript_and_none_of_its_words(
+    home: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "t.jsonl"
     file.write_text("x" * 70)
     payload = {**PAYLOAD, "transcript_path": str(file), "last_assistant_message": "secret words"}
@@ -219,7 +221,7 @@ def test_finding_the_project_of_a_hostile_repository_runs_nothing_of_it(tmp_path
     assert not trap.exists()
 
 
-def test_another_checkout_joins_a_project_only_by_the_command(home: Path, tmp_path: Path) -> None:
+def test_another_checkout_joins_a_project_only_by_an_explicit_join(home: Path, tmp_path: Path) -> None:
     one, two = repository(tmp_path / "one"), repository(tmp_path / "two")
     assert project_of(home, MAIN, one) != project_of(home, MAIN, two)
     assert join_project(home, MAIN, two, one) == project_of(home, MAIN, one) == project_of(home, MAIN, two)

@@ -132,7 +132,9 @@ async def called(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_over_stdio_a_client_reads_the_person_and_its_project(up: Path, project: Path, mode: str) -> None:
+def test_over_stdio_a_client_reads_the_memory_of_the_person_and_of_its_project(
+    up: Path, project: Path, mode: str
+) -> None:
     async def use(client: Client) -> None:
         assert client.protocol_version == MODES[mode]
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
@@ -162,7 +164,9 @@ def test_over_stdio_a_client_reads_the_person_and_its_project(up: Path, project:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_over_http_a_client_reads_only_the_person_and_needs_the_token(up: Path, mode: str) -> None:
+def test_over_http_a_client_needs_the_token_and_reads_only_the_memory_of_the_person(
+    up: Path, mode: str
+) -> None:
     async def use(client: Client) -> None:
         results = (await called(client, "search", query="tea crane painted"))["results"]
         assert {r["id"].partition(":")[0] for r in results} == {"person"}
@@ -198,7 +202,7 @@ def test_a_client_that_asks_for_another_identity_gets_nothing(up: Path, project:
             assert "CANARY" not in said.replace("CANARY Sencha'", "")
 
 
-def test_a_proposal_counts_as_the_assistants_until_the_person_confirms_it(up: Path, tmp_path: Path) -> None:
+def test_a_proposal_has_the_origin_assistant_until_the_person_confirms_it(up: Path, tmp_path: Path) -> None:
     async def use(client: Client) -> tuple[dict[str, Any], dict[str, Any]]:
         tea = (await called(client, "search", query="tea Assam"))["results"][0]["id"]
         noted = await called(client, "remember", text="My boat is the Albatross.", when="2026-03-05")
@@ -228,7 +232,9 @@ def test_a_proposal_counts_as_the_assistants_until_the_person_confirms_it(up: Pa
         assert graph.vault.read(corrected["id"].partition(":")[2]).superseded_by == node.path
 
 
-def test_forget_changes_nothing_and_gives_the_command_that_forgets(up: Path, tmp_path: Path) -> None:
+def test_the_tool_forget_changes_nothing_and_returns_the_command_that_forgets(
+    up: Path, tmp_path: Path
+) -> None:
     async def use(client: Client) -> dict[str, Any]:
         return await called(client, "forget", query="Assam tea")
 

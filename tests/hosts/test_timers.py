@@ -56,7 +56,7 @@ def systemd(home, tmp_path, monkeypatch) -> Path:
     return calls
 
 
-def test_the_crontab_gets_two_lines_once_and_removal_takes_only_these(cron, home):
+def test_the_crontab_gets_two_lines_only_once_and_removal_deletes_only_these_two(cron, home):
     assert omg_here("schedule", "install").returncode == 0
     installed = cron.read_text()
     assert omg_here("schedule", "install").stdout.startswith("·")
@@ -82,7 +82,7 @@ def test_a_dry_run_writes_nothing(cron):
     assert cron.read_text() == "0 1 * * * backup\n"
 
 
-def test_systemd_gets_units_that_are_switched_on_and_no_file_is_left(systemd, home):
+def test_systemd_gets_enabled_units_and_removal_deletes_every_file(systemd, home):
     assert omg_here("schedule", "install").returncode == 0
     units = [Path(line) for line in omg_here("schedule", "show").stdout.splitlines()]
     assert [unit.suffix for unit in units] == [".service", ".timer", ".service"]
@@ -118,7 +118,7 @@ def test_systemd_itself_accepts_the_units(tmp_path, monkeypatch):
     assert done.returncode == 0, done.stderr
 
 
-def test_the_agents_for_launchd_are_property_lists_that_run_omg(tmp_path):
+def test_the_launchd_agents_are_property_lists_with_the_omg_commands(tmp_path):
     entries = [plistlib.loads(text.encode()) for text in launchd_timer(tmp_path).files.values()]
     assert [entry["ProgramArguments"][-1] for entry in entries] == ["--all-vaults", "serve"]
     assert entries[0]["StartCalendarInterval"] == {"Hour": 4, "Minute": 20}

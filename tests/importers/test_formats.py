@@ -119,7 +119,7 @@ def test_temporary_chats_are_left_out_and_counted(tmp_path):
     assert reading.left_out["temporary and do-not-remember chats"] == 2
 
 
-def test_chatgpts_memory_is_its_own_claim_and_custom_instructions_are_the_users_words(tmp_path):
+def test_chatgpt_memory_counts_as_the_assistant_and_custom_instructions_as_the_user(tmp_path):
     def contexts(n, memory):
         told = {"model_set_context": memory}
         own = {"user_profile": "I am a baker.", "user_instructions": "Answer briefly."}
@@ -179,7 +179,7 @@ def test_images_and_files_leave_placeholders_and_speech_is_read_as_text(tmp_path
     ]
 
 
-def test_the_newest_copy_of_a_chat_in_two_exports_counts(tmp_path):
+def test_of_a_chat_in_two_exports_only_the_newest_copy_is_read(tmp_path):
     old = talk("c1", "2025-03-01", "draft")
     new = {**talk("c1", "2025-03-01", "draft", "answer", "more"), "update_time": at("2025-03-05")}
     paths = [
@@ -289,7 +289,7 @@ def test_geminis_activity_is_split_at_pauses_in_any_language(tmp_path):
 # --- coding agents
 
 
-def test_a_claude_code_history_gives_the_same_entries_as_its_hooks(tmp_path):
+def test_a_claude_code_transcript_gives_the_same_entries_as_the_claude_code_hooks(tmp_path):
     def row(id, kind, content, **more):
         shared = {"sessionId": "s-1", "cwd": "/w", "timestamp": iso("2025-03-01"), "uuid": id, "type": kind}
         return {**shared, "message": {"role": kind, "content": content}, **more}
@@ -336,7 +336,7 @@ def test_a_claude_code_history_gives_the_same_entries_as_its_hooks(tmp_path):
         ("c.jsonl", {"role": "user", "message": {"role": "user", "content": "Fix the map."}}),
     ],
 )
-def test_a_session_that_belongs_to_nobodys_memory_is_reported(tmp_path, name, row):
+def test_a_session_that_belongs_to_no_person_and_no_project_is_reported(tmp_path, name, row):
     drops = read_drops([lines(tmp_path / name, [row])])
     drops.reading.place = lambda client, session, folder: None
     assert not list(drops)
@@ -447,7 +447,7 @@ def test_cursors_database_and_transcripts_give_what_the_user_typed(tmp_path):
     assert read(lines(tmp_path / "a" / "a.jsonl", told))[0] == [("user", "Go."), ("assistant", "Gone.")]
 
 
-def test_markdown_memories_are_the_assistants_claims_dated_by_their_file(tmp_path):
+def test_markdown_memories_count_as_claims_of_the_assistant_with_the_day_of_the_file(tmp_path):
     (tmp_path / "memory").mkdir()
     (tmp_path / "MEMORY.md").write_text(
         "\ufeff# Memory\n\n- Lives in Leeds.\n- [Tea](tea.md)\n", encoding="utf-8"
@@ -476,7 +476,7 @@ def test_markdown_memories_are_the_assistants_claims_dated_by_their_file(tmp_pat
     ],
     ids=["rules-without-a-head", "head-without-an-end", "list-for-a-head", "rules-below-a-head", "deep-head"],
 )
-def test_a_line_of_dashes_in_a_markdown_memory_is_not_taken_for_a_head(tmp_path, text):
+def test_a_line_of_dashes_in_a_markdown_memory_does_not_start_frontmatter(tmp_path, text):
     (tmp_path / "MEMORY.md").write_text(text)
     said, _, _ = read(tmp_path)
     for words in ("Has a boat", "Likes tea", "Likes jam"):
@@ -486,7 +486,7 @@ def test_a_line_of_dashes_in_a_markdown_memory_is_not_taken_for_a_head(tmp_path,
 # --- traps of all
 
 
-def test_a_byte_order_mark_a_plain_file_and_an_unpacked_folder_are_read_like_the_zip(tmp_path):
+def test_an_unpacked_export_is_read_like_the_zip_also_with_a_byte_order_mark(tmp_path):
     chats = [talk("c1", "2025-03-01", "hello")]
     data = b"\xef\xbb\xbf" + json.dumps(chats, indent=1).encode()
     (tmp_path / "folder").mkdir()
@@ -499,7 +499,7 @@ def test_a_byte_order_mark_a_plain_file_and_an_unpacked_folder_are_read_like_the
     assert [words(path) for path in paths] == [["hello"]] * 3
 
 
-def test_a_zip_bomb_is_named_and_not_unpacked(tmp_path, monkeypatch):
+def test_a_zip_bomb_is_not_unpacked_and_the_error_names_the_file(tmp_path, monkeypatch):
     monkeypatch.setattr(exports, "ALWAYS_BYTES", 1_000_000)
     bomb = zipped(tmp_path / "bomb.zip", {"conversations.json": b"[" + b" " * 4_000_000 + b"]"})
     with pytest.raises(BadInput, match=r"bomb\.zip: conversations\.json would grow .* unpack it"):
@@ -534,7 +534,7 @@ def test_an_archive_of_two_services_or_of_none_is_refused_with_a_remedy(tmp_path
         read(zipped(tmp_path / "own.zip", {"out/omg-export.json": {"omg": "export"}}))
 
 
-def test_a_zip_within_an_export_is_named_with_a_remedy_whether_intact_or_broken(tmp_path):
+def test_a_zip_within_an_export_is_reported_with_a_remedy_whether_intact_or_broken(tmp_path):
     zipped(tmp_path / "all" / "other.zip", {"conversations.json": []})
     (tmp_path / "all" / "conversations.json").write_text(json.dumps([talk("c", "2025-03-01", "hello")]))
     said, reading, _ = read(tmp_path / "all")
@@ -659,7 +659,7 @@ def test_a_claude_chat_or_message_without_an_id_is_counted(tmp_path):
     assert [why.rpartition(": ")[2] for why in reading.skipped] == ["a chat without a uuid"]
 
 
-def test_an_encrypted_zip_is_named_with_what_to_do(tmp_path):
+def test_the_error_for_an_encrypted_zip_says_to_unpack_it(tmp_path):
     path = zipped(tmp_path / "x.zip", {"conversations.json": []}, zipfile.ZIP_STORED)
     data = bytearray(path.read_bytes())
     for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):

@@ -90,7 +90,7 @@ def test_importing_twice_adds_nothing_and_a_second_export_adds_only_new_messages
     assert more["new"] == 2
 
 
-def test_an_import_by_rules_gives_the_vault_that_daily_chats_would_have_given(tmp_path):
+def test_the_offline_observer_makes_the_same_vault_from_an_import_as_from_daily_chats(tmp_path):
     made = []
     for name in ("on its day", "at once"):
         with closing(Memory(Config(home=tmp_path / name), embed=None, clock=lambda: NOW)) as memory:
@@ -162,7 +162,7 @@ def test_undo_removes_a_whole_import_and_the_same_files_can_be_imported_again(me
     assert found["new"] == 22 and again.id and "peanuts" in str(today(memory))
 
 
-def test_undo_leaves_a_note_that_you_changed_since_and_names_it(memory, tmp_path):
+def test_undo_of_an_import_leaves_a_note_that_was_edited_since_and_lists_it(memory, tmp_path):
     _, record = taken_in(
         memory, years(tmp_path / "a.zip", [("2025-01-01", "My sister Maya lives in Lisbon.")])
     )
@@ -175,7 +175,7 @@ def test_undo_leaves_a_note_that_you_changed_since_and_names_it(memory, tmp_path
     assert undone.refused == [path] and "She has a boat." in graph.vault.text(path)
 
 
-def test_an_interrupted_import_continues_under_its_id_and_is_undone_as_one(memory, tmp_path):
+def test_an_interrupted_import_continues_under_its_id_and_one_undo_covers_both_parts(memory, tmp_path):
     path = years(tmp_path / "a.zip")
     record = record_of(memory.folder, [path])
     with pytest.raises(KeyboardInterrupt):
@@ -306,7 +306,7 @@ def test_old_chats_on_this_machine_are_listed_with_the_command_that_imports_them
     assert f"omg import {tmp_path}/Downloads/chatgpt.zip" in omg("import", "--found").stdout
 
 
-def test_an_import_names_its_notes_and_the_notes_that_they_contradict(memory, tmp_path):
+def test_an_import_lists_its_notes_by_title(memory, tmp_path):
     _, record = taken_in(memory, years(tmp_path / "a.zip"))
     found = became(memory.registry.graphs(), record)
     assert any(
@@ -352,7 +352,7 @@ def test_what_was_forgotten_here_does_not_come_back_from_an_export(omg, tmp_path
     assert "peanuts" not in omg("search", "peanuts", "--raw").stdout
 
 
-def test_an_export_of_omg_is_read_with_a_byte_order_mark_and_reported_if_it_is_cut_short(omg, tmp_path):
+def test_an_omg_export_may_have_a_byte_order_mark_and_a_cut_export_is_reported(omg, tmp_path):
     omg("import", years(tmp_path / "a.zip"), "--yes")
     omg("export", tmp_path / "out.jsonl")
     whole = (tmp_path / "out.jsonl").read_bytes()

@@ -84,7 +84,7 @@ def test_a_transcript_keeps_its_entry_ids_and_its_session(tmp_path, packed):
     assert drops.reading.skipped == []
 
 
-def test_an_archive_is_recognized_by_its_content_and_its_agent_by_its_folder(tmp_path):
+def test_the_content_of_a_file_shows_its_format_and_its_folder_shows_the_agent(tmp_path):
     path = (
         tmp_path / "agents" / "work" / "sessions" / "s-1.jsonl.deleted.2026-03-06T00-00-00.000Z.71105537.zst"
     )
@@ -110,7 +110,7 @@ def test_the_session_key_is_taken_from_the_sessions_json_beside_a_transcript(tmp
         ([OWNER, BOB], "agent:main:session:s-1"),
     ],
 )
-def test_a_transcript_without_a_key_is_the_owners_only_if_nobody_else_speaks(tmp_path, people, key):
+def test_a_transcript_without_a_session_key_belongs_to_the_owner_unless_others_speak(tmp_path, people, key):
     events = [TALK[0], *(event(f"m{i}", "user", f"hi {i}", meta) for i, meta in enumerate(people))]
     assert {t.session for t in turns(read_drops([jsonl(tmp_path / "s-1.jsonl", events)]))} == {key}
     assert (identity_of_session(key).key == "agent:main:main") == (key == OWNERS)
@@ -124,7 +124,7 @@ def test_a_transcript_without_a_key_is_the_owners_only_if_nobody_else_speaks(tmp
         event("m1", "user", [{"type": "text", "text": "[OpenClaw heartbeat poll]"}]),
     ],
 )
-def test_a_transcript_in_which_no_person_speaks_is_skipped_and_named(tmp_path, prompt):
+def test_a_transcript_in_which_no_person_speaks_is_skipped_and_reported(tmp_path, prompt):
     path = jsonl(tmp_path / "s-1.jsonl", [TALK[0], prompt, event("m2", "assistant", "done")])
     drops = read_drops([path])
     assert list(drops) == []
@@ -132,7 +132,7 @@ def test_a_transcript_in_which_no_person_speaks_is_skipped_and_named(tmp_path, p
     assert drops.reading.done == drops.reading.total
 
 
-def test_a_line_that_cannot_be_read_is_named_and_all_other_lines_are_read(tmp_path):
+def test_an_unreadable_line_is_reported_and_all_other_lines_are_read(tmp_path):
     bad = [
         "{broken\n",
         '"text"\n',
@@ -158,7 +158,7 @@ def test_only_messages_since_the_given_day_are_read(tmp_path, state):
 # --- plain JSONL
 
 
-def test_plain_lines_become_turns_of_the_owner_by_session(tmp_path):
+def test_plain_lines_with_the_same_session_become_one_conversation(tmp_path):
     lines = [
         {
             "role": "user",
@@ -207,7 +207,7 @@ def test_plain_lines_get_stable_and_distinct_ids(tmp_path):
     assert ids[-1].startswith("1-")
 
 
-def test_a_plain_line_without_a_role_a_content_or_a_time_is_skipped_and_named(tmp_path):
+def test_a_plain_line_without_a_role_or_content_or_time_is_skipped_and_reported(tmp_path):
     good = {"role": "user", "content": "a", "timestamp": NOON}
     bad = [{**good, "timestamp": t} for t in (None, "soon", True, -1, [], "9" * 20)]
     path = jsonl(tmp_path / "chat.jsonl", [good, *bad, {**good, "role": "ghost"}, {**good, "content": 7}])
@@ -274,7 +274,7 @@ def test_the_intact_part_of_a_damaged_archive_is_read_and_the_file_is_named(tmp_
     assert str(path) in drops.reading.skipped[0]
 
 
-def test_a_packed_transcript_names_the_extra_that_it_needs_and_a_plain_one_needs_none(tmp_path, monkeypatch):
+def test_a_packed_transcript_needs_the_zstd_extra_and_a_plain_transcript_does_not(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "zstandard", None)  # as where it is not installed
     plain = jsonl(tmp_path / "s-1.jsonl", TALK)
     packed = jsonl(tmp_path / "s-2.jsonl.zst", TALK, packed=True)
@@ -386,7 +386,7 @@ def test_a_database_of_another_version_is_refused_with_both_versions(tmp_path):
         read_drops([path])
 
 
-def test_a_folder_that_is_no_state_folder_and_an_unknown_agent_are_named(state, tmp_path_factory):
+def test_the_errors_for_a_wrong_state_folder_and_an_unknown_agent_name_the_cause(state, tmp_path_factory):
     with pytest.raises(BadInput, match="no agents/ in it"):
         openclaw_state_drops(tmp_path_factory.mktemp("elsewhere"))
     with pytest.raises(NotFound, match=r"'ghost' .* empty, main"):
@@ -421,7 +421,7 @@ def test_plain_lines_with_a_field_named_type_are_still_read(tmp_path):
     assert words(drops) == ["a", "b"] and drops.reading.skipped == []
 
 
-def test_lines_above_a_conversation_are_named_and_the_rest_is_read(tmp_path):
+def test_lines_above_a_conversation_are_reported_and_the_rest_is_read(tmp_path):
     path = jsonl(tmp_path / "chat.jsonl", plain("a"))
     path.write_text("exported by Chat 3000\n" + '{"exported": "2026-03-05"}\n' + path.read_text())
     drops = read_drops([path])
@@ -436,7 +436,7 @@ def test_a_file_with_a_byte_order_mark_is_read(tmp_path):
     assert words(drops) == ["a", "b"] and drops.reading.skipped == []
 
 
-def test_a_line_that_is_not_utf_8_is_skipped_and_named_with_the_remedy(tmp_path):
+def test_a_line_that_is_not_utf_8_is_skipped_and_reported_with_the_remedy(tmp_path):
     lines = [json.dumps(x, ensure_ascii=False) + "\n" for x in plain("Berlin", "Köln", "Bonn")]
     path = tmp_path / "chat.jsonl"
     path.write_bytes("".join(lines).encode("cp1252"))
@@ -448,7 +448,7 @@ def test_a_line_that_is_not_utf_8_is_skipped_and_named_with_the_remedy(tmp_path)
     assert words(read_drops([path])) == ["Berlin", "Köln", "Bonn"]
 
 
-def test_a_line_whose_session_belongs_to_nobody_is_skipped_and_named(tmp_path):
+def test_a_line_from_a_session_without_a_memory_is_skipped_and_reported(tmp_path):
     path = jsonl(
         tmp_path / "chat.jsonl", [{**plain("a")[0], "session": "agent:main:subagent:7"}, *plain("b")]
     )
@@ -499,7 +499,7 @@ def test_an_import_that_is_stopped_says_so_and_the_next_one_loses_and_doubles_no
     assert sorted(archived()) == sorted(said)
 
 
-def test_only_the_packed_rows_of_a_database_need_an_extra(tmp_path, monkeypatch):
+def test_only_packed_rows_of_a_database_need_the_zstd_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "zstandard", None)  # as where it is not installed
     for name, text in (("short", "I like tea."), ("long", "tea " * 200)):
         place = tmp_path / name / "agents" / "main" / "agent" / "openclaw-agent.sqlite"

@@ -120,7 +120,7 @@ def said_in(home, *people, session=ROOM, at=NOON):
         ([{"senderIsOwner": 1}], ROOM),
     ],
 )
-def test_a_room_is_the_owners_only_if_the_gateway_says_so_for_every_line(home, people, whose):
+def test_a_room_belongs_to_the_owner_only_if_the_gateway_says_so_for_every_line(home, people, whose):
     assert said_in(home, *people) == {whose}
 
 
@@ -134,7 +134,7 @@ def test_a_chat_with_only_omg_commands_starts_no_memory(home, reason):
     assert not list((home.folder / "spool").glob("*.json"))
 
 
-def test_a_drop_without_a_channel_is_the_owners_if_its_program_is_linked_to_the_owner(home):
+def test_a_drop_without_a_channel_belongs_to_the_owner_if_its_program_is_linked_to_them(home):
     assert said_in(home, UNNAMED) == {ROOM}
     links = home.config.model_copy(update={"identity": Identities(links={"owner": ["webchat:cli"]})})
     home.registry.config = links

@@ -85,7 +85,7 @@ PERSONS, AGENTS = [("preference", "human")], [("fact", "assistant")]
         (("omg_search", {"query": "seats"}), PERSONS),
     ],
 )
-def test_an_inbox_note_that_an_agent_may_have_written_counts_as_the_agents_word(scene, call, whose):
+def test_an_inbox_note_that_an_agent_may_have_written_has_the_origin_assistant(scene, call, whose):
     scene.run(call)
     scene.leave("seats.md", at=5)
     assert scene.filed() == whose
@@ -99,14 +99,14 @@ def test_an_inbox_note_that_an_agent_may_have_written_counts_as_the_agents_word(
         SHELL,
     ],
 )
-def test_a_text_file_that_an_agent_may_have_written_is_not_read_as_a_persons(scene, call):
+def test_a_text_file_that_an_agent_may_have_written_is_not_imported(scene, call):
     scene.run(call)
     file = scene.leave("seats.txt", at=5)
     assert scene.filed() == [] and file.read_text() == TEXT
 
 
 @pytest.mark.parametrize("at, whose", [(-60, PERSONS), (5, AGENTS), (60, PERSONS)])
-def test_a_shell_command_counts_as_a_possible_writer_only_during_its_run(scene, at, whose):
+def test_a_shell_command_counts_as_a_possible_writer_of_a_file_only_while_it_runs(scene, at, whose):
     scene.run(SHELL)
     scene.leave("seats.md", at=at)
     assert scene.filed() == whose
@@ -115,19 +115,19 @@ def test_a_shell_command_counts_as_a_possible_writer_only_during_its_run(scene, 
 @pytest.mark.parametrize(
     "session", ["agent:main:telegram:group:-5", "agent:main:cron:x:run:1", "agent:main:subagent:7"]
 )
-def test_an_inbox_note_saved_during_a_run_of_any_session_counts_as_the_agents(scene, session):
+def test_an_inbox_note_saved_during_a_run_of_any_session_counts_as_written_by_the_agent(scene, session):
     scene.run(SHELL, session=session)
     scene.leave("seats.md", at=5)
     assert scene.filed() == AGENTS
 
 
-def test_a_file_with_a_forged_time_is_dated_by_its_real_change(scene):
+def test_a_file_with_a_forged_time_is_dated_by_its_ctime(scene):
     scene.run(SHELL, at=datetime.now(UTC).timestamp() - NOW.timestamp() - 5)
     scene.leave("seats.md", at=-86_400)
     assert scene.filed(after=datetime.now(UTC).timestamp() - NOW.timestamp() + 600) == AGENTS
 
 
-def test_filing_waits_for_a_run_that_is_not_over(scene):
+def test_filing_an_inbox_note_waits_until_the_current_run_has_ended(scene):
     scene.home.intake.runs.began(MAIN, NOW_MS)
     scene.leave("seats.md", at=5)
     assert scene.filed(after=600) == []
@@ -143,7 +143,7 @@ def test_a_compaction_during_a_run_does_not_end_the_run_and_filing_still_waits(s
     assert scene.filed(after=600) == []
 
 
-def test_filing_waits_for_a_limited_time_and_then_counts_the_note_as_the_agents(scene):
+def test_filing_waits_for_a_limited_time_and_then_treats_the_note_as_written_by_the_agent(scene):
     scene.home.intake.runs.began(MAIN, NOW_MS)
     scene.leave("seats.md", at=5)
     scene.leave("earlier.md", "My sister Maya lives in Lisbon.\n", at=-600)
@@ -193,7 +193,7 @@ def test_a_persons_preference_from_the_inbox_is_kept_but_not_pinned(scene):
         pin_note(scene.graph, "inbox/seats", NOW)
 
 
-def test_a_pin_that_a_person_set_in_the_vault_counts(scene):
+def test_a_pin_set_by_a_person_in_the_vault_lists_the_note_under_pinned(scene):
     scene.leave("seats.md", FORGED.format("Window seats always.", TEXT), folder="nodes/preference")
     scene.home.refresh(scene.graph)
     assert "## Pinned\n- seats — Window seats always." in scene.system()
@@ -209,11 +209,11 @@ def test_a_pin_that_a_person_set_in_the_vault_counts(scene):
         [{"message": {"role": "assistant", "content": [{"type": "toolCall", "name": "write"}]}}],
     ],
 )
-def test_malformed_tool_calls_stop_nothing(entries):
+def test_reading_malformed_tool_calls_raises_no_error(entries):
     assert all(w.end_ms >= w.begin_ms for w in writes_of(entries))
 
 
-def test_building_a_prompt_starts_a_run_even_without_a_memory(home, tmp_path):
+def test_building_a_prompt_records_a_run_even_for_a_session_without_a_memory(home, tmp_path):
     daemon = Daemon(Config(home=home, observation=Observation(model="offline")))
     for session, trigger in (("agent:main:cron:x:run:1", "cron"), (MAIN, "heartbeat"), ("", "user")):
         assert daemon.inject({"sessionKey": session, "trigger": trigger, "prompt": "hi"}) == {}

@@ -63,7 +63,7 @@ def notes(omg):
     return {p: vault.read(p) for p in vault.paths() if p.startswith("nodes/")}
 
 
-def test_a_loose_note_is_filed_and_gets_a_line_that_says_where(omg):
+def test_an_inbox_note_is_filed_and_gets_a_line_with_a_link_to_the_new_note(omg):
     file = leave(omg, "thought.md", "I prefer window seats on trains.\n")
     omg.work()
     (path, node), *rest = notes(omg).items()
@@ -77,21 +77,21 @@ def test_a_loose_note_is_filed_and_gets_a_line_that_says_where(omg):
     assert said.text == "I prefer window seats on trains."
 
 
-def test_a_plan_in_an_inbox_note_is_on_now_at_once(omg):
+def test_a_plan_in_an_inbox_note_is_on_the_now_page_at_once(omg):
     leave(omg, "plan.md", "I plan to see the dentist on 2026-03-09.\n")
     omg.work()
     (path,) = (path for path, node in notes(omg).items() if node.loop == "open")
     assert f"- 2026-03-09 [[{path}|" in omg.find().vault.text("now")
 
 
-def test_an_inbox_note_seen_by_the_index_first_is_still_filed(omg):
+def test_an_inbox_note_that_was_indexed_before_it_was_filed_is_still_filed(omg):
     leave(omg, "thought.md", "I prefer window seats on trains.\n")
     omg.refresh(omg.find())  # as every command does
     omg.work()
     assert [(n.type, n.origin) for n in notes(omg).values()] == [("preference", "human")]
 
 
-def test_an_inbox_file_that_gave_no_note_stays_and_is_reported_and_found(omg):
+def test_paragraphs_of_an_inbox_file_without_a_note_stay_there_and_can_be_found(omg):
     text = "I prefer window seats on trains.\n\nBlue lamp behind the shed.\n\nThe gate squeaks.\n"
     file = leave(omg, "things.md", text)
     omg.work(force=True)
@@ -120,7 +120,7 @@ def test_an_unfiled_inbox_text_is_given_as_the_persons_words_unless_it_is_a_clip
     assert (f"{line} (from the inbox, perhaps not the user's words)" in shown.prompt) is by_a_page
 
 
-def test_status_names_what_lies_in_the_inbox_until_it_is_read(omg):
+def test_status_lists_an_inbox_file_until_the_file_is_read(omg):
     leave(omg, "thought.md", "I prefer window seats on trains.\n")
     said = lambda: status_text(home_status(omg.worker), UTC)  # noqa: E731
     assert "  inbox     1 file not read yet: inbox/thought\n" in said()
@@ -129,7 +129,7 @@ def test_status_names_what_lies_in_the_inbox_until_it_is_read(omg):
     assert "  notes     1\n" in said()
 
 
-def test_status_names_a_file_whose_filing_was_undone_until_its_words_change(omg):
+def test_if_a_filing_was_undone_status_lists_the_file_until_its_words_change(omg):
     leave(omg, "thought.md", "I prefer window seats on trains.\n")
     said = lambda: status_text(home_status(omg.worker), UTC)  # noqa: E731
     omg.work(force=True)
@@ -169,7 +169,7 @@ def test_a_text_file_in_the_inbox_is_renamed_and_filed_like_a_note(omg):
         ("thought.txt", b"I prefer aisle seats on trains.", "thought.md is there already"),
     ],
 )
-def test_a_file_in_the_inbox_that_cannot_be_read_stays_and_is_named_with_the_remedy(omg, name, data, why):
+def test_an_unreadable_inbox_file_stays_and_status_gives_the_cause_and_the_remedy(omg, name, data, why):
     leave(omg, "thought.md", "I prefer window seats on trains.\n")
     leave(omg, name, "").write_bytes(data)
     omg.work(force=True)
@@ -218,7 +218,7 @@ def test_a_note_that_is_being_written_is_left_alone(omg):
     assert omg.find().pending() == []
 
 
-def test_omgs_own_notes_in_the_inbox_are_not_taken_for_a_persons(omg):
+def test_a_note_that_omg_wrote_to_the_inbox_is_not_read_as_a_note_by_a_person(omg):
     graph = omg.find()
     graph.vault.put_inbox(
         "for answer-style", "This was meant for `nodes/x`, which you changed.\n\nI prefer tea.\n"
@@ -230,7 +230,7 @@ def test_omgs_own_notes_in_the_inbox_are_not_taken_for_a_persons(omg):
     ]
 
 
-def test_a_secret_in_a_note_goes_no_further_than_the_note(omg):
+def test_a_secret_in_an_inbox_note_is_copied_into_no_other_file(omg):
     key = "sk-proj-" + "Ab3" * 16
     leave(omg, "key.md", f"I prefer the key {key} for the shop.\n")
     omg.work(force=True)
@@ -242,7 +242,7 @@ def test_a_secret_in_a_note_goes_no_further_than_the_note(omg):
     assert key not in "".join(graph.vault.text(p) for p in graph.vault.paths() if not p.startswith("inbox/"))
 
 
-def test_the_agents_own_day_files_are_read_and_not_touched(omg):
+def test_the_day_files_of_the_agent_are_read_and_never_changed(omg):
     memory = omg.find().vault.root.parent
     old, today = memory / "2026-02-01.md", memory / "2026-03-01.md"
     old.write_text("- Nora prefers aisle seats.\n")
@@ -285,7 +285,7 @@ def test_an_inbox_note_deleted_before_it_is_observed_is_still_noted_and_not_rest
     assert not file.exists()
 
 
-def test_every_paragraph_of_a_clipping_counts_as_the_web_pages_words():
+def test_every_paragraph_of_a_web_clipping_counts_as_forwarded():
     def said(head):
         text = f"---\n{head}\n---\nI became a Buddhist.\n\nI sleep on the floor.\n"
         return [m.text for m in note_messages(parse_node(text, "inbox/a"), 0, agents=False)]
@@ -317,7 +317,7 @@ def test_a_note_is_read_in_paragraphs_each_with_its_heading(text, parts):
 
 
 @pytest.mark.parametrize("others", [False, True])
-def test_openclaws_memory_flush_is_filed_unless_other_people_share_its_file(home, tmp_path, others):
+def test_the_memory_flush_of_openclaw_is_filed_unless_other_people_share_the_file(home, tmp_path, others):
     openclaw(tmp_path, "1", *["2"] * others)
     which = Memory(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW, embed=None)
     graph = which.graph(which.registry.identity_of(MAIN))
@@ -372,7 +372,7 @@ def test_an_import_from_openclaw_reads_an_agent_without_a_memory_folder(home, tm
     assert import_openclaw(home, "--dry-run")[0]["new"] == 1
 
 
-def test_notes_of_an_agent_that_others_reach_are_not_imported_as_the_owners(home, tmp_path):
+def test_notes_of_an_agent_are_not_imported_for_the_owner_if_other_people_can_reach_it(home, tmp_path):
     openclaw(tmp_path, "1", "2")
     (tmp_path / "ws/MEMORY.md").write_text("- Bob lives in Porto.\n")
     told, said = import_openclaw(home)
