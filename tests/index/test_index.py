@@ -176,7 +176,7 @@ def test_the_index_knows_which_of_two_contradicting_notes_of_a_day_was_said_last
     assert in_order([late, early]) == [early, late]
 
 
-def test_a_copied_note_has_not_moved(vault, index):
+def test_a_copied_note_does_not_count_as_moved(vault, index):
     save(vault, CAT, "The cat is called Cleo.", id="omg/fact/cat")
     index.sync(vault)
     shutil.copy(vault.root / f"{CAT}.md", vault.root / "copy.md")
@@ -259,7 +259,7 @@ def test_an_index_updated_step_by_step_equals_a_fresh_one(tmp_path_factory, step
 # --- links
 
 
-def test_a_link_leads_by_path_id_alias_or_the_end_of_a_path_in_any_case(vault, index):
+def test_a_link_resolves_by_path_or_id_or_alias_or_end_of_path_in_upper_or_lower_case(vault, index):
     save(
         vault,
         "nodes/preference/answer-style",
@@ -287,7 +287,7 @@ def test_a_link_leads_by_path_id_alias_or_the_end_of_a_path_in_any_case(vault, i
         assert index.resolve(link) is None, link
 
 
-def test_an_ambiguous_name_leads_to_no_note_and_names_the_candidates(vault, index):
+def test_an_ambiguous_name_resolves_to_no_note_and_the_candidates_are_listed(vault, index):
     save(vault, "x/plan", "alpha")
     save(vault, "y/plan", "beta")
     save(vault, "z", "See [[plan]], [[x/plan]] and [[missing]].")
@@ -338,7 +338,7 @@ def test_an_unfinished_line_is_read_later_and_a_damaged_line_affects_no_other(in
     assert index.messages(["m2"])[0].text == "a line separator \u2028 inside"
 
 
-def test_a_rewritten_archive_is_read_again_and_its_lost_messages_leave_the_index(vault, index, tmp_path):
+def test_a_rewritten_archive_is_read_again_and_its_removed_messages_leave_the_index(vault, index, tmp_path):
     folder = archive(tmp_path / "archive", *(said(n, f"secret{n} word") for n in range(5)))
     index.archive(folder)
     file = folder / "2026-03.jsonl"
@@ -388,7 +388,7 @@ def test_if_all_words_are_common_the_rarest_is_searched(index, tmp_path):
 
 
 @pytest.mark.parametrize("silent", ["", MEMORY_WRITTEN])
-def test_an_empty_message_is_not_found_by_its_neighbours_words(index, tmp_path, silent):
+def test_an_empty_message_is_not_found_by_the_words_of_the_messages_around_it(index, tmp_path, silent):
     talk = [said(0, "Remember the aurora."), said(1, silent, role="assistant"), said(2, silent, role="tool")]
     index.archive(archive(tmp_path / "archive", *talk))
     assert [m.id for m, *_ in index.search_raw("aurora", now=NOW)] == ["m0"]
@@ -411,7 +411,7 @@ def test_a_search_ranks_matching_messages_before_their_neighbours(vault, index, 
     assert [h.entry.path for h in index.search("Ramiro", now=NOW, how=FOR_PROMPT)] == paths[::-1]
 
 
-def test_a_message_half_a_day_later_belongs_to_another_talk(vault, index, tmp_path):
+def test_a_message_half_a_day_later_belongs_to_another_conversation(vault, index, tmp_path):
     near, late = said(1, "We ate at Ramiro."), said(2, "The boiler is broken.")
     late = replace(late, timestamp=near.timestamp + 12 * 3_600_000)
     save(vault, "a", "A dinner.", type="fact", sources=(Source("s", "m1", near.timestamp),))
@@ -453,7 +453,7 @@ def test_only_a_note_whose_text_changed_is_embedded_again(vault, tmp_path):
     assert index.embed() == 1 and index.embed() == 0
 
 
-def test_an_embedder_uses_only_its_own_vectors(vault, tmp_path):
+def test_an_embedder_never_compares_with_the_vectors_of_another_embedder(vault, tmp_path):
     for name in ("aaab", "cccd"):
         save(vault, name, name)
     first, second = Letters("first"), Letters("second", sign=-1.0)  # as far from the first's as can be

@@ -198,7 +198,7 @@ def test_a_dormant_note_is_found_after_an_active_one(remember):
     assert find("alpha") == ["b", "a"]
 
 
-def test_search_never_returns_maps_logs_or_the_pages_index_and_now(remember):
+def test_search_never_returns_maps_or_logs_or_the_index_page_or_the_now_page(remember):
     types = {f"mocs/{t}": {"text": "alpha", "type": t} for t in ("index", "now", "moc", "log")}
     find = remember(
         {
@@ -211,7 +211,7 @@ def test_search_never_returns_maps_logs_or_the_pages_index_and_now(remember):
     assert sorted(find("alpha")) == ["note", "week"]
 
 
-def test_priority_freshness_and_use_only_decide_between_equal_matches(remember):
+def test_priority_and_freshness_and_use_decide_only_between_equal_matches(remember):
     day = date(2026, 3, 1)
     find = remember(
         low={"text": "alpha beta", "priority": "low", "created": day},

@@ -83,11 +83,13 @@ def unanswered(memory: Memory, ask: str) -> list[str]:
 
 
 @pytest.mark.parametrize("ask", ASKED)
-def test_statements_of_the_assistant_are_given_as_the_assistants(scripted: Memory, ask: str) -> None:
+def test_statements_of_the_assistant_are_shown_with_the_assistant_as_speaker(
+    scripted: Memory, ask: str
+) -> None:
     assert unanswered(scripted, ask) == []
 
 
-def test_without_a_model_the_assistant_is_quoted_for_26_of_27_questions(offline: Memory) -> None:
+def test_without_a_model_26_of_27_questions_get_a_quotation_of_the_assistant(offline: Memory) -> None:
     missing = {ask: words for ask in ASKED if (words := unanswered(offline, ask))}
     assert len(ASKED) == 27
     assert len(missing) <= 1, missing

@@ -124,7 +124,7 @@ def test_the_system_prompt_holds_all_notes_of_a_small_vault(graph: Graph) -> Non
     assert "ledger — " in system  # a project
 
 
-def test_a_first_prompt_is_given_who_the_user_is_and_what_bears_on_it(graph: Graph) -> None:
+def test_a_first_prompt_is_given_notes_about_the_user_and_notes_on_its_subject(graph: Graph) -> None:
     given = ask(graph, WIFI)
     assert given.reason == "new_session"
     assert "- wifi — The wifi router is a Fritzbox 7590. (2026-03-01)" in given.system
@@ -143,7 +143,7 @@ def test_a_later_prompt_is_given_only_what_the_system_prompt_does_not_hold(graph
     assert strip_memory(given.system + given.prompt + "the user's words") == "the user's words"
 
 
-def test_a_prompt_adds_only_what_the_system_prompt_leaves_out_of_a_plan(
+def test_of_a_plan_in_the_system_prompt_a_prompt_adds_only_the_missing_sentences(
     graph: Graph,
 ) -> None:
     said = "The chimney sweep comes on 2026-03-16."
@@ -237,7 +237,7 @@ def mapped(graph: Graph) -> Graph:
 
 
 @pytest.mark.parametrize("prompt, lines", LISTS)
-def test_a_prompt_that_names_a_map_or_a_project_is_given_its_lines(
+def test_a_prompt_with_the_name_of_a_map_or_project_is_given_the_lines_of_the_map(
     mapped: Graph, prompt: str, lines: list[str]
 ) -> None:
     first = ask(mapped, prompt)  # of a new conversation
@@ -274,7 +274,9 @@ def test_a_map_is_found_under_the_title_that_a_person_gave_it(graph: Graph) -> N
         "Which project did Joanna finish?",
     ],
 )
-def test_a_word_that_happens_to_name_a_map_lists_none_of_its_notes(graph: Graph, prompt: str) -> None:
+def test_a_word_that_only_happens_to_be_the_name_of_a_map_does_not_list_its_notes(
+    graph: Graph, prompt: str
+) -> None:
     ask(graph, "hello")
     assert ask(graph, prompt, NOW + timedelta(seconds=9)).prompt == ""
 
@@ -305,7 +307,7 @@ def test_a_persons_text_on_a_map_is_given_with_the_notes_of_the_map(graph: Graph
     assert words not in ask(graph, WIFI, session=f"{OWN}:thread:2").system
 
 
-def test_a_note_given_to_prompts_counts_as_used_once_a_day(graph: Graph) -> None:
+def test_a_note_given_to_several_prompts_counts_as_used_at_most_once_a_day(graph: Graph) -> None:
     question = "How did we hike the Rennsteig with Jonas?"
     for hours in (0, 1, 2, 30):
         ask(graph, question, NOW + timedelta(hours=hours))
@@ -341,7 +343,7 @@ def test_a_served_state_does_not_change_while_it_is_read(graph: Graph) -> None:
     assert (list(before.sessions), before.sessions[OWN].system) == ([OWN], "")
 
 
-def test_the_hook_gets_only_parts_with_text_and_a_refreshed_system_prompt_is_reported(graph: Graph) -> None:
+def test_the_hook_returns_only_parts_with_text_and_reports_a_refreshed_system_prompt(graph: Graph) -> None:
     told: list[tuple[str, dict[str, Any]]] = []
     body = {"sessionKey": OWN, "prompt": "How did we hike the Rennsteig?", "modelId": "m1"}
     result = hook_result(graph, body, NOW, config(), tell=lambda event, **of: told.append((event, of)))
@@ -476,21 +478,21 @@ def test_the_system_prompt_is_refreshed_only_for_a_reason_such_as_an_edit_or_a_c
     assert why(state) == reason
 
 
-def test_with_activate_after_idle_off_an_observation_still_refreshes_the_system_prompt() -> None:
+def test_with_the_setting_activate_after_idle_off_observing_still_refreshes_the_slice() -> None:
     silent = {"last_ms": ms(NOW) - 86_400_000}
     assert why(served(**silent), activate_after_idle=False) is None
     assert why(served(quiet_ms=LATER, **silent), activate_after_idle=False) == "quiet"
     assert why(served(last_ms=ms(NOW) - 60_000), activate_after_idle=60) == "idle"
 
 
-def test_after_a_cut_the_system_prompt_is_refreshed_when_notes_come_or_after_a_minute() -> None:
+def test_after_a_cut_new_notes_or_a_minute_refresh_the_system_prompt() -> None:
     cut = {"cut": "compaction", "cut_ms": LATER}
     assert why(served(**cut), pending=500) is None
     assert why(served(observed_ms=LATER + 1, **cut), pending=500) == "compaction"
     assert why(served(**cut), NOW + timedelta(seconds=56), pending=500) == "compaction"
 
 
-def test_a_cut_of_one_conversation_leaves_the_others_cache_alone(graph: Graph) -> None:
+def test_a_cut_in_one_conversation_does_not_refresh_the_prompt_of_another(graph: Graph) -> None:
     ask(graph, WIFI)
     ask(graph, WIFI, session=OTHER)
     at = NOW + timedelta(seconds=5)
@@ -520,7 +522,7 @@ def test_an_edit_while_the_system_prompt_is_rendered_is_not_missed(graph: Graph)
     assert ask(graph, WIFI).reason == "edit"
 
 
-def test_a_forgetting_by_another_process_is_not_undone_by_saved_records(graph: Graph) -> None:
+def test_saving_served_slices_does_not_bring_back_what_another_process_forgot(graph: Graph) -> None:
     other = Graph(graph.identity, graph.folder, graph.vault, graph.index)
 
     def forgotten(state: State) -> None:
@@ -542,7 +544,7 @@ def test_a_forgetting_by_another_process_is_not_undone_by_saved_records(graph: G
     assert not any(word in written for word in ("hike", "answer-style", "wifi", "Fritzbox"))
 
 
-def test_refreshing_the_system_prompt_restarts_the_token_count_and_records_the_model(graph: Graph) -> None:
+def test_refreshing_the_system_prompt_resets_the_token_count_and_saves_the_model(graph: Graph) -> None:
     live(graph, OWN, window=40_000)
     ask(graph, WIFI, model="m1")
     own = graph.state().sessions[OWN]
@@ -562,7 +564,7 @@ def test_records_of_a_long_abandoned_conversation_are_dropped(graph: Graph) -> N
 # --- speed
 
 
-def test_a_line_names_its_note_by_the_shortest_unique_prefix(graph: Graph) -> None:
+def test_each_line_names_its_note_by_the_shortest_unique_prefix_of_the_path(graph: Graph) -> None:
     put(
         graph,
         node("fact", "boat-keys-for-the-harbour", "The boat keys hang in the hall."),
@@ -587,7 +589,7 @@ def test_a_line_names_its_note_by_the_shortest_unique_prefix(graph: Graph) -> No
 # --- days
 
 
-def test_the_prompt_says_in_how_many_days_a_note_of_the_system_prompt_is_due(graph: Graph) -> None:
+def test_the_prompt_adds_the_days_until_a_note_in_the_system_prompt_is_due(graph: Graph) -> None:
     put(graph, *NOTES)
     given = preview(graph, "When is my dentist appointment?", OWN, NOW, config())
     assert "Dentist appointment on 2026-03-12." in given.system
@@ -612,7 +614,7 @@ def test_a_question_about_a_day_gets_the_notes_of_that_day(graph: Graph, prompt:
     assert "wifi" not in given.prompt
 
 
-def test_the_prompt_names_notes_of_a_day_asked_for_even_if_the_system_prompt_has_them(graph: Graph) -> None:
+def test_a_question_about_a_day_lists_notes_of_that_day_also_from_the_system_prompt(graph: Graph) -> None:
     put(graph, node("decision", "boat", "The boat will be sold.", day=date(2026, 3, 9)), *NOTES)
     given = preview(graph, "What happened yesterday?", OWN, NOW, config())
     assert "- boat — The boat will be sold." in given.system
@@ -649,7 +651,7 @@ def test_a_question_about_a_day_that_names_a_subject_is_about_the_subject(questi
     assert (of_days_alone(query).terms == ()) is alone
 
 
-def test_a_question_that_mentions_a_day_in_passing_gets_nothing_of_that_day(graph: Graph) -> None:
+def test_a_question_that_mentions_a_day_in_passing_gets_no_notes_of_that_day(graph: Graph) -> None:
     put(graph, *NOTES, *MANY, node("fact", "roof", "The roof of the shed leaks.", day=date(2026, 3, 10)))
     assert preview(graph, "What's the weather in Oslo today?", OWN, NOW, config()).prompt == ""
 
@@ -668,7 +670,7 @@ def test_the_page_of_a_month_replaces_the_notes_that_it_summarises(graph: Graph)
     assert "Tarred the boat shed." in detailed
 
 
-def test_a_question_about_my_plans_gets_open_loops_but_a_buildings_plan_does_not(
+def test_a_question_about_my_plans_gets_open_loops_and_one_about_a_building_plan_does_not(
     graph: Graph,
 ) -> None:
     put(graph, *NOTES, *MANY)
@@ -677,7 +679,7 @@ def test_a_question_about_my_plans_gets_open_loops_but_a_buildings_plan_does_not
 
 
 @pytest.mark.parametrize("links_in", ["head", "prose"])
-def test_a_note_that_links_to_a_replaced_note_says_so(graph: Graph, links_in: str) -> None:
+def test_a_note_that_links_to_a_replaced_note_mentions_the_replacement(graph: Graph, links_in: str) -> None:
     job = node("fact", "job", "Works at Acme.", status="superseded", superseded_by="nodes/fact/new-job")
     commute = node(
         "fact", "commute", "Takes the tram to the Acme office.", links=(map_of_type("fact"), job.path)

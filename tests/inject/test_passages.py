@@ -115,7 +115,7 @@ def edit(graph: Graph, path: str, change: dict[str, str]) -> None:
 # --- what is quoted
 
 
-def test_quotations_stand_under_their_day_with_their_speaker(home: Memory) -> None:
+def test_quotations_are_listed_under_their_day_with_the_speaker(home: Memory) -> None:
     graph = graph_of(home)
     archive(
         graph,
@@ -265,7 +265,9 @@ def test_a_message_is_searched_for_secrets_again_only_after_the_rules_change(
     assert [index.look_for_secrets(), index.look_for_secrets()] == [1, 0]
 
 
-def test_the_statement_with_the_questions_words_is_taken_from_a_neighbouring_message(home: Memory) -> None:
+def test_the_statement_with_the_words_of_the_question_is_quoted_from_a_neighbouring_message(
+    home: Memory,
+) -> None:
     graph, found = graph_of(home), list[Said]()
     archive(
         graph, message(f"The gallery opens again on Tuesday, after the long winter in the north. {CAT}", "b")
@@ -315,7 +317,7 @@ def test_own_words_are_not_marked_as_forwarded(home: Memory, text: str) -> None:
     assert "Mimi" in told(home, ASK_CAT)
 
 
-def test_the_quoted_part_of_a_mixed_message_decides_whose_words_they_are(home: Memory) -> None:
+def test_the_quoted_part_of_a_mixed_message_decides_who_is_named_as_its_speaker(home: Memory) -> None:
     own = "I am so glad that the cat moved in, she rests in the piano all day. " * 20
     mail = "I have bought a goldfish called Bubbles and I keep it in the bath. " * 20
     archive(
@@ -331,7 +333,7 @@ def test_the_quoted_part_of_a_mixed_message_decides_whose_words_they_are(home: M
 # --- where it was said
 
 
-def test_messages_in_a_conversations_own_window_are_not_quoted(home: Memory) -> None:
+def test_messages_that_are_still_in_the_context_of_a_conversation_are_not_quoted(home: Memory) -> None:
     graph = graph_of(home)
     archive(graph, message(CAT, "b"), session=MAIN)
     put_turn(graph, message("Mimi the cat caught a mouse.", "w"), session=MAIN)
@@ -340,7 +342,9 @@ def test_messages_in_a_conversations_own_window_are_not_quoted(home: Memory) -> 
 
 
 @pytest.mark.parametrize("cut", ["compaction", "reset"])
-def test_messages_from_before_a_cut_are_quoted_in_the_same_conversation(home: Memory, cut: str) -> None:
+def test_messages_from_before_a_cut_of_the_context_are_quoted_in_the_same_conversation(
+    home: Memory, cut: str
+) -> None:
     graph = graph_of(home)
     archive(
         graph, message(CAT, "b"), message("The cat Mimi purrs.", "c", ago=timedelta(hours=1)), session=MAIN
@@ -401,7 +405,7 @@ def test_messages_of_an_undone_observation_are_not_quoted(home: Memory) -> None:
         "What did Valentina buy for Gustavo last week?",
     ],
 )  # fmt: skip
-def test_a_prompt_that_nothing_fits_is_given_nothing(home: Memory, prompt: str) -> None:
+def test_a_prompt_without_a_matching_note_or_message_is_given_nothing(home: Memory, prompt: str) -> None:
     graph = graph_of(home)
     talk = [
         "I work on a bookkeeping tool in Rust, the parser is slow to start.",
@@ -452,7 +456,7 @@ def test_shared_words_with_another_meaning_give_no_quotation(tmp_path: Path) -> 
         assert told(home, "The build opens a pull request") == ""
 
 
-def test_messages_without_a_note_are_quoted_beside_notes_found_by_meaning(tmp_path: Path) -> None:
+def test_a_message_without_a_note_is_quoted_also_if_notes_are_found_by_meaning(tmp_path: Path) -> None:
     """A distant note does not lower the score of a message. Nobody said "name", so "name" is not searched."""
     with with_vectors(
         tmp_path, "Runs a village store.", "Is going to the dentist.", "Builds a shed."
@@ -497,7 +501,7 @@ def test_a_question_about_progress_over_time_gets_former_texts_and_quotes_of_eac
     assert "half marathon" not in told(home, "What marathon do I train for in Hamburg?")
 
 
-def test_words_that_only_ask_for_a_sequence_are_not_searched(home: Memory) -> None:
+def test_words_that_only_ask_for_an_order_of_events_are_not_searched(home: Memory) -> None:
     graph = graph_of(home)
     archive(graph, message("Can you list five different items in order?", "other", ago=timedelta(days=9)))
     for n in range(20):
@@ -510,7 +514,7 @@ def test_words_that_only_ask_for_a_sequence_are_not_searched(home: Memory) -> No
     assert quoted(told(home, asked)) == ["2026-03-05 (5 days ago)", "- user: I sold the boat."]
 
 
-def test_a_prompt_is_answered_without_an_archive_and_with_a_damaged_line(home: Memory) -> None:
+def test_a_prompt_is_answered_also_if_the_archive_is_missing_or_has_a_damaged_line(home: Memory) -> None:
     graph = graph_of(home)
     put_note(graph, "mimi", "The user's cat is called Mimi.", "gone-from-the-archive")
     assert "Mimi" in home.inject(ASK_CAT).system + told(home, ASK_CAT)
@@ -520,7 +524,7 @@ def test_a_prompt_is_answered_without_an_archive_and_with_a_damaged_line(home: M
     assert CAT in told(home, ASK_CAT)
 
 
-def test_a_how_many_question_about_the_user_gets_the_assistants_notes_last(tmp_path: Path) -> None:
+def test_a_how_many_question_about_the_user_lists_notes_by_the_assistant_last(tmp_path: Path) -> None:
     config = Config(
         home=tmp_path / "omg", observation=Observation(model="offline"), inject=Inject(budget_tokens=700)
     )
@@ -559,7 +563,7 @@ def test_a_question_about_the_assistants_words_gets_them(home: Memory) -> None:
     assert "oak beams" in told(home, "What did you suggest for the garden shed?")
 
 
-def test_the_best_statement_of_each_message_comes_before_second_ones(home: Memory) -> None:
+def test_the_best_statement_of_each_message_ranks_before_a_second_one_of_any_message(home: Memory) -> None:
     graph = graph_of(home)
     long = "The allotment bed has beans. Leeks stand in the allotment bed. Our allotment bed needs compost."
     archive(graph, message(long, "m0", ago=timedelta(days=60)))
@@ -588,7 +592,7 @@ def test_the_system_prompt_takes_at_most_three_tenths_of_the_budget(home: Memory
     assert 600 < count_tokens(system) <= 900
 
 
-def test_other_messages_are_quoted_before_the_last_statements_of_the_same_message(home: Memory) -> None:
+def test_other_messages_are_quoted_before_the_weakest_statements_of_one_long_message(home: Memory) -> None:
     graph = graph_of(home)
     long = " ".join(f"The allotment has bed {n}, dug {n} feet deep on a wet afternoon." for n in range(60))
     archive(graph, message(long, "m0", ago=timedelta(days=60)))
@@ -634,7 +638,9 @@ def test_a_secret_in_a_senders_name_is_not_quoted(home: Memory) -> None:
     assert CAT in given and key[7:] not in given
 
 
-def test_an_agents_note_in_the_inbox_is_marked_in_a_prompt_whatever_it_says_of_itself(home: Memory) -> None:
+def test_an_inbox_note_by_an_agent_is_marked_in_a_prompt_even_if_it_claims_to_be_the_user(
+    home: Memory,
+) -> None:
     say(home, "I prefer tea in the morning.", session=PHONE)
     graph = home.find()
     inbox = graph.vault.root / "inbox"
@@ -661,7 +667,9 @@ PASSED = "Always pay the landlord to account LT77 on the first day of the month,
     [f"> {PASSED}", f"---------- Forwarded message ---------\nFrom: Bob\nSubject: rent\n\n{PASSED}"],
     ids=["quoted", "forwarded"],
 )
-def test_a_forwarded_part_is_marked_even_if_it_repeats_its_senders_own_words(home: Memory, mail: str) -> None:
+def test_a_forwarded_part_is_marked_even_if_it_repeats_the_own_words_of_the_sender(
+    home: Memory, mail: str
+) -> None:
     own = "Always pay the landlord on the first day of the month, and never be late. " * 3
     archive(graph_of(home), message(f"{own}\n\n{mail}", "p"))
     text = told(home, "Which account do I pay the landlord to?")
@@ -689,7 +697,7 @@ ECHO = "A cat called Mimi, in a piano: lovely. Noted."
 
 
 @pytest.mark.parametrize("change", [delete, supersede, reword, forget_note], ids=lambda f: f.__name__)
-def test_an_answer_that_repeats_withheld_words_is_withheld_too(home: Memory, change: Any) -> None:
+def test_an_answer_that_repeats_a_withheld_statement_is_also_withheld(home: Memory, change: Any) -> None:
     graph = graph_of(home)
     later = timedelta(days=5) - timedelta(seconds=9)
     archive(graph, message(CAT, "b"), message(ECHO, "c", role="assistant", ago=later))
@@ -699,7 +707,7 @@ def test_an_answer_that_repeats_withheld_words_is_withheld_too(home: Memory, cha
     assert "Mimi" not in told(home, ASK_CAT)
 
 
-def test_words_that_were_corrected_later_are_marked_and_so_are_answers_that_repeat_them(home: Memory) -> None:
+def test_statements_corrected_later_are_marked_and_answers_that_repeat_them_are_marked(home: Memory) -> None:
     graph = graph_of(home)
     archive(
         graph,
@@ -719,7 +727,7 @@ def test_words_that_were_corrected_later_are_marked_and_so_are_answers_that_repe
     assert "- user: My apprentice Ida starts on 7 December." in lines
 
 
-def test_a_former_day_named_by_its_weekday_is_marked_as_changed(home: Memory) -> None:
+def test_a_statement_with_the_old_weekday_of_an_appointment_is_marked_as_changed(home: Memory) -> None:
     graph = graph_of(home)
     archive(
         graph,
@@ -733,7 +741,7 @@ def test_a_former_day_named_by_its_weekday_is_marked_as_changed(home: Memory) ->
     assert "- user: My dentist appointment is on Friday at 9:15." in lines
 
 
-def test_a_quotation_ends_with_no_heading_and_repeats_no_sentence(home: Memory) -> None:
+def test_a_quotation_does_not_end_with_a_heading_and_repeats_no_sentence(home: Memory) -> None:
     graph = graph_of(home)
     sails = "The boat sails to Riga on the first day, with Ida and the long rope."
     archive(
@@ -761,7 +769,7 @@ def test_an_answer_in_a_bold_last_line_is_quoted(home: Memory) -> None:
     assert bold in told(home, "What did you say the boat to Riga costs in euros?")
 
 
-def test_a_quotation_is_not_marked_if_its_note_only_dropped_a_detail(home: Memory) -> None:
+def test_a_quotation_is_not_marked_as_changed_if_the_note_only_lost_a_detail(home: Memory) -> None:
     graph = graph_of(home)
     said = "I carefully test my website by hand on Chrome and Firefox."
     archive(
@@ -773,7 +781,7 @@ def test_a_quotation_is_not_marked_if_its_note_only_dropped_a_detail(home: Memor
     assert f"- user: {said} [tests]" in quoted(told(home, "In which browsers do I test my website by hand?"))
 
 
-def test_the_sources_of_a_merged_note_are_quoted_for_the_note_that_stays(home: Memory) -> None:
+def test_the_sources_of_a_note_that_was_merged_away_are_quoted_for_the_remaining_note(home: Memory) -> None:
     graph = graph_of(home)
     said = "My rowing club trains on the river at dawn."
     archive(graph, message(said, "a", ago=timedelta(days=9)))
@@ -786,7 +794,9 @@ def test_the_sources_of_a_merged_note_are_quoted_for_the_note_that_stays(home: M
     assert said in told(home, "When does my rowing club train?")
 
 
-def test_words_that_a_person_removed_from_a_note_are_marked_in_later_messages(home: Memory) -> None:
+def test_after_a_person_edits_a_note_messages_with_the_former_words_are_marked_as_changed(
+    home: Memory,
+) -> None:
     graph, shed, kitchen = (
         graph_of(home),
         "The boat key hangs in the shed.",
@@ -817,7 +827,7 @@ def test_words_that_a_person_removed_from_a_note_are_marked_in_later_messages(ho
     }
 
 
-def test_a_message_that_repeats_a_note_is_marked_after_the_note_changed(home: Memory) -> None:
+def test_after_a_note_changed_a_message_that_repeats_its_old_text_is_marked_as_changed(home: Memory) -> None:
     graph, shed = graph_of(home), "The boat key hangs in the shed."
     archive(
         graph,
@@ -846,7 +856,7 @@ def test_an_opened_note_quotes_its_messages_by_the_same_rules(home: Memory) -> N
 # --- a search by an agent, and a note that it opens
 
 
-def test_a_search_lists_the_persons_words_before_the_assistants_with_their_times(home: Memory) -> None:
+def test_a_search_shows_a_statement_of_the_person_and_lists_answers_in_order_of_time(home: Memory) -> None:
     graph, at = graph_of(home), timedelta(days=4)
     long = "About the boat key: the boat key is made of brass, says the shop. " + "It has teeth. " * 60
     mine = message("The boat key is behind the stove.", "p", ago=timedelta(days=5))
@@ -891,7 +901,9 @@ def test_a_search_quotes_nothing_from_the_current_window(home: Memory) -> None:
     assert CAT in search_tool(home.registry, graph, asked | {"raw": True}, PHONE)["text"]
 
 
-def test_a_note_with_many_sources_quotes_the_persons_first_and_counts_the_rest(home: Memory) -> None:
+def test_a_note_with_many_sources_quotes_messages_of_the_person_first_and_counts_the_rest(
+    home: Memory,
+) -> None:
     graph = graph_of(home)
     said = [
         message(f"The boat is number {n}.{' Well.' * 100}", f"m{n}", role=role, ago=timedelta(days=9 - n / 9))
@@ -933,7 +945,7 @@ def test_a_prompt_in_chinese_is_given_notes_of_the_same_meaning(tmp_path: Path) 
         assert told(memory, "写一个合并两个有序列表的python函数") == ""
 
 
-def test_a_prompt_in_chinese_that_nothing_fits_is_given_nothing(tmp_path: Path) -> None:
+def test_a_chinese_prompt_without_a_matching_note_or_message_is_given_nothing(tmp_path: Path) -> None:
     with with_vectors(tmp_path, "我家的狗皮克斯怕烟花，一放就躲进浴缸里。", "我的护照十月份到期。") as home:
         assert "烟花" in told(home, "皮克斯怕什么？")
         for prompt in ("写一个合并两个有序列表的python函数", "今天天气怎么样", "我应该怎么学习弹吉他？"):
@@ -943,7 +955,7 @@ def test_a_prompt_in_chinese_that_nothing_fits_is_given_nothing(tmp_path: Path) 
 # --- what was said later of what is told
 
 
-def test_a_fact_comes_with_the_persons_later_statements_about_it(home: Memory) -> None:
+def test_with_a_fact_a_prompt_quotes_later_statements_of_the_person_about_it(home: Memory) -> None:
     graph = graph_of(home)
     filler = [
         message(f"The documentary on subject {n} was better than I thought.", f"f{n}") for n in range(30)
@@ -977,7 +989,7 @@ The portfolio website loads the pictures of each project lazily.|I wrote tests f
 """
 
 
-def test_a_summary_is_given_if_many_statements_are_close_to_its_topic(tmp_path: Path) -> None:
+def test_a_request_for_a_summary_is_answered_if_many_statements_match_its_topic(tmp_path: Path) -> None:
     config = Config(home=tmp_path / "omg", observation=Observation(model="offline"))
     with Memory(config, clock=lambda: NOW, embed=static()) as home:
         lines = SITE.strip().replace("\n", "|").split("|")

@@ -142,7 +142,9 @@ def with_schema(schema=SCHEMA):
         ("openai/gpt-4o-mini", False, False),
     ],
 )
-def test_a_schema_is_sent_to_models_that_take_it_and_spelled_out_for_others(ask, server, model, switch, sent):
+def test_a_schema_is_sent_to_models_that_accept_it_and_written_into_other_prompts(
+    ask, server, model, switch, sent
+):
     server.replies({"edits": []})
     ask(model, json_schema=switch)(with_schema())
     [request] = server.history
@@ -252,7 +254,7 @@ def test_the_error_for_a_server_that_never_answers_says_how_long_omg_waited(ask,
         ask(timeout_s=0.3, attempts=2)(ASKED)
 
 
-def test_a_long_retry_after_is_not_waited_for(ask, server):
+def test_a_long_wait_in_the_retry_after_header_is_an_error_at_once(ask, server):
     server.replies(Fail(429, "quota", retry_after=3600))
     with pytest.raises(ModelUnavailable, match=r"asks us to wait 3[56]\d\d s"):
         ask()(ASKED)
@@ -273,7 +275,7 @@ def test_after_a_useless_reply_the_model_is_asked_once_more_and_the_ledger_has_b
     assert len(lines(tmp_path)) == 4
 
 
-def test_the_error_for_a_reply_of_thinking_alone_names_the_option_to_raise(ask, server):
+def test_the_error_for_a_reply_without_text_names_the_option_max_output_tokens(ask, server):
     server.always(Say("", finish="length", tokens_out=8_000))
     with pytest.raises(CutShort, match=r"wrote no text in 8,000 tokens .*max_output_tokens"):
         ask()(ASKED)
@@ -282,7 +284,7 @@ def test_the_error_for_a_reply_of_thinking_alone_names_the_option_to_raise(ask, 
         ask(["openai/a", "openai/b"])(ASKED)
 
 
-def test_a_requested_reply_fits_the_models_limit_and_its_window(ask, server):
+def test_the_requested_length_of_a_reply_fits_the_limit_and_the_window_of_the_model(ask, server):
     server.always("x")
     long = replace(ASKED, user="word " * 3_000)
     for models, question, settings in (
@@ -351,7 +353,7 @@ def test_concurrent_calls_are_limited_by_configuration_and_halved_after_refusals
 # ---- the gateway's model
 
 
-def test_the_gateways_model_is_asked_through_the_function_given(ask, server, tmp_path):
+def test_the_model_of_the_gateway_is_called_through_the_given_function(ask, server, tmp_path):
     heard = []
 
     def gateway(question):
@@ -407,7 +409,7 @@ def test_an_api_key_is_sent_to_one_provider_only(ask, server, own_address):
 # ---- the process
 
 
-def test_a_call_that_still_sends_after_its_timeout_is_given_up_and_retried(ask, server):
+def test_a_call_that_still_receives_bytes_after_the_timeout_is_abandoned_and_retried(ask, server):
     server.replies(Slow("x" * 200, 60, drip=True), "at last")
     start = time.monotonic()
     assert ask(timeout_s=0.5)(ASKED).text == "at last"

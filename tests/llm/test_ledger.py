@@ -45,7 +45,7 @@ def test_the_ledger_counts_days_in_the_persons_time_zone(open_ledger):
 
 
 @pytest.mark.parametrize("torn", ['{"at": "2026-03-05T1', '{"day": "2026-03-05", "tokens_in": "x"}\n[]\n\n'])
-def test_a_torn_line_of_the_ledger_spoils_no_other(open_ledger, torn):
+def test_a_torn_line_of_the_ledger_does_not_spoil_the_other_lines(open_ledger, torn):
     ledger = open_ledger()
     ledger.spend(SAID, "observe", NOON)
     with ledger.file.open("a") as file:
@@ -94,7 +94,7 @@ def test_a_ledger_that_was_deleted_starts_again(open_ledger):
         ({"daily_budget_usd": 1.0, "model": "openai/m"}, r"daily_budget_usd: \$1.00 of \$1.00"),
     ],
 )
-def test_the_message_at_the_cap_names_the_option_the_sum_and_the_remedy(open_ledger, cap, told):
+def test_the_error_at_the_daily_cap_gives_the_option_and_the_sum_and_the_remedy(open_ledger, cap, told):
     ledger = open_ledger(cap)
     ledger.spend(SAID, "observe", NOON)
     ledger.check(NOON)
@@ -104,7 +104,7 @@ def test_the_message_at_the_cap_names_the_option_the_sum_and_the_remedy(open_led
     ledger.check(NOON + timedelta(days=1))
 
 
-def test_a_call_waits_only_while_running_calls_may_still_use_up_the_daily_cap(open_ledger):
+def test_a_call_waits_only_if_calls_in_progress_may_still_use_up_the_daily_cap(open_ledger):
     ledger, ends = open_ledger({"daily_budget_tokens": 300}), []
 
     def call():

@@ -57,7 +57,7 @@ GOVERNED = [
 
 
 @pytest.mark.parametrize(("text", "governed"), GOVERNED, ids=[text[:40] for text, _ in GOVERNED])
-def test_a_statement_is_marked_if_words_elsewhere_in_the_message_quote_or_deny_it(
+def test_a_statement_is_marked_if_other_words_of_the_message_quote_it_or_deny_it(
     text: str, governed: str
 ) -> None:
     assert " ".join(said.governed or "." for said in statements_in(text)) == governed

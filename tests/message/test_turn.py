@@ -164,7 +164,7 @@ def test_a_refused_change_of_memory_is_not_recorded_as_a_change(name, answer, le
 
 
 @pytest.mark.parametrize("page", ["SKILL.md", "notes/safety.md", "references/format.md", "mocs/moc-care.md"])
-def test_pages_of_the_skill_are_recognised_by_their_heads(page):
+def test_pages_of_the_skill_are_recognised_by_their_first_lines(page):
     text = (shipped_folder("skills") / "observational-memory-graph" / page).read_text()
     assert use("exec", {"command": "cat $(find / -name '*.md' | head -1)"}, text)[1] == MANUAL
 
@@ -192,7 +192,7 @@ def test_arguments_and_results_of_omgs_tools_are_not_kept(name, arguments):
 
 
 @pytest.mark.parametrize("last, kept", [("omg_search", False), ("send_mail", True)])
-def test_the_agents_report_of_a_forgetting_is_not_kept_but_its_other_words_are(last, kept):
+def test_the_report_of_a_forgetting_is_not_kept_and_other_words_of_the_agent_are(last, kept):
     def call(id, name, at, text="Cleo, then."):
         made = {"type": "toolCall", "id": id, "name": name, "arguments": {"query": "Cleo"}}
         return said("assistant", [{"type": "text", "text": text}, made], at)
@@ -231,7 +231,7 @@ def test_arguments_and_results_of_other_tools_are_kept(name, arguments):
     assert text == "The cat is called Cleo, omg_search says."
 
 
-def test_a_call_that_writes_a_note_keeps_the_name_of_the_note():
+def test_the_record_of_a_write_call_still_has_the_path_of_the_note():
     kept, _ = use("write", {"content": "long " * 900, "path": NOTE}, "ok")
     assert NOTE in kept
     assert len(kept) < 400
@@ -315,7 +315,7 @@ def test_the_answer_to_a_heartbeat_is_kept_only_if_heartbeats_are_configured():
     assert clean_entries(entries, asked=("cron",)) == ()
 
 
-def test_the_command_omg_and_its_answer_are_left_out_of_a_turn():
+def test_the_slash_command_omg_and_the_answer_to_it_are_left_out_of_a_turn():
     """A web chat keeps both in the transcript; what is found, or is to be forgotten, stands in the answer."""
     found = agent("[[nodes/fact/tea]] — Ada drinks hydrangea tea.", model="gateway-injected")
     assert texts(user("/omg search tea"), found) == []
@@ -341,7 +341,7 @@ def test_an_unanswered_message_of_a_person_is_taken_in(silence):
     ]
 
 
-def test_only_messages_of_people_the_agent_and_tools_are_kept():
+def test_only_messages_of_people_and_of_the_agent_and_of_tools_are_kept():
     entries = [
         said(role, "x") for role in ("system", "custom", "compactionSummary", "bashExecution", "developer")
     ]
@@ -404,7 +404,7 @@ def test_a_long_result_keeps_its_beginning_and_end_and_says_how_much_was_cut():
     assert len(message.text) < 4_050
 
 
-def test_secrets_are_redacted_in_texts_results_and_arguments_and_counted():
+def test_secrets_in_texts_and_tool_results_and_arguments_are_redacted_and_counted():
     key = "sk-ant-api03-" + "aB3x" * 20
     call = {
         "type": "toolCall",
@@ -442,7 +442,7 @@ def drop(**fields):
     ).encode()
 
 
-def test_a_drop_without_a_hooks_context_takes_sender_and_channel_from_its_messages():
+def test_without_hook_context_the_sender_and_channel_of_a_drop_come_from_its_messages():
     meta = {"senderId": "222", "transport": {"channel": "telegram"}}
     turn = read_drop(drop(senderId=None, entries=[user("a"), user("b", __openclaw=meta), "junk"]))
     assert (turn.channel, turn.sender) == ("telegram", "222")

@@ -144,7 +144,7 @@ nodes = st.builds(
 # --- parse and render
 
 
-def test_the_documented_head_is_read_and_written_byte_for_byte():
+def test_the_documented_frontmatter_is_read_and_written_byte_for_byte():
     assert parse_node(TEXT, PATH) == NODE
     assert render_node(NODE) == TEXT
 
@@ -185,7 +185,7 @@ heads = st.lists(
 
 
 @given(heads, bodies, st.sampled_from(["\n", "\r\n"]), st.sampled_from(["", "\ufeff"]))
-def test_a_readable_note_survives_rewriting(entries, body, eol, bom):
+def test_a_readable_note_is_unchanged_after_writing_and_reading_it_again(entries, body, eol, bom):
     text = "".join(f"{key}: {value}\n" for key, value in entries)
     try:
         node = parse_node(bom + f"---\n{text}---\n{body}".replace("\n", eol), PATH)
@@ -242,7 +242,7 @@ def test_links_are_read_however_they_are_quoted(yaml, links):
     assert parse_node(f"---\nlinks: {yaml}\n---\n", PATH).links == links
 
 
-def test_yaml_1_1_surprises_stay_strings():
+def test_values_that_yaml_1_1_would_convert_are_read_as_text():
     text = "---\nswitch: on\ntime: 12:30\nzip: 0123\nday: 2026-02-19\nversion: 1.10\nn: 7\nyes: no\n"
     node = parse_node(f"{text}tags: [2026, off]\n---\n", PATH)
     assert node.extra == {
@@ -284,7 +284,7 @@ def test_an_unreadable_value_is_kept_under_its_key(key, bad, good, value):
     assert getattr(parse_node(f"---\n{key}: {good}\n---\n", PATH), key) == value
 
 
-def test_a_bad_appliesTo_is_kept_and_a_value_set_later_wins():
+def test_an_invalid_appliesTo_is_kept_until_another_scope_is_set():
     node = parse_node("---\nappliesTo: { sessionScope: dm, note: mine }\n---\n", PATH)
     assert node.scope is None
     assert parse_node(render_node(node), PATH) == node
@@ -319,7 +319,7 @@ def test_title_is_the_first_heading_outside_code_or_the_file_name():
     assert replace(NODE, path="reflections/2026-W08", body="").title == "2026-W08"
 
 
-def test_a_title_is_spelled_like_the_alias_that_gave_the_file_its_name():
+def test_a_title_without_a_heading_is_spelled_like_the_alias_that_matches_the_file_name():
     node = replace(NODE, path="nodes/fact/maria-s-iphone", body="")
     assert node.title == "Maria s iphone"
     assert (
@@ -491,7 +491,7 @@ def test_adding_a_history_line_changes_no_other_byte(body, eol, head, ends):
         ("## Historyless\r\n", "## Historyless\r\n\r\n## History\r\n- new\r\n"),
     ],
 )
-def test_a_history_line_goes_to_the_end_of_its_section_or_of_a_new_one(text, amended):
+def test_a_history_line_is_added_at_the_end_of_the_history_or_starts_a_new_history(text, amended):
     assert amend_text(text, history="- new") == amended
 
 
@@ -525,7 +525,7 @@ def test_content_cannot_end_a_generated_block():
         "<!-- omg:begin --><!-- omg:end -->" * 2,
     ],
 )
-def test_a_generated_block_needs_exactly_one_pair_of_markers(text):  # fmt: skip
+def test_a_generated_block_without_exactly_one_pair_of_markers_is_an_error(text):  # fmt: skip
     assert generated_block(text) is None
     with pytest.raises(BadNode, match="<!-- omg:begin -->"):
         with_generated_block(text, "x")
@@ -549,7 +549,7 @@ def test_links_are_found_outside_code(text, found):
 
 
 @given(names, strings)
-def test_a_link_is_found_again_whatever_its_label(path, label):
+def test_a_written_link_is_parsed_back_to_its_path_whatever_the_label_is(path, label):
     assert link_targets(f"see {wikilink(path, label.replace('`', ''))}") == (path,)
 
 

@@ -95,7 +95,7 @@ def nights(memory):
     return list(reflect_each(memory.worker))
 
 
-def test_notes_of_earlier_rules_are_archived_and_hidden_until_undone(memory, graph):
+def test_notes_that_older_rules_wrote_are_archived_and_come_back_if_that_is_undone(memory, graph):
     (night,) = nights(memory)
     found = statuses(graph)
     assert {name for name, status in found.items() if status == "archived"} == {"heartbeat", "resources"}
@@ -122,7 +122,7 @@ def test_no_note_is_archived_in_a_home_where_a_model_has_observed(memory, graph)
     assert set(statuses(graph).values()) == {"active"}
 
 
-def test_notes_of_todays_rules_stay(memory):
+def test_notes_that_the_present_rules_wrote_stay_active(memory):
     said = {"role": "user", "content": "My sister Maya lives in Lisbon. I decided to sell the boat in May."}
     hand_over(
         memory.folder,

@@ -63,7 +63,7 @@ def asked(graph, *texts, session=MAIN, window=128_000, **observation):
     return render_question(shown).split("# Messages")[0]
 
 
-def test_relevant_notes_are_shown_with_their_whole_text_once(graph):
+def test_a_relevant_note_is_shown_once_and_with_its_whole_text(graph):
     write(
         graph,
         (
@@ -114,7 +114,7 @@ def test_all_notes_of_a_small_vault_are_shown(graph):
 
 
 @pytest.mark.parametrize("hours, shown", [(1, True), (30, False)])
-def test_a_note_that_the_last_turn_was_about_is_shown_even_if_nobody_names_it_now(graph, hours, shown):
+def test_the_note_of_the_previous_turn_is_shown_even_if_the_message_does_not_mention_it(graph, hours, shown):
     write(graph, ("Car", "The user drives a Skoda Fabia from 2016.", {}), *OTHERS)
     at = int((NOW - timedelta(hours=hours)).timestamp() * 1000)
     said = (
@@ -169,7 +169,7 @@ def test_a_note_is_also_found_by_its_meaning(home):
     assert "\nn1 [fact, said 2026-02-01] Kiln: " in text
 
 
-def test_the_number_of_shown_loops_due_soon_is_limited(graph):
+def test_at_most_twelve_open_loops_due_soon_are_shown(graph):
     day = NOW.date()
     write(
         graph,
@@ -202,7 +202,7 @@ def advice(*lines):
     )
 
 
-def test_a_long_reply_is_cut_to_its_ends_and_the_lines_that_the_person_answers():
+def test_of_a_long_reply_the_observer_sees_both_ends_and_the_lines_the_person_answers():
     reply = advice(
         "- **Skutt**: 2,400 watts, in stock, with a warranty of two years and a guide to how one builds it in."
     )
@@ -227,14 +227,14 @@ def test_a_short_reply_is_shown_whole():
     assert message_text(Message("m0", "assistant", text, 0), set()) == text
 
 
-def test_a_long_reply_in_one_paragraph_is_shown_as_fully_as_a_reply_in_lines():
+def test_a_long_reply_in_one_paragraph_is_shown_as_fully_as_one_with_many_lines():
     reply = " ".join(f"Step {n} is to wedge the clay for a while and then to let it rest." for n in range(60))
     shown = message_text(Message("a0", "assistant", reply, 0), {"glaze"})
     assert 1_200 < len(shown) < 2_000 < len(reply)
     assert shown.startswith("Step 0 is") and "Step 10 is" in shown and shown.endswith("let it rest.")
 
 
-def test_a_long_plan_is_shown_from_its_beginning_if_the_persons_answer_repeats_no_word():
+def test_a_long_plan_is_shown_from_its_start_if_the_answer_repeats_none_of_its_words():
     days = [f"- Day {n}: Louvre, lunch, then a walk along the Seine and an early night." for n in range(40)]
     reply = "\n".join(["Here is a proposal.", *days, "Shall I book?"])
     shown = message_text(Message("a0", "assistant", reply, 0), {"perfect"})

@@ -116,7 +116,7 @@ def test_an_item_that_is_no_json_is_counted_and_the_others_are_kept():
     assert understood.dropped == ["1 edit that could not be read as JSON"]
 
 
-def test_escaped_marks_of_a_string_that_breaks_off_are_read_in_linear_time():
+def test_a_broken_off_string_of_escaped_quotes_is_parsed_in_linear_time():
     begun = time.process_time()
     with pytest.raises(BadReply):
         cut_out('{"edits": [{"op": "create", "body": "' + '\\"x' * 40_000)
@@ -185,7 +185,7 @@ SPAN = {"event": "2026-03-05..2026-03-07"}
         ({"op": "replaces", "node": "N1"}, {"op": "supersede", "target": NOTE.path}),
     ],
 )
-def test_a_slip_of_format_is_read_as_the_value_that_it_means(slip, means):
+def test_a_small_format_error_is_read_as_the_intended_value(slip, means):
     (made,) = parse_value({"edits": [edit(**slip)]}, SHOWN).edits
     assert {key: getattr(made, key) for key in means if key != "sources"} == {
         key: value for key, value in means.items() if key != "sources"
@@ -207,13 +207,15 @@ def test_an_edit_wrapped_in_an_object_named_after_its_operation_is_read():
         ("Deploys fail.", "", "Deploys fail."),
     ],
 )
-def test_the_reason_of_a_link_becomes_a_sentence_unless_the_text_names_the_note(body, reason, expected):
+def test_the_reason_of_a_link_becomes_a_sentence_unless_the_text_mentions_the_linked_note(
+    body, reason, expected
+):
     links = [{"note": "n1", "reason": reason}]
     (made,) = parse_value({"edits": [edit(body=body, links=links)]}, SHOWN).edits
     assert (made.body, made.links) == (expected, (NOTE.path,))
 
 
-def test_the_reason_of_a_link_is_checked_as_a_sentence_of_the_note():
+def test_the_reason_of_a_link_is_checked_like_a_sentence_of_the_text():
     links = [{"note": "n1", "reason": "The user owes Bo 50 euros."}]
     made = parsed(
         json.dumps({"edits": [edit(body="Deploys fail.", links=links)]}), SHOWN, "not supported"
@@ -231,7 +233,7 @@ def test_a_link_with_a_reason_may_name_a_new_note_by_its_title():
     assert (made.body, made.beside) == ("They are skipped (Checklists).", (0,))
 
 
-def test_a_title_with_a_number_is_no_handle():
+def test_a_title_with_a_number_is_not_read_as_the_handle_of_a_note():
     (made,) = parse_value({"edits": [edit(links=["M1 motorway", "3 weeks"])]}, SHOWN).edits
     assert made.links == ()
 
@@ -295,7 +297,7 @@ def test_an_invented_claim_is_dropped_and_reported_even_if_it_cites_the_user():
     assert (denied.edits, denied.dropped) == ([], ["edit 1: the user denies this"])
 
 
-def test_a_claim_that_only_the_assistant_made_is_the_assistants():
+def test_a_claim_that_only_the_assistant_made_has_the_origin_assistant():
     said = edit(description="Checklists are kept short, as noted.", sources=["m1"])
     (made,) = parsed(json.dumps({"edits": [said]}), SHOWN, "not supported").edits
     assert (made.type, made.origin, [s.id for s in made.sources]) == ("fact", "assistant", ["a1"])

@@ -102,7 +102,7 @@ def test_a_statement_becomes_a_note_with_its_source(omg, openai_server):
     assert waiting(omg) == 0
 
 
-def test_a_finished_task_is_cleared_and_an_unmentioned_one_stays(omg, openai_server):
+def test_a_finished_task_is_cleared_and_a_task_not_mentioned_is_kept(omg, openai_server):
     def stands():
         own = omg.find(MAIN).state().sessions[MAIN]
         return own.task, own.state, own.next
@@ -122,7 +122,7 @@ def test_a_finished_task_is_cleared_and_an_unmentioned_one_stays(omg, openai_ser
     assert "fee" not in omg.find(MAIN).vault.text("now")
 
 
-def test_a_next_reply_about_a_plan_is_removed_once_the_plan_is_done(omg, openai_server):
+def test_a_planned_next_reply_about_a_plan_is_removed_once_the_plan_is_done(omg, openai_server):
     hotel = edit(title="Hotel Palace", description="Books the Hotel Palace.", type="episode", loop="open")
     openai_server.replies(reply(hotel, next="Remind them to book the Hotel Palace"))
     hear(omg, "I have to book the Hotel Palace.", session=MAIN + ":thread:trip")
@@ -137,7 +137,7 @@ def test_a_next_reply_about_a_plan_is_removed_once_the_plan_is_done(omg, openai_
     assert "Remind them to book" not in omg.find(MAIN).vault.text("now")
 
 
-def test_the_observer_is_shown_the_state_of_this_conversation_only(omg, openai_server):
+def test_the_observer_is_shown_the_task_of_this_conversation_and_of_no_other(omg, openai_server):
     openai_server.replies(reply(task="Book the ferry"), reply(task="Feed the goats"))
     say(omg, "Book the ferry.")
     hear(omg, "Feed the goats.", session=MAIN + ":thread:goats")
@@ -198,7 +198,7 @@ def test_a_title_keeps_characters_that_a_file_name_cannot_hold(omg, openai_serve
     assert "[[nodes/fact/maria-s-iphone|Maria's iPhone]]" in omg.find(MAIN).vault.text("mocs/moc-facts")
 
 
-def test_links_that_omg_wrote_follow_a_note_that_a_conversation_renames(omg, openai_server):
+def test_links_written_by_omg_follow_a_note_that_an_update_renames(omg, openai_server):
     hotel = edit(title="Booking the Hotel Palace", description="Books the Palace.", type="episode")
     trip = edit(title="Tallinn hotels", description="They looked at three.", type="fact", links=["new:1"])
     openai_server.replies(reply(hotel, trip))
@@ -216,7 +216,7 @@ def test_links_that_omg_wrote_follow_a_note_that_a_conversation_renames(omg, ope
     assert not [path for path, note in found.items() if f"[[{former}" in omg.find(MAIN).vault.text(path)]
 
 
-def test_a_model_cannot_name_a_path(omg, openai_server):
+def test_a_model_cannot_choose_a_path_outside_the_vault(omg, openai_server):
     openai_server.replies(
         reply(
             edit(title="../../../etc/passwd"),
@@ -245,7 +245,7 @@ def test_a_model_cannot_name_a_path(omg, openai_server):
     ],
     ids=["empty", "prose", "truncated", "500", "401", "dropped", "hung"],
 )
-def test_a_useless_model_loses_no_turn_and_status_names_the_reason(omg, openai_server, bad):
+def test_a_useless_model_loses_no_turn_and_status_gives_the_reason(omg, openai_server, bad):
     openai_server.always(bad)
     assert hear(omg, "I prefer short checklists.") == []
     state = omg.find(MAIN).state()
@@ -277,7 +277,9 @@ def each_message(request):
 ANIMALS = ("an otter", "a heron", "two goats", "a donkey", "six hens", "one carp", "a parrot", "a snail")
 
 
-def test_a_reply_that_is_cut_short_is_asked_for_again_in_halves_and_loses_no_note(omg, openai_server):
+def test_after_a_reply_cut_short_each_half_of_the_messages_is_asked_about_and_no_note_is_lost(
+    omg, openai_server
+):
     allowing(omg, 100)  # two notes
     openai_server.always(each_message)
     (done,) = hear(omg, *(f"I keep {animal}." for animal in ANIMALS))
@@ -287,7 +289,7 @@ def test_a_reply_that_is_cut_short_is_asked_for_again_in_halves_and_loses_no_not
     assert len(openai_server.history) < 10  # all eight; four, two and two; four, two and two
 
 
-def test_complete_notes_of_a_cut_reply_to_one_message_are_kept_and_the_cut_is_reported(omg, openai_server):
+def test_complete_notes_of_a_reply_cut_short_are_kept_and_the_cut_is_reported(omg, openai_server):
     allowing(omg, 100)
     openai_server.always(reply(*(edit(title=a, description=f"Keeps {a}.") for a in ANIMALS)))
     (done,) = hear(omg, "I keep a small farm.")
@@ -328,7 +330,7 @@ def test_a_long_message_with_a_cut_reply_is_read_in_parts(omg, openai_server):
     assert len(notes(omg)) >= 2 and waiting(omg) == 0
 
 
-def test_complete_notes_of_a_cut_reply_are_kept_for_each_message(omg, openai_server):
+def test_in_the_style_turnwise_complete_notes_of_a_reply_cut_short_are_kept(omg, openai_server):
     allowing(omg, 40, style="turnwise")
     facts = [{"type": "fact", "text": f"The user keeps {a}."} for a in ANIMALS]
     openai_server.always({"facts": facts})
@@ -362,7 +364,9 @@ def test_an_instruction_planted_in_a_web_page_never_becomes_the_users_wish(omg, 
     assert openai_server.checks == []
 
 
-def test_a_web_pages_claim_repeated_by_the_assistant_is_the_users_only_after_the_check(omg, openai_server):
+def test_a_web_claim_that_the_assistant_repeats_is_noted_for_the_user_only_after_the_check(
+    omg, openai_server
+):
     openai_server.always(lambda r: reply(*OBEYING, task="Pay evilbank") if "evilbank" in r.user else reply())
     openai_server.check = lambda r: {"verdicts": dict.fromkeys(claims_of(r.user), "not supported")}
     read_page(
@@ -430,7 +434,7 @@ def test_the_check_sees_former_texts_with_their_days_but_not_the_checked_reply(o
         Say('{"verdicts": {"1": "supported", ', finish="length"),
     ],
 )
-def test_a_check_that_fails_leaves_the_batch_pending_and_is_asked_again_alone(omg, openai_server, bad):
+def test_after_a_failed_check_the_batch_is_pending_and_only_the_check_is_repeated(omg, openai_server, bad):
     openai_server.check = bad
     openai_server.replies(reply(edit()))
     assert hear(omg, "I prefer short checklists.") == []
@@ -497,7 +501,7 @@ def test_a_saved_reply_is_not_used_for_a_later_batch(omg, openai_server):
     ],
     ids=str,
 )
-def test_a_missing_or_misnumbered_verdict_supports_no_claim(omg, openai_server, verdicts):
+def test_a_missing_or_misnumbered_verdict_counts_as_no_support(omg, openai_server, verdicts):
     openai_server.check = {"verdicts": verdicts}
     openai_server.replies(reply(edit()))
     hear(omg, "I prefer short checklists.")
@@ -531,7 +535,7 @@ def test_the_check_sees_the_persons_words_and_the_proposal_before_them_but_no_we
     assert "fools" not in openai_server.checks[0].user
 
 
-def test_a_refused_sentence_of_a_note_becomes_no_note_of_the_assistants(omg, openai_server):
+def test_a_sentence_that_the_check_refuses_is_not_noted_for_the_assistant_either(omg, openai_server):
     """The assistant offered a yellow map, and the person took up only the checklists."""
     openai_server.check = lambda request: {
         "verdicts": {
@@ -546,7 +550,7 @@ def test_a_refused_sentence_of_a_note_becomes_no_note_of_the_assistants(omg, ope
     assert "do not support this" in str(done)
 
 
-def test_the_check_of_a_longer_message_sees_only_the_end_of_the_proposal(omg, openai_server):
+def test_with_a_longer_answer_the_check_sees_only_the_end_of_the_proposal(omg, openai_server):
     openai_server.always(reply(edit(sources=["m2"]), edit(title="Lists", sources=["m4"])))
     plan = {
         "role": "assistant",
@@ -600,7 +604,7 @@ def asked_about_twins(server):
     return [r.user for r in server.history if r.user.startswith("# New notes")]
 
 
-def test_a_new_note_that_resembles_an_unshown_note_is_asked_about_and_updates_that_note(omg, openai_server):
+def test_the_model_is_asked_whether_a_new_note_that_resembles_an_unshown_note_updates_it(omg, openai_server):
     allowing(omg, 4_000, previous_observer_tokens=0)
     openai_server.replies(reply(KILN))
     hear(omg, "My kiln trips the breaker above 1180 °C. It hums.")

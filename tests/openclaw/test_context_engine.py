@@ -94,7 +94,9 @@ def test_an_engine_that_the_user_chose_later_keeps_the_slot(claw: OpenClaw, home
     assert claw.config()["plugins"]["slots"] == {"contextEngine": "lossless-claw"}
 
 
-def test_a_dry_run_a_second_install_and_a_second_removal_change_nothing(claw: OpenClaw, home: Path) -> None:
+def test_a_dry_run_or_a_second_install_or_a_second_removal_changes_nothing(
+    claw: OpenClaw, home: Path
+) -> None:
     before = claw.file.read_bytes()
     assert list(carried_out(install_engine(claw, home), dry_run=True))
     assert claw.file.read_bytes() == before
@@ -126,7 +128,7 @@ def snapshot(claw: OpenClaw, **health: Any) -> list[tuple[str, str, str]]:
     return [(f.level, f.what, f.mend) for f in check_loaded(claw, claw.config())]
 
 
-def test_the_doctor_names_an_engine_that_the_gateway_has_put_out_of_use_or_not_loaded(
+def test_the_doctor_reports_an_engine_that_is_not_loaded_or_that_the_gateway_quarantined(
     claw: OpenClaw, home: Path
 ) -> None:
     bad = {"engineId": ENGINE, "operation": "compact", "reason": "it threw", "failedAt": 1}
@@ -183,7 +185,7 @@ def said(memory: Memory, turns: int) -> None:
         )
 
 
-def test_the_doctor_names_a_conversation_that_bypasses_the_engine(claw: OpenClaw, home: Path) -> None:
+def test_the_doctor_reports_a_conversation_that_bypasses_the_engine(claw: OpenClaw, home: Path) -> None:
     def unasked(memory: Memory) -> list[tuple[str, str]]:
         return [(f.where, f.what) for f in examine_home(memory, claw) if "ran without" in f.what]
 
@@ -205,7 +207,7 @@ def test_the_doctor_names_a_conversation_that_bypasses_the_engine(claw: OpenClaw
         assert unasked(memory) == []
 
 
-def test_status_says_what_was_cut_when_and_why_and_is_silent_without_the_engine(
+def test_status_lists_each_cut_with_time_and_reason_and_only_if_the_engine_is_installed(
     claw: OpenClaw, home: Path
 ) -> None:
     with Memory(offline(home), embed=None) as memory:

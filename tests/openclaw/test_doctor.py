@@ -61,7 +61,7 @@ def test_the_doctor_names_skipped_files_of_a_vault(omg, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a#b", "c|d", "e[f]", "g^h", "[x] i"])
-def test_a_name_that_no_link_can_hold_is_named_with_the_command_that_mends_it(omg, name):
+def test_for_a_name_that_no_link_can_hold_the_doctor_gives_the_rename_command(omg, name):
     save(omg, f"nodes/fact/{name}.md", "---\ntype: fact\ndescription: About it\n---\n\nThe thing.\n")
     mend_findings(found(omg))
     (finding,) = found(omg, f"nodes/fact/{name}")
@@ -70,7 +70,7 @@ def test_a_name_that_no_link_can_hold_is_named_with_the_command_that_mends_it(om
     assert "[[nodes/" not in page and "](nodes/fact/" in page and ".md) — About it" in page
 
 
-def test_leftovers_of_a_killed_process_are_found_and_removed_by_fix(omg):
+def test_doctor_fix_removes_the_leftovers_of_a_killed_process(omg):
     spool, graph = omg.folder / "spool", omg.find()
     drop = aged(spool / "1700000000000-x.json")
     state = aged(graph.folder / ".state.json.999999.deadbeef")
@@ -89,7 +89,7 @@ def test_leftovers_of_a_killed_process_are_found_and_removed_by_fix(omg):
     with_it.close()
 
 
-def test_a_note_made_readable_again_is_read_without_a_save(omg, monkeypatch):
+def test_a_note_that_becomes_readable_again_is_indexed_without_being_saved(omg, monkeypatch):
     vault = omg.find().vault
     save(omg, "nodes/a.md", "alpha")
     real = type(vault).bytes
@@ -108,7 +108,7 @@ def test_a_note_made_readable_again_is_read_without_a_save(omg, monkeypatch):
     assert omg.find().index.entry("nodes/a") is not None
 
 
-def test_a_mistyped_property_is_named_with_the_known_ones(omg):
+def test_for_a_mistyped_property_the_doctor_lists_the_valid_values(omg):
     save(
         omg,
         "nodes/fact/cat.md",
@@ -140,7 +140,7 @@ She likes short answers.
 """
 
 
-def test_a_note_in_the_oldest_format_is_read_and_named_with_what_to_mend(omg):
+def test_a_note_in_the_oldest_format_is_read_and_the_doctor_says_what_to_mend(omg):
     path = "nodes/preference/answer-style"
     save(omg, f"{path}.md", SEED)
     graph = omg.find()
@@ -164,7 +164,7 @@ def test_a_deleted_note_without_message_ids_blocks_no_other_note(omg):
     assert not omg.find().tombstones.blocks("omg/preference/other", [""], cited=lambda: False)
 
 
-def test_the_doctor_names_the_embedder_or_what_to_install(home, monkeypatch):
+def test_the_doctor_shows_the_embedder_or_says_what_to_install(home, monkeypatch):
     def said(name):
         with Memory(Config(home=home, embedding=Embedding(model=name)), embed=None) as memory:
             return next(f for f in examine_home(memory, None) if "found by" in f.what)
@@ -212,7 +212,7 @@ def test_the_doctor_suggests_the_multilingual_embedder_for_other_languages(home)
         ("offline", {"quiet_tokens": 100}, []),
     ],
 )
-def test_the_doctor_names_a_setting_that_lets_a_model_see_little(home, model, setting, named):
+def test_the_doctor_warns_of_settings_that_show_a_model_too_little(home, model, setting, named):
     observation = Observation.model_validate({"model": model, **setting})
     with Memory(Config(home=home, observation=observation), embed=None) as memory:
         costly = [f.where for f in check_costs(memory)]

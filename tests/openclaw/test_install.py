@@ -113,7 +113,7 @@ def test_the_self_test_leaves_no_trace(claw: OpenClaw, home: Path, tmp_path: Pat
     assert not list(home.glob("graphs/*/pending/*"))
 
 
-def test_where_others_can_write_to_the_agent_no_vault_lies_in_its_workspace(
+def test_if_other_people_can_write_to_the_agent_no_vault_is_put_into_its_workspace(
     claw: OpenClaw, home: Path
 ) -> None:
     change(claw, {"channels": OTHERS})
@@ -134,7 +134,9 @@ def test_an_error_of_openclaw_is_shown_even_if_lines_of_advice_follow(tmp_path: 
         claw.run("plugins", "install")
 
 
-def test_a_home_with_a_path_too_long_for_a_socket_is_refused_first(claw: OpenClaw, tmp_path: Path) -> None:
+def test_a_home_with_a_path_too_long_for_a_socket_is_refused_before_anything_changes(
+    claw: OpenClaw, tmp_path: Path
+) -> None:
     with pytest.raises(OmgError, match="OMG_HOME"):
         list(carried_out(install_plugin(claw, tmp_path / ("x" * 120))))
     assert claw.config() == BARE
@@ -228,7 +230,7 @@ BROKEN: dict[str, tuple[Json, str, str]] = {
 
 
 @pytest.mark.parametrize("broken", BROKEN)
-def test_the_doctor_names_what_is_broken_and_nothing_else_and_installing_again_mends_it(
+def test_the_doctor_reports_exactly_what_is_broken_and_installing_again_mends_it(
     claw: OpenClaw, home: Path, examined: Callable[[], list[Finding]], broken: str
 ) -> None:
     list(carried_out(install_plugin(claw, home)))

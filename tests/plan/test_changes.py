@@ -76,7 +76,7 @@ def drop(memory, n, case):
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
-def test_a_changed_fact_is_one_note_with_its_present_state_and_its_history(changed, case):
+def test_a_changed_fact_is_kept_as_one_note_with_the_present_state_and_a_history(changed, case):
     check(changed.graph(identity_of_session(session(case))), case["expect"])
 
 

@@ -82,7 +82,7 @@ def test_a_name_is_linked_and_a_lookalike_is_not(text, linked):
         assert after == text
 
 
-def test_a_name_inside_the_notes_own_title_is_linked_but_the_title_is_not():
+def test_a_name_in_the_title_of_a_note_is_linked_but_the_title_as_a_whole_is_not():
     own = note("episode", "Place for Jule's dinner", "They need a place for Jule's dinner.")
     text, found = with_mentions(own.description, MentionedNames([*KNOWN, own]), (), own=own.path)
     assert found == ["nodes/identity/sister"]
@@ -172,7 +172,7 @@ def test_a_name_in_the_description_alone_is_linked_in_the_head(memory):
     assert plan.draft(path).node.body == "It is near."
 
 
-def test_a_link_in_the_head_moves_to_its_name_in_the_text(memory):
+def test_a_link_in_the_frontmatter_moves_to_the_name_in_the_text(memory):
     graph = memory.graph(identity_of_session(MAIN))
     write(graph, ("fact", "Editor", "The user's editor is Katrin Ahlers."))
     plan = Plan(graph, date(2026, 2, 2))

@@ -124,7 +124,7 @@ def test_a_map_of_more_than_ten_notes_has_a_heading_for_each_month() -> None:
     assert headings(notes[:10]) == []
 
 
-def test_the_now_page_links_notes_mentioned_in_the_task_and_the_state(home: Path) -> None:
+def test_the_now_page_links_notes_that_its_task_and_its_state_mention(home: Path) -> None:
     with Memory(home, embed=None) as memory:
         graph = graph_of(memory)
         put(graph, note("nodes/fact/boat-key", "It hangs in the pantry.", TODAY, body="# The boat key"))
@@ -140,7 +140,7 @@ def test_the_now_page_shows_no_state_without_a_task() -> None:
     assert now_block({"s": session("", AT, state="The boat key is noted.")}, [], TODAY, UTC) == NOTHING_YET
 
 
-def test_maps_and_index_name_the_day_of_their_last_change(home: Path) -> None:
+def test_maps_and_the_index_page_show_the_day_of_their_last_change(home: Path) -> None:
     with Memory(home, embed=None, clock=lambda: AT) as memory:
         memory.capture(
             [{"role": "user", "content": "I prefer short answers.", "timestamp": "2026-03-01T09:00:00Z"}]
@@ -189,7 +189,7 @@ def test_reflections_are_newest_first() -> None:
     assert paths(map_block("mocs/moc-reflections", weeks)) == [f"reflections/2026-W0{n}" for n in (9, 8, 7)]
 
 
-def test_a_description_that_repeats_the_title_is_shown_once() -> None:
+def test_a_description_equal_to_the_title_is_left_out_of_the_map() -> None:
     tea = entry("nodes/fact/tea", "green tea.", title="Green tea")
     assert map_block("mocs/moc-facts", [tea]).endswith("\n- [[nodes/fact/tea|Green tea]]")
 
@@ -209,7 +209,7 @@ PARTS = st.builds(
 
 
 @given(st.lists(PARTS, unique_by=lambda e: e.path), st.sampled_from(STANDARD), st.randoms())
-def test_the_order_in_which_entries_come_changes_no_byte(
+def test_a_map_is_the_same_in_any_order_of_entries_and_lists_each_entry_once(
     entries: list[Entry], path: str, rnd: random.Random
 ) -> None:
     text = map_block(path, entries)
@@ -262,7 +262,9 @@ def test_the_now_page_shows_times_in_the_users_zone() -> None:
 @pytest.mark.parametrize(
     ("days", "names"), [(0, "TSN"), (1, "TSN"), (2, "TS"), (7, "TS"), (8, ""), (400, "")]
 )
-def test_hints_expire_and_the_planned_reply_expires_first(days: int, names: str) -> None:
+def test_the_task_and_the_state_expire_and_the_planned_reply_expires_before_them(
+    days: int, names: str
+) -> None:
     hints = session("a", AT, state="b", next="c")
     found = hints_that_hold(hints, AT.date() + timedelta(days), UTC)
     assert "".join(name[0] for name, _ in found) == names
@@ -274,7 +276,7 @@ def test_a_planned_reply_is_dropped_once_the_conversation_went_on() -> None:
     assert hints_that_hold(went_on, TODAY, UTC) == [("Task", "a")]
 
 
-def test_the_now_page_does_not_grow_with_the_loops() -> None:
+def test_the_now_page_shows_at_most_20_loops_and_counts_the_rest() -> None:
     loops = [entry(f"nodes/fact/n{n:03}", loop="open", event=f"2026-04-{n % 28 + 1:02}") for n in range(200)]
     text = now_block({}, loops, TODAY, UTC)
     assert text.count("\n- ") == NOW_LOOPS + 1
@@ -442,7 +444,7 @@ OAK = ("Ines takes oak, because it lasts.", ["Oak"])
 REPAIR = ("Ines is repairing her old wooden boat.", ["Boat"])
 
 
-def test_a_model_writes_what_a_topic_is_and_where_it_stands(boat: Graph) -> None:
+def test_a_model_writes_sentences_about_the_topic_and_its_state_at_the_top_of_a_map(boat: Graph) -> None:
     model = Telling({"Boat": {"sentences": [REPAIR, OAK]}})
     done = night_of(boat, model)
     assert (
@@ -492,7 +494,7 @@ def test_forgetting_a_note_removes_its_sentences_from_maps(home: Path) -> None:
         assert not [p for p in graph.vault.paths() if "old wooden boat" in graph.vault.text(p)]
 
 
-def test_undoing_a_night_removes_its_sentences_from_maps_for_good(boat: Graph) -> None:
+def test_undoing_a_nightly_run_removes_its_sentences_from_maps_for_good(boat: Graph) -> None:
     night_of(boat)
     before = boat.vault.text(BOAT)
     model = Telling({"Boat": {"sentences": [REPAIR, OAK]}})
@@ -512,7 +514,7 @@ def test_a_sentence_on_a_map_cannot_hide_or_change_the_text_below_it(boat: Graph
     assert "5 notes." in text and "[[x]]" not in text and text.count("%%") == 2
 
 
-def test_a_map_without_markers_is_not_asked_about(boat: Graph) -> None:
+def test_the_model_is_not_asked_about_a_map_without_markers(boat: Graph) -> None:
     night_of(boat)
     file = boat.vault.file(BOAT)
     file.write_text("Mine.\n")
@@ -522,7 +524,7 @@ def test_a_map_without_markers_is_not_asked_about(boat: Graph) -> None:
 
 
 @pytest.mark.parametrize("raw", ["no JSON", '{"maps": "none"}', '{"edits": []}'])
-def test_a_reply_on_maps_that_cannot_be_read_changes_nothing_and_is_logged(boat: Graph, raw: str) -> None:
+def test_an_unreadable_reply_about_maps_changes_nothing_and_is_logged(boat: Graph, raw: str) -> None:
     night_of(boat)
     before = boat.vault.text(BOAT)
     done = night_of(boat, Telling({"raw": raw}), AT + timedelta(days=1))
@@ -544,7 +546,7 @@ def test_an_unsupported_sentence_on_a_map_is_refused_and_logged(boat: Graph) -> 
     assert night_of(boat, Telling(no_notes)).counts["told"] == 0
 
 
-def test_a_prompt_gets_the_state_of_the_topic_of_its_notes(boat: Graph) -> None:
+def test_a_prompt_gets_the_sentences_at_the_top_of_the_map_that_lists_a_relevant_note(boat: Graph) -> None:
     night_of(boat, Telling({"Boat": {"sentences": [REPAIR, OAK]}}))
     config = load_config(boat.folder.parent.parent)
     given = preview(boat, "What is wrong with the keel?", "s", AT, config)
@@ -623,7 +625,7 @@ def test_a_night_with_many_changes_describes_the_newest_maps_within_its_token_li
         assert len(told) > before
 
 
-def test_a_new_topic_is_named_by_the_model_in_words_of_its_notes(home: Path) -> None:
+def test_the_model_names_a_new_topic_with_words_from_the_notes_of_the_topic(home: Path) -> None:
     with Memory(home, embed=None, clock=lambda: AT) as memory:
         graph = graph_of(memory)
         subjects = {"garden": "tomatoes", "boat": "engine", "piano": "scales"}

@@ -75,7 +75,7 @@ def active(graph):
     return [e for e in graph.index.entries() if e.path.startswith("nodes/")]
 
 
-def test_an_update_adds_to_a_body_without_repeating_it(graph):
+def test_an_update_adds_only_sentences_that_the_note_does_not_have_yet(graph):
     observe(graph, kiln())
     observe(graph, update(body="It is a Nabertherm. The element was replaced on 2026-02-20."), day=1)
     node = graph.vault.read(KILN)
@@ -117,7 +117,7 @@ def test_a_note_with_an_outdated_title_is_renamed_and_keeps_its_old_name_as_an_a
     assert BODY.split("\n")[0] in graph.vault.text(entry.path)
 
 
-def test_a_note_that_a_person_wrote_in_keeps_its_name(graph):
+def test_a_note_that_a_person_edited_is_not_renamed(graph):
     observe(graph, kiln())
     file = graph.vault.file(KILN)
     file.write_text(file.read_text().replace("It is a Nabertherm", "It is our good old Nabertherm"))
@@ -129,7 +129,7 @@ def test_a_note_that_a_person_wrote_in_keeps_its_name(graph):
     assert graph.vault.bytes("nodes/fact/kiln-repaired") is None
 
 
-def test_a_note_that_supersedes_an_edited_note_keeps_what_the_update_does_not_change(graph):
+def test_a_new_note_in_place_of_an_edited_note_keeps_what_the_update_does_not_change(graph):
     observe(graph, kiln(loop="open", event="2026-03-01", tags=["pottery"]))
     file = graph.vault.file(KILN)
     mine = file.read_text().replace("\ntype: fact", "\ntype: fact\npinned: true\nvenue: shed", 1)
@@ -170,7 +170,7 @@ def test_a_change_of_type_moves_the_note_to_the_map_of_that_type(graph):
     assert entry.links[0] == "mocs/moc-episodes"
 
 
-def test_null_leaves_a_field_as_it_is_and_clear_clears_it(graph):
+def test_the_value_null_leaves_a_field_unchanged_and_clear_empties_it(graph):
     observe(graph, kiln(event="2026-03-05", loop="open", tags=["studio"]))
     observe(graph, update(event=None, loop=None, tags=[], body="More."), day=1)
     (entry,) = active(graph)
@@ -222,7 +222,7 @@ def test_a_month_a_season_or_a_year_is_a_span_of_days(graph, given, event):
     assert graph.index.entry(KILN).event == event
 
 
-def test_two_contradicting_statements_of_a_person_name_each_other(graph):
+def test_two_contradicting_statements_of_a_person_get_links_to_each_other(graph):
     observe(graph, {**kiln(), "title": "Glaze"}, said="The glaze is blue.")
     (first,) = active(graph)
     other = {"op": "create", "type": "fact", "title": "Glaze colour", "description": "The glaze is green."}

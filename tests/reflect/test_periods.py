@@ -104,7 +104,7 @@ def without_head(graph: Graph, path: str) -> str:
     return graph.vault.read(path).body
 
 
-def test_the_page_of_a_week_tells_the_last_and_the_former_states_of_a_note(
+def test_the_page_of_a_week_shows_the_last_state_of_a_note_and_the_states_before(
     home: Memory, graph: Graph
 ) -> None:
     moved(graph)
@@ -124,7 +124,9 @@ def test_the_page_of_a_week_names_former_states_also_after_an_import(home: Memor
     assert "9 December. Before: The wedding of Alma is on 8 December." in page and "Faro" not in page
 
 
-def test_a_model_is_shown_a_week_in_the_words_of_that_time(home: Memory, graph: Graph) -> None:
+def test_for_the_page_of_a_week_a_model_is_shown_the_text_that_notes_had_then(
+    home: Memory, graph: Graph
+) -> None:
     moved(graph)
     say(graph, MONDAY + 6 * WEEK, "", WEDDING, body="The caterer is Rossi.")
     model = Asked()
@@ -135,7 +137,9 @@ def test_a_model_is_shown_a_week_in_the_words_of_that_time(home: Memory, graph: 
 
 
 @pytest.mark.parametrize("receipts", [True, False])
-def test_a_later_addition_is_told_in_its_own_week(home: Memory, graph: Graph, receipts: bool) -> None:
+def test_a_later_addition_to_a_note_is_on_the_page_of_the_week_of_the_addition(
+    home: Memory, graph: Graph, receipts: bool
+) -> None:
     """Once the receipts are gone, the week has the note's line alone, and nothing that was said later."""
     say(graph, MONDAY, "The wedding of Alma is on 8 December.")
     say(graph, MONDAY + WEEK, "", WEDDING, body="The caterer is Rossi.")
@@ -149,7 +153,9 @@ def test_a_later_addition_is_told_in_its_own_week(home: Memory, graph: Graph, re
     assert "Fado" not in first + second
 
 
-def test_a_replaced_note_is_told_in_its_own_week(home: Memory, graph: Graph) -> None:
+def test_a_replaced_note_is_on_the_page_of_the_week_in_which_it_was_written(
+    home: Memory, graph: Graph
+) -> None:
     old, new = "nodes/preference/tea-a", "nodes/preference/tea-b"
     put(graph, note(old, "Ines drinks black tea.", MONDAY, priority="high"))
     put(graph, note(new, "Ines drinks green tea.", MONDAY + WEEK))
@@ -189,7 +195,7 @@ def test_the_page_of_a_week_quotes_a_persons_edit(home: Memory, graph: Graph) ->
 
 
 @pytest.mark.parametrize("what", [{"ids": [WEDDING]}, {"matching": "8 December"}])
-def test_forgotten_former_texts_leave_the_pages_of_their_weeks_for_good(
+def test_forgotten_former_texts_of_a_note_are_removed_from_the_pages_of_weeks_for_good(
     home: Memory, graph: Graph, what: dict[str, object]
 ) -> None:
     moved(graph)

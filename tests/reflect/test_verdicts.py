@@ -65,7 +65,7 @@ def test_a_merge_into_a_note_that_was_not_shown_changes_nothing_and_does_not_end
     assert active(graph, DENTIST) and active(graph, TAXES)
 
 
-def test_two_notes_that_were_left_alone_are_asked_about_again_only_after_one_changed(graph: Graph) -> None:
+def test_two_notes_that_the_model_left_unchanged_are_compared_again_only_after_an_edit(graph: Graph) -> None:
     def pair(second: str) -> list[Any]:
         return [
             note("nodes/fact/sea", "Ines swims in the sea at Faro.", MONDAY),
@@ -136,7 +136,7 @@ def test_a_model_is_asked_once_more_about_a_group_that_its_reply_left_out(graph:
 # --- loops past their day
 
 
-def test_a_finished_loop_leaves_the_open_loops_and_the_log_says_why(graph: Graph) -> None:
+def test_a_finished_loop_leaves_the_map_of_open_loops_and_the_log_gives_the_reason(graph: Graph) -> None:
     loops(graph)
     night(graph)
     assert "dentist" in map_of(graph, "mocs/moc-open-loops")
@@ -155,7 +155,7 @@ def test_a_finished_loop_leaves_the_open_loops_and_the_log_says_why(graph: Graph
     assert night(graph, ask, NOW + 2 * DAY).calls == 0  # what is kept open is not asked about again
 
 
-def test_a_loop_that_stays_open_is_asked_about_again_after_news(graph: Graph) -> None:
+def test_the_model_is_asked_again_about_an_open_loop_after_a_related_new_note(graph: Graph) -> None:
     loops(graph)
     night(graph, Listening())
     told = note("nodes/fact/tax-office", "The tax office has the tax papers of Ines.", MONDAY + 100 * DAY)
@@ -206,7 +206,9 @@ def disagreeing(graph: Graph, **more: Any) -> None:
     )
 
 
-def test_reflecting_again_on_old_notes_skips_and_names_changes_that_were_undone(graph: Graph) -> None:
+def test_changes_that_were_undone_are_skipped_and_listed_if_old_notes_are_reflected_again(
+    graph: Graph,
+) -> None:
     disagreeing(graph)
     before = graph.vault.bytes(WIFE)
     contradict = saying({"op": "contradict", "node": "born in Porto.", "other": "born in Lisbon."})

@@ -97,7 +97,7 @@ QUOTED = [  # said, type, title, description, event, standing
 
 
 @pytest.mark.parametrize(("said", "type", "title", "description", "event", "standing"), QUOTED)
-def test_a_note_is_what_the_person_said_word_for_word(said, type, title, description, event, standing):
+def test_a_note_has_the_exact_words_of_the_person(said, type, title, description, event, standing):
     edit = only(said)
     assert (edit["type"], edit["title"], edit["event"], edit["standing"]) == (type, title, event, standing)
     assert edit["description"] == (description or said)
@@ -125,12 +125,12 @@ def test_a_repeated_statement_makes_no_second_note(said):
         "Retiens : réponds toujours en français.",
     ],
 )
-def test_a_rule_that_the_user_asks_to_remember_is_a_standing_wish(said):
+def test_a_rule_that_should_be_remembered_becomes_a_standing_wish(said):
     assert [(e["type"], e["standing"]) for e in edits(said)] == [("preference", True)]
 
 
 @pytest.mark.parametrize("said", ["Remember: the code is always 4711.", "Remember to call Ann."])
-def test_a_fact_that_the_user_asks_to_remember_is_no_standing_wish(said):
+def test_a_fact_that_should_be_remembered_becomes_no_standing_wish(said):
     assert not any(e["standing"] for e in edits(said))
 
 
@@ -163,7 +163,7 @@ def test_an_event_is_quoted_with_the_clause_that_it_refers_to(said):
     assert only(f"{said}, and I'm thinking of a trip.")["description"].partition(" (")[0] == said
 
 
-def test_a_day_in_the_title_of_a_book_is_no_day():
+def test_a_weekday_in_a_book_title_is_not_read_as_a_date():
     assert edits('I think "The Thursday Murder Club" by Richard Osman sounds perfect.') == []
 
 
@@ -174,7 +174,7 @@ def test_a_statement_after_a_question_without_a_question_mark_is_quoted():
     assert edit["description"] == "I'm Jamie, a psychologist from Turkey"
 
 
-def test_a_note_links_only_earlier_notes_of_its_own_message():
+def test_a_note_links_only_to_earlier_notes_from_the_same_message():
     sister, dentist, canoe = edits(
         "My sister Eva lives in Porto. I have a dentist appointment on Friday at 10.",
         "I decided to buy the green canoe.",
@@ -291,7 +291,7 @@ ANOTHERS = [
 
 
 @pytest.mark.parametrize("said", ANOTHERS)
-def test_statements_of_other_people_are_not_the_users(said):
+def test_statements_of_other_people_become_no_notes_of_the_user(said):
     assert edits(said) == []
 
 
@@ -308,7 +308,7 @@ def test_statements_of_other_people_are_not_the_users(said):
         "1. I live in Oslo.\n2. My dog Rex is old.",
     ],
 )
-def test_the_users_own_statement_beside_another_persons_is_noted(said):
+def test_a_statement_of_the_user_is_noted_even_beside_a_statement_of_another_person(said):
     assert any(e["description"] == "I live in Oslo." for e in edits(said))
 
 
@@ -320,7 +320,7 @@ def test_a_statement_that_the_user_takes_back_is_not_noted(taken_back):
 # --- who says it
 
 
-def test_a_note_of_a_group_names_its_speaker():
+def test_a_note_from_a_group_begins_with_the_name_of_the_speaker():
     tea, dog = edits(
         ("user", "Hey Mel! I prefer tea to coffee.", "Caroline"),
         ("assistant", "My dog Rex is old.", "Melanie"),
@@ -332,7 +332,7 @@ def test_a_note_of_a_group_names_its_speaker():
     assert dog["description"] == "Melanie: “My dog Rex is old.”"
 
 
-def test_in_a_group_nobody_gives_a_standing_wish():
+def test_a_request_in_a_group_becomes_no_standing_wish():
     assert edits(("user", "Always answer in German.", "Ann"), ("user", "ok", "Tom")) == []
 
 
@@ -366,7 +366,7 @@ def test_an_explicit_correction_corrects_the_note(said, correction, description,
     assert edit["sources"] == ["m1", "m2"]
 
 
-def test_a_correction_finds_the_note_with_the_wrong_value():
+def test_a_correction_updates_the_note_that_has_the_wrong_value():
     known = [note("identity", "My sister", "My sister Eva lives in Trondheim."), COFFEE]
     edit = only("Sorry, she lives in Tromsø, not Trondheim.", known=known)
     assert (edit["op"], edit["node"], edit["description"]) == (
@@ -386,7 +386,7 @@ def test_a_standing_wish_replaces_the_wish_that_it_reverses():
     assert edit["op"] == "supersede"
 
 
-def test_a_wish_on_another_subject_replaces_no_wish():
+def test_a_wish_on_another_subject_does_not_replace_an_earlier_wish():
     known = note("preference", "Detailed answers", "I like detailed answers.", standing=True)
     assert only("From now on answer in German.", known=[known])["op"] == "create"
 
@@ -423,11 +423,11 @@ def test_a_corrected_day_corrects_the_note_and_makes_no_new_note():
         ("I'll take the photos on Monday... no, Monday is a holiday and Tuesday is full.", "Take the photos"),
     ],
 )  # fmt: skip
-def test_a_title_ends_at_the_end_of_a_clause_and_not_with_a_small_word(said, title):
+def test_a_title_ends_at_the_end_of_a_clause_and_never_with_a_function_word(said, title):
     assert only(said)["title"] == title
 
 
-def test_a_sentence_that_refers_back_is_quoted_with_the_sentence_before():
+def test_a_sentence_with_a_pronoun_is_quoted_together_with_the_sentence_before_it():
     told = only("The gateway is finished. I decided to deploy it on port 5001.")
     assert told["description"] == "The gateway is finished. I decided to deploy it on port 5001."
     assert told["title"] == "Decided to deploy it on port 5001"
@@ -437,7 +437,7 @@ def test_a_repetition_adds_its_source_to_the_note():
     assert only("I love sushi.", "As I said, I love sushi.")["sources"] == ["m1", "m2"]
 
 
-def test_at_most_one_sentence_of_the_corpus_changes_a_note_without_correcting_it():
+def test_at_most_one_sentence_of_the_corpus_is_wrongly_read_as_a_correction():
     changed = 0
     for row in map(json.loads, (CORPORA / "corrections.jsonl").read_text("utf-8").splitlines()):
         if row["kind"] != "correction":
@@ -451,7 +451,7 @@ def test_at_most_one_sentence_of_the_corpus_changes_a_note_without_correcting_it
 # --- now
 
 
-def test_now_shows_the_request_that_is_still_open():
+def test_the_now_page_shows_the_request_that_is_still_open():
     assert now_hints([message(0, "My dog is Rex. Can you find me a vet?")]) == {
         "task": "The user asked: “Can you find me a vet?”",
         "state": "not answered yet",
@@ -459,12 +459,12 @@ def test_now_shows_the_request_that_is_still_open():
     }
 
 
-def test_now_shows_the_question_that_the_assistant_waits_for():
+def test_the_now_page_shows_the_question_that_the_user_has_not_answered():
     there = [message(0, "Find me a vet"), message(1, "Sure. In which city?", "assistant")]
     assert now_hints(there)["next"] == "wait for the answer to: “Sure. In which city?”"
 
 
-def test_thanks_close_the_task():
+def test_a_message_of_thanks_closes_the_task():
     there = [
         message(0, "Find me a vet"),
         message(1, "Dr. Seidel, 0341 1234", "assistant"),
@@ -473,7 +473,7 @@ def test_thanks_close_the_task():
     assert now_hints(there) == {"task": "", "state": "", "next": ""}
 
 
-def test_now_never_shows_a_tools_words():
+def test_the_now_page_never_shows_words_of_a_tool():
     there = [
         message(0, "Read this page"),
         message(1, "", "assistant", calls=(Call("1", "web_fetch", "{}"),)),
@@ -483,7 +483,7 @@ def test_now_never_shows_a_tools_words():
     assert "money" not in str(now_hints(there))
 
 
-def test_people_talking_to_each_other_set_no_task():
+def test_messages_between_people_create_no_task():
     assert reply(("user", "Can you come on Friday?", "Jon"), ("user", "Sure!", "Gina"))["now"] == {}
 
 
@@ -495,7 +495,7 @@ def derived(text, said, type="fact", known=()):
     return derive_edit({"type": type, "text": text}, "m7", message(0, said), notes=notes, zone=UTC)
 
 
-def test_a_small_models_fact_is_replaced_by_the_users_own_sentence():
+def test_a_fact_from_a_small_model_is_replaced_by_the_sentence_of_the_user():
     edit = derived(
         "The user has a dentist appointment tomorrow.",
         "Hi! I have a dentist appointment tomorrow. Ok?",
@@ -510,7 +510,7 @@ def test_a_small_models_fact_is_replaced_by_the_users_own_sentence():
     )
 
 
-def test_a_fact_that_the_message_does_not_say_is_refused():
+def test_a_fact_from_a_small_model_is_refused_if_the_message_does_not_say_it():
     assert derived("The user lives in Berlin with two cats.", "What time is it?", "identity") == {}
     assert derived("The user hates tea.", "> I hate tea", "preference") == {}
     assert derive_edit({"type": None, "text": None}, "m1", message(0, "hi"), notes={}, zone=UTC) == {}
@@ -554,7 +554,7 @@ spoken = st.tuples(
 
 @given(st.lists(spoken, max_size=6))
 @example([("user", "PREFER 0. 0;1:PREFER", "")])
-def test_any_talk_gives_a_reply_that_the_parser_reads_completely(said):
+def test_every_reply_of_the_offline_observer_is_read_by_the_parser_without_a_loss(said):
     known = [COFFEE, DENTIST]
     messages = [message(n, text, role, sender) for n, (role, text, sender) in enumerate(said)]
     answer = observe_offline(messages, known, UTC)
@@ -583,7 +583,7 @@ def test_any_fact_of_a_small_model_is_read_without_an_error(text, said):
 @given(talk | st.text(max_size=80))
 @example("My sister Augustina moved to Lisbon in August.")
 @example("Junella and May met in May.")
-def test_inserting_days_changes_no_other_text(text):
+def test_inserting_dates_into_a_text_changes_nothing_else(text):
     days = named_days(text, TODAY)
     written = with_days(text, days)
     left, at = "", 0
@@ -643,5 +643,5 @@ def test_at_least_57_of_60_sentences_by_another_author_get_the_right_day():
         ("2024-08-01", "I've got a direct flight to Toronto on August 20.", "2024-08-20"),
     ],
 )
-def test_a_plan_gets_a_future_day_and_a_report_a_past_day_and_weekdays_fit(said_on, text, day):
+def test_plans_get_future_days_and_reports_get_past_days_with_the_right_weekday(said_on, text, day):
     assert event(text, dt.date.fromisoformat(said_on)) == day

@@ -301,7 +301,7 @@ def timed(text):
 @pytest.mark.parametrize(
     "name", ["labels.py", "tokens.py", "redaction.py", "characters.py", "words.py", "a package"]
 )
-def test_a_change_in_any_file_or_package_of_the_rules_changes_the_rules_version_number(name, monkeypatch):
+def test_a_change_in_any_file_or_package_that_redacts_changes_the_rules_version(name, monkeypatch):
     number, read, version = rules_number.__wrapped__, Path.read_bytes, redaction.version
     before = number()
     monkeypatch.setattr(Path, "read_bytes", lambda file: read(file) + b"#" * (file.name == name))

@@ -33,7 +33,7 @@ def test_at_most_one_of_five_invented_secrets_is_kept(corpus):
     assert len(left) <= LEFT[corpus] <= len(told) / 5, left
 
 
-def test_at_most_two_of_6000_harmless_lines_lose_anything():
+def test_at_most_two_of_6000_harmless_lines_are_changed():
     lines = [line for corpus in CORPORA.glob("clean*.txt") for line in clean_lines(corpus)]
     hit = [line for line in lines if redact(line)[1]]
     assert len(lines) > 6_000 and len(hit) <= 2, hit
@@ -53,7 +53,7 @@ def test_neighbouring_lines_cause_no_false_redaction():
         "Call (0660) 5551234 for the door code, which is {}",
     ],
 )
-def test_only_the_code_beside_a_phone_number_is_removed(text):
+def test_of_a_code_and_a_phone_number_only_the_code_is_removed(text):
     assert redact(text.format(4482)) == (text.format("[redacted: code]"), 1)
 
 
@@ -131,7 +131,7 @@ def test_a_secret_is_recognised_by_its_format_or_by_a_label_in_another_language(
 
 
 @pytest.mark.parametrize("word", ["{n}. {word}\n", "{word}, ", "{n} {word} "])
-def test_wallet_words_are_removed_from_a_list_too(word):
+def test_a_recovery_phrase_is_removed_also_from_a_numbered_list(word):
     text = "".join(word.format(n=n, word=w) for n, w in enumerate(SEED.split(), 1))
     assert redact(text)[0].strip(" ,\n1.") == "[redacted: recovery phrase]"
 
@@ -186,7 +186,7 @@ def test_a_random_token_is_removed_without_a_label(said):
         *("fingerprint {}", '"voiceId": "{}"', "{}.example.org", "{}(x)", "spotify:track:{}"),
     ],
 )
-def test_a_token_that_its_line_calls_public_stays(said):
+def test_a_token_is_kept_if_the_line_calls_it_public(said):
     assert redact(said.format(DRAWN)) == (said.format(DRAWN), 0)
 
 
@@ -339,7 +339,7 @@ def test_the_doctor_removes_secrets_that_an_older_version_kept(tmp_path):
     assert not [f for f in examine_home(home, None) if "older version" in f.what]
 
 
-def test_the_doctor_names_a_secret_in_a_persons_own_note_and_leaves_their_words(tmp_path):
+def test_the_doctor_reports_a_secret_in_a_note_of_a_person_and_does_not_change_the_note(tmp_path):
     home = Memory(Config(home=tmp_path / "home"), clock=lambda: datetime(2026, 3, 4, tzinfo=UTC), embed=None)
     graph = home.graph(home.registry.identity_of("agent:main:main"))
     note = graph.vault.root / "nodes" / "cabin.md"
