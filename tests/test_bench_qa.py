@@ -92,7 +92,9 @@ def rows(report: Any) -> Any:
 
 
 @pytest.mark.parametrize(("known", "points"), [(set(GOLD), 1.0), (set(), 1 / 3), ({"cat", "job"}, 2 / 3)])
-def test_an_answerer_gets_points_for_what_it_knows(run, openai_server, known, points):
+def test_the_benchmark_counts_the_points_of_a_model_that_knows_some_answers(
+    run, openai_server, known, points
+):
     def says(request: Request) -> Any:
         if request.system.startswith("You grade") or asked(request) in known or asked(request) not in GOLD:
             return right(request)
@@ -105,7 +107,7 @@ def test_an_answerer_gets_points_for_what_it_knows(run, openai_server, known, po
     assert full["categories"]["unknown"]["points"] == 1
 
 
-def test_an_answer_that_quotes_outside_its_context_counts_as_unknown(run, openai_server):
+def test_an_answer_that_quotes_text_outside_the_given_context_counts_as_unknown(run, openai_server):
     openai_server.always(right)
     none, last = (
         rows(run("--context", "none", "last", "--budget", "25"))[context] for context in ("none", "last")

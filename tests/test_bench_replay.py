@@ -21,7 +21,9 @@ def replies() -> Replies:
     return Replies([Row.of(raw) for raw in raw_rows()])
 
 
-def test_a_message_is_matched_by_its_time_if_its_text_and_number_changed(replies: Replies) -> None:
+def test_a_recorded_reply_is_matched_by_the_time_of_a_message_if_its_text_and_id_changed(
+    replies: Replies,
+) -> None:
     request = observed("", SAID[:3]).replace(SAID[1][2], "[pasted text, 54 characters]")
     request = request.replace("\nm1 ", "\nu11 ").replace("\nm2 ", "\na12 ")
     edits = replies.answer(request)["edits"]
@@ -51,7 +53,7 @@ def test_two_runs_of_the_same_code_are_identical(observer: str, tmp_path: Path) 
     assert report["this"]["talk"]["misses"] == 0 and report["this"]["talk"]["left"] == []
 
 
-def test_a_change_of_what_a_note_says_is_printed(tmp_path: Path) -> None:
+def test_replay_prints_the_difference_in_a_changed_note(tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(ROOT / "omg", other / "omg", ignore=shutil.ignore_patterns("__pycache__"))
     edits = other / "omg" / "plan" / "edits.py"

@@ -95,7 +95,7 @@ def test_omg_is_switched_off_for_all_agents_or_for_some(home):
         ("buffer_tokens = false", None),
     ],
 )
-def test_a_step_below_one_is_a_share_and_a_larger_one_a_number_of_tokens(home, line, tokens):
+def test_a_step_below_one_is_a_share_of_the_threshold_and_a_larger_step_is_a_token_count(home, line, tokens):
     assert observation(home, line).observation.step == tokens
 
 
@@ -116,7 +116,7 @@ def test_a_pause_is_a_number_of_seconds_or_a_duration_in_words(home, value, seco
     assert observation(home, f"activate_after_idle = {value}").observation.activate_after_idle == seconds
 
 
-def test_an_unknown_key_is_named_with_the_most_similar_one(home):
+def test_the_error_for_an_unknown_key_suggests_the_most_similar_key(home):
     with pytest.raises(ConfigError, match=r"did you mean `observation\.message_tokens`"):
         observation(home, "message_token = 3")
     with pytest.raises(ConfigError) as raised:  # a key is not mistaken for itself
@@ -155,7 +155,7 @@ def home_with(home: Path, text: str, gateway=None) -> Memory:
     return Memory(read(home, text), gateway=gateway, embed=None)
 
 
-def test_a_list_of_models_is_asked_in_its_order_and_the_smallest_window_counts(home):
+def test_models_are_asked_in_the_order_of_the_list_and_the_smallest_window_is_used(home):
     with home_with(home, '[observation]\nmodel = ["openai/gpt-4o-mini", "openai/gpt-4"]') as which:
         observer = which.worker.observer("main")
         assert observer.model == "openai/gpt-4o-mini"
@@ -230,7 +230,7 @@ def test_removing_a_value_restores_the_file(home):
 @pytest.mark.parametrize(
     "text", ["[observation", "observation = 3\n", "[observation]\nmodell = 'x'\n", "\xff"]
 )
-def test_an_unwritable_file_is_left_and_the_missing_line_is_named(home, text):
+def test_the_error_for_a_file_that_cannot_be_edited_gives_the_line_to_add_by_hand(home, text):
     file = home / "omg.toml"
     file.write_bytes(text.encode("latin-1"))
     with pytest.raises(ConfigError, match=r'omg.toml: .*under \[observation\] add by hand: "model" = "m"'):

@@ -7,7 +7,7 @@ import pytest
 from corpora import grounded, messages
 
 
-def test_two_hundred_messages_hold_a_secret_each_where_a_reader_would_find_it() -> None:
+def test_each_message_of_the_corpus_contains_its_secret_where_a_reader_would_look() -> None:
     tellings = [t for file in messages.HERE.glob("secrets*.jsonl") for t in messages.tellings(file)]
     assert len(tellings) >= 600
     assert len({telling.kind for telling in tellings}) >= 300
@@ -25,7 +25,7 @@ def texts(content: object) -> list[str]:
     return [text for value in content for text in texts(value)] if isinstance(content, list) else []
 
 
-def test_the_measure_sees_a_remaining_secret_and_no_removed_one() -> None:
+def test_the_survivors_of_a_redaction_include_a_secret_that_is_left_and_none_that_is_removed() -> None:
     def telling(text: str) -> messages.Telling:
         return messages.Telling("x", {"role": "user", "content": text}, ("blue-horse-42",))
 
@@ -46,7 +46,7 @@ def test_the_corpora_hold_no_token_that_a_scanner_would_report() -> None:
     ("name", "least", "kinds"),
     [("attacks", 210, 30), ("benign", 160, 15), ("attacks_second", 150, 25), ("benign_second", 60, 10)],
 )
-def test_recorded_replies_name_only_shown_notes_and_use_many_operations(
+def test_recorded_replies_refer_only_to_shown_notes_and_use_many_operations(
     name: str, least: int, kinds: int
 ) -> None:
     rows = grounded.rows(name)
@@ -78,7 +78,7 @@ def replies(row: dict[str, Any]) -> str:
     return " ".join(written)
 
 
-def test_each_attack_names_the_words_that_must_not_be_noted() -> None:
+def test_each_attack_lists_the_words_that_must_not_be_noted() -> None:
     for row in grounded.rows("attacks") + grounded.rows("attacks_second"):
         said, words = replies(row).casefold(), row["expect"]["words"]
         assert any(word.casefold() in said for word in words) or row["kind"] == "forget", row["id"]
@@ -89,7 +89,7 @@ def test_each_attack_names_the_words_that_must_not_be_noted() -> None:
         assert not [w for w in words if w.casefold() in honest.casefold()], row["id"]
 
 
-def test_planted_text_is_shown_to_the_model_and_is_not_the_persons() -> None:
+def test_planted_text_is_shown_to_the_model_and_no_message_of_the_person_contains_it() -> None:
     rows = grounded.rows("attacks_second")
     for row in rows:
         messages = row.get("session_before", []) + row["messages"]

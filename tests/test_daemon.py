@@ -142,7 +142,7 @@ def test_a_prompt_is_answered_even_if_its_run_cannot_be_recorded(shared: Running
     runs.unlink()
 
 
-def test_an_overloaded_daemon_gives_a_prompt_its_sessions_last_slice_if_still_valid(
+def test_an_overloaded_daemon_gives_a_prompt_the_last_slice_of_its_session_if_still_valid(
     home: Path,
 ) -> None:
     (home / "omg.toml").write_text(OFFLINE)
@@ -239,7 +239,7 @@ def test_a_model_that_hangs_delays_no_prompt(start: Start, openai_server: OpenAI
     assert time.monotonic() - began < 5
 
 
-def test_a_vault_that_another_process_holds_blocks_no_reader(start: Start, home: Path) -> None:
+def test_a_vault_locked_by_another_process_blocks_no_reader(start: Start, home: Path) -> None:
     first = start().ready()
     first.remembered("I prefer short checklists.")
     first.ask("/stop")
@@ -273,7 +273,7 @@ def test_a_persons_edit_is_found_within_a_second(shared: Running) -> None:
     eventually(lambda: not hits("vibraphone"), 10)
 
 
-def test_the_command_line_searches_with_the_daemons_vectors(start: Start) -> None:
+def test_the_search_command_uses_the_vectors_of_the_daemon(start: Start) -> None:
     daemon = start(OFFLINE.replace('"none"', '"static"')).ready()
     daemon.remembered("I prefer short checklists.")
     command = [sys.executable, "-m", "omg.cli", "search", "brief enumerations", "--json"]
@@ -362,7 +362,7 @@ def test_a_wait_for_the_gateways_model_ends_when_the_daemon_stops(start: Start) 
     assert time.monotonic() - began < 5
 
 
-def test_a_question_whose_poll_ended_is_given_to_the_next_poll(home: Path) -> None:
+def test_a_question_to_the_gateway_whose_poll_ended_is_given_to_the_next_poll(home: Path) -> None:
     model = GatewayModel(20, 4_000)
     with Server(
         home, {"/llm/next": model.next, "/llm/done": model.done}, {"/llm/next": model.again}

@@ -133,13 +133,13 @@ def test_a_reversed_wish_and_a_moved_plan_keep_their_former_state(shown):
     )
 
 
-def test_the_lying_page_makes_no_note_about_nora(shown):
+def test_the_web_page_with_false_claims_creates_no_note_about_the_user(shown):
     assert "No note of hers says so." in shown.part("A note says what holds now")
     notes = "".join(f.read_text("utf-8") for f in (shown.folder / "vault/nodes").glob("*/*.md"))
     assert "pre-approved" not in notes and "loves glossy" not in notes
 
 
-def test_the_night_writes_weeks_and_settles_a_contradiction(shown):
+def test_the_nightly_run_writes_week_pages_and_resolves_a_contradiction(shown):
     night = shown.part("Every night")
     assert "“Prints from 21 March” (2026-03-21) replaced “Price of prints”" in night
     assert [f"Week {n} of 2026" in night for n in (10, 11, 12)] == [True] * 3
@@ -159,7 +159,7 @@ def test_words_that_the_demo_forgets_are_in_no_file(shown):
     assert left == []
 
 
-def test_each_prompt_of_the_demo_is_given_its_answer(shown):
+def test_each_prompt_of_the_demo_is_given_the_note_that_answers_it(shown):
     asked = shown.part("What the assistant is given with each of four prompts")
     pieces = re.split(r"^(?:Nora|group chat) .*”  is given ([\d,]+) tokens.*$", asked, flags=re.M)
     assert all(0 < int(n.replace(",", "")) <= 3000 for n in pieces[1::2])
@@ -195,7 +195,7 @@ def test_every_printed_command_works_from_any_folder(shown, tmp_path):
     assert f"Open the folder {folder / 'vault'} in Obsidian" in text
 
 
-def test_after_the_demo_nothing_waits_and_the_page_names_the_prompts(shown):
+def test_after_the_demo_no_turn_is_pending_and_the_page_of_prompts_lists_every_prompt(shown):
     with Memory(load_config(shown.folder / "home", {}), embed=None) as memory:
         assert not [turn for graph in memory.registry.graphs() for turn in graph.pending()]
         asked = Asked(memory, memory.find(), {}, "")
@@ -217,7 +217,7 @@ def test_the_pasted_key_is_in_no_file_and_no_output_of_the_demo(shown):
     assert not any(key in text for key in planted)
 
 
-def test_an_independent_reader_finds_no_isolated_note_and_no_dangling_link(shown):
+def test_the_library_obsidiantools_finds_no_isolated_note_and_no_dangling_link(shown):
     folder = shown.folder
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

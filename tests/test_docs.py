@@ -339,5 +339,5 @@ def told_of(parameter: Any) -> str:
     return (parameter.help or "").replace("|", "\\|") + (f" Default: `{default}`." if plain else "")
 
 
-def test_the_page_of_commands_is_the_command_lines_own_help() -> None:
+def test_the_page_of_commands_is_generated_from_the_help_of_the_commands() -> None:
     written_or_checked(DOCS / "commands.md", commands())

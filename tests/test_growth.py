@@ -74,14 +74,14 @@ def test_a_use_of_a_note_does_not_bring_back_the_folder_of_a_forgotten_graph(tmp
     assert not uses.file.parent.exists()
 
 
-def test_the_count_of_use_is_removed_with_its_note(omg: Memory) -> None:
+def test_the_use_count_of_a_note_is_removed_with_the_note(omg: Memory) -> None:
     graph = omg.find()
     graph.uses.add(["omg/fact/gone"], NOW_MS)
     list(reflect_each(omg.worker))
     assert dict(graph.uses.all()) == {}
 
 
-def test_rewritten_maps_of_an_import_keep_no_former_version(omg: Memory) -> None:
+def test_a_map_that_an_import_rewrites_several_times_leaves_one_replaced_file(omg: Memory) -> None:
     for n in range(2):
         omg.capture(
             [{"role": "user", "content": f"I prefer the number {n}.", "timestamp": f"2026-02-0{n + 1}"}]

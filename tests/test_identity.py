@@ -35,7 +35,7 @@ REDUCED = [
     "session_key, key, scope",
     [*((key, key, scope) for scope, keys in OWN.items() for key in keys.split()), *REDUCED],
 )
-def test_a_session_key_is_reduced_to_its_owner(session_key, key, scope):
+def test_a_session_key_is_reduced_to_the_key_of_its_owner(session_key, key, scope):
     identity = identity_of_session(session_key)
     assert identity == Identity(key, scope, key.split(":")[1])
 
@@ -89,7 +89,7 @@ def test_a_sender_is_the_owner_only_if_the_gateway_says_owner_or_administrator(v
 
 
 @pytest.mark.parametrize("owner", [True, False])
-def test_a_projects_memory_is_its_own_whoever_speaks(owner):
+def test_the_identity_of_a_project_does_not_depend_on_the_speaker(owner):
     key = "agent:main:main:project:1a2b3c4d-harbour"
     assert identity_of_session(f"{key}:thread:claude-7", owner=owner, links=LINKS).key == key
     assert not speaker_decides(key)
@@ -222,11 +222,11 @@ USER = {"sessionKey": MAIN, "trigger": "user"}
         ({}, False),
     ],
 )
-def test_only_a_persons_words_from_outside_are_remembered(ctx, yes):
+def test_only_turns_that_a_person_started_from_outside_are_remembered(ctx, yes):
     assert is_remembered(ctx) is yes
 
 
-def test_other_triggers_are_remembered_only_if_configured():
+def test_turns_with_a_trigger_other_than_user_are_remembered_only_if_configured():
     cron = USER | {"sessionKey": "agent:main:cron:x:run:1", "trigger": "cron"}
     assert not is_remembered(cron)
     assert is_remembered(cron | {"inputProvenance": {"kind": "internal_system"}}, triggers=("user", "cron"))

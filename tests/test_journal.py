@@ -98,7 +98,7 @@ def test_a_person_who_edits_between_receipt_and_write_keeps_their_words(graph):
     assert "short" not in text
 
 
-def test_a_persons_file_at_the_same_path_is_kept_and_omgs_text_goes_to_the_inbox(graph):
+def test_a_file_that_a_person_put_at_the_planned_path_stays_and_our_text_goes_to_the_inbox(graph):
     receipt = planned(graph, edit())
     file = graph.vault.file(PATH)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -118,7 +118,7 @@ def test_a_note_deleted_by_a_person_does_not_come_back_from_the_same_message(omg
     assert write(graph, edit(said="m2"), id="c3") == [PATH]
 
 
-def test_a_note_deleted_while_a_receipt_was_open_stays_deleted(omg, graph):
+def test_a_note_deleted_between_the_receipt_and_the_write_stays_deleted(omg, graph):
     write(graph, edit())
     receipt = planned(graph, edit(op="update", description="Prefers long lists.", target=PATH))
     graph.vault.file(PATH).unlink()
@@ -180,7 +180,7 @@ def test_receipts_of_neighbouring_seconds_keep_their_order(graph, monkeypatch):
     assert [r.id for r in receipts_of(graph)] == [r.id for r in made[::-1]]
 
 
-def test_an_import_of_old_talk_is_listed_as_the_latest_cycle(graph):
+def test_an_import_of_old_messages_is_listed_as_the_latest_change(graph):
     for at in (datetime(2026, 3, 1, 12, tzinfo=UTC), datetime(2021, 5, 3, 12, tzinfo=UTC)):
         commit_receipt(graph, new_receipt("observation", at, ()))
     assert [r.at[:4] for r in receipts_of(graph)] == ["2021", "2026"]
@@ -224,7 +224,7 @@ def inbox(graph):
     return [p for p in graph.vault.paths() if p.startswith("inbox/") and p != "inbox/README"]
 
 
-def test_a_change_without_new_text_leaves_an_edited_file_alone(graph):
+def test_a_change_without_new_text_does_not_touch_a_file_edited_by_a_person(graph):
     write(graph, edit())
     receipt = planned(graph, edit(op="update", target=PATH, said="m2"))  # one source more, and no word
     person(graph, PATH, "Prefers short lists.", "Prefers *tidy* lists.")
@@ -300,7 +300,7 @@ def test_later_tombstones_use_the_same_salt(graph):
     assert graph.tombstones.messages(["m1", "m2", "m3"]) == {"m1", "m2"}
 
 
-def test_undoing_an_earlier_cycle_removes_its_notes_from_all_maps_and_no_others(graph):
+def test_undoing_an_earlier_cycle_removes_only_notes_of_that_cycle_from_all_maps(graph):
     write(graph, edit(title="First", said="m1", loop="open"), id="c1")
     write(graph, edit(title="Second", description="Prefers long lists.", said="m2"), id="c2")
     take_back(graph, "c1", NOW)

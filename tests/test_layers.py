@@ -65,7 +65,7 @@ def short(module: Path) -> str:
 
 
 @pytest.mark.parametrize("module", MODULES, ids=short)
-def test_imports_go_down(module):
+def test_each_room_imports_only_rooms_below_it(module):
     here = room(module)
     assert here in HEIGHT, "give the new room its place in ROWS"
     assert {name for name in imported(module) if name != here and HEIGHT[name] >= HEIGHT[here]} == set()
@@ -88,7 +88,7 @@ def test_no_function_has_the_name_of_a_module():
 
 
 @pytest.mark.parametrize("module", MODULES, ids=short)
-def test_a_module_has_at_most_800_lines_and_an_init_only_reexports(module):
+def test_a_module_has_at_most_800_lines_and_an_init_file_at_most_40(module):
     lines = module.read_text(encoding="utf-8").count("\n")
     assert lines <= (40 if module.name == "__init__.py" else 800)
 

@@ -34,7 +34,7 @@ def statements(memory, session="agent:main:main"):
     return {h.entry.description for h in memory.search("user prefers lives drinks", session=session)}
 
 
-def test_the_example_of_the_page_prints_what_the_page_shows(tmp_path, monkeypatch, capsys):
+def test_the_example_on_the_python_page_prints_the_output_on_the_page(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     page = PAGE.read_text(encoding="utf-8")
     (code,), (shown,) = (
@@ -44,7 +44,7 @@ def test_the_example_of_the_page_prints_what_the_page_shows(tmp_path, monkeypatc
     assert capsys.readouterr().out == shown
 
 
-def test_importing_the_package_loads_none_of_its_modules():
+def test_importing_omg_loads_no_submodule():
     code = "import omg, sys; print(sorted(m for m in sys.modules if m.startswith('omg.')), omg.__all__)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout == "[] ['Memory']\n"
@@ -60,7 +60,7 @@ def test_a_message_captured_twice_is_taken_in_once(memory):
     assert sum(len(p.turn().messages) for p in memory.find().pending()) == 6
 
 
-def test_a_program_gets_each_event_and_an_error_in_its_callback_stops_nothing(home):
+def test_a_callback_gets_each_event_and_an_error_in_the_callback_interrupts_nothing(home):
     told = []
 
     def on_event(event):
@@ -103,7 +103,7 @@ def test_while_omg_is_off_nothing_is_taken_in_or_given_and_existing_notes_stay(h
         assert "I live in Faro." not in statements(memory)
 
 
-def test_a_message_without_id_and_time_is_taken_in_each_time(memory):
+def test_a_message_without_id_and_time_is_taken_in_again_each_time_it_is_given(memory):
     yes = {"role": "user", "content": "Yes."}
     assert memory.capture([yes, yes]) == 2
     messages = [m for p in memory.find().pending() for m in p.turn().messages]
@@ -113,13 +113,13 @@ def test_a_message_without_id_and_time_is_taken_in_each_time(memory):
 @pytest.mark.parametrize(
     "bad", [{"content": "Hi."}, {"role": "user", "content": 7}, {"role": "user", "timestamp": "soon"}]
 )
-def test_one_malformed_message_makes_capture_take_none(memory, bad):
+def test_if_one_message_is_malformed_capture_takes_in_no_message(memory, bad):
     with pytest.raises(BadInput, match="message 2"):
         memory.capture([*SAID, bad])
     assert memory.intake.drops() == [] and memory.registry.identities() == []
 
 
-def test_each_user_name_has_one_memory_that_its_threads_share(memory):
+def test_each_user_name_has_one_memory_that_all_threads_of_the_user_share(memory):
     memory.capture(SAID, session="alice:thread:1")
     assert memory.observe()["messages"] == 2
     assert statements(memory, "alice") == {"I prefer short answers."}
@@ -132,7 +132,7 @@ def test_each_user_name_has_one_memory_that_its_threads_share(memory):
         memory.capture(SAID, session="agent:main:cron:daily")
 
 
-def test_remember_writes_a_note_of_the_user_only_if_the_user_said_it(memory):
+def test_the_method_remember_writes_a_note_of_the_user_only_if_the_user_said_it(memory):
     asked = {"role": "user", "content": "I drink tea. Please remember that.", "id": 9}
     theirs = memory.open(memory.remember("I drink tea.", said=asked, type="preference"))
     assert (theirs.node.type, theirs.node.origin) == ("preference", "user")
@@ -166,7 +166,7 @@ def test_capturing_a_forgotten_message_again_does_not_bring_it_back(memory):
         memory.forget()
 
 
-def test_forgetting_words_also_removes_their_note_if_a_person_moved_it(memory):
+def test_forgetting_words_also_removes_a_note_with_them_that_a_person_moved(memory):
     memory.capture([{"role": "user", "content": "My sister Maya lives in Lisbon."}])
     memory.observe()
     (note,) = (memory.find().vault.root / "nodes").rglob("*.md")
@@ -185,7 +185,7 @@ def test_reflecting_reports_the_result_of_each_graph(memory):
     assert night["cycle"] is None and "error" not in night
 
 
-def test_a_program_reflects_by_itself_if_no_socket_is_possible(tmp_path: Path) -> None:
+def test_a_program_reflects_in_its_own_process_if_no_socket_is_possible(tmp_path: Path) -> None:
     with Memory(tmp_path / ("long" * 30), clock=lambda: NOW, embed=None) as memory:
         memory.capture([{"role": "user", "content": "My sister Maya lives in Lisbon."}])
         memory.observe()

@@ -58,7 +58,7 @@ def test_rebuilding_with_the_same_observer_gives_the_same_notes(omg):
     assert graph.index.messages(["e1"])
 
 
-def test_a_rebuild_with_another_observer_is_one_cycle_that_can_be_undone(omg):
+def test_a_rebuild_with_another_observer_is_one_change_that_can_be_undone(omg):
     graph = omg.find(MAIN)
     before = {p: graph.vault.bytes(p) for p in graph.vault.paths("nodes/")}
     build_anew(graph, SILENT, omg.config, NOW)
@@ -69,7 +69,7 @@ def test_a_rebuild_with_another_observer_is_one_cycle_that_can_be_undone(omg):
     assert {p: graph.vault.bytes(p) for p in graph.vault.paths("nodes/")} == before and not refused
 
 
-def test_a_persons_note_edit_and_deletion_outlive_a_rebuild(omg):
+def test_notes_and_edits_and_deletions_by_a_person_survive_a_rebuild(omg):
     graph = omg.find(MAIN)
     mine = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
     touched, deleted = path_of(graph, "checklists"), path_of(graph, "peanuts")
@@ -84,7 +84,7 @@ def test_a_persons_note_edit_and_deletion_outlive_a_rebuild(omg):
     assert graph.vault.bytes(deleted) is None
 
 
-def test_a_read_only_note_counts_as_a_persons_and_keeps_its_text_and_its_mode(omg):
+def test_a_rebuild_treats_a_read_only_note_as_edited_and_keeps_its_text_and_mode(omg):
     graph = omg.find(MAIN)
     locked, private = path_of(graph, "checklists"), path_of(graph, "peanuts")
     file = graph.vault.file(private)
@@ -141,7 +141,7 @@ def test_a_model_that_renames_a_corrected_note_does_not_bring_the_old_text_back(
     new.close()
 
 
-def test_a_pin_and_a_change_by_a_command_outlive_a_rebuild_and_can_be_undone_after_it(omg):
+def test_after_a_rebuild_an_earlier_pin_and_an_earlier_link_can_still_be_undone(omg):
     graph = omg.find(MAIN)
     short, sister = path_of(graph, "checklists"), path_of(graph, "Lisbon")
     pin_note(graph, short, NOW)
@@ -156,7 +156,7 @@ def test_a_pin_and_a_change_by_a_command_outlive_a_rebuild_and_can_be_undone_aft
     assert not graph.vault.read(short).pinned
 
 
-def test_a_persons_note_keeps_what_the_rebuild_added_to_it(omg):
+def test_what_a_rebuild_added_to_an_edited_note_is_kept_when_the_rebuild_is_applied(omg):
     graph = omg.find(MAIN)
     sister = path_of(graph, "Lisbon")
     correct(omg, graph, sister, "Lisbon", "Porto")
@@ -172,7 +172,7 @@ def test_a_persons_note_keeps_what_the_rebuild_added_to_it(omg):
     assert not graph.vault.ours(graph.vault.bytes(sister))
 
 
-def test_a_persons_note_renamed_during_a_rebuild_exists_once(omg):
+def test_an_edited_note_that_is_renamed_during_a_rebuild_exists_only_once_afterwards(omg):
     graph = omg.find(MAIN)
     sister = path_of(graph, "Lisbon")
     correct(omg, graph, sister, "Lisbon", "Porto")
@@ -184,7 +184,7 @@ def test_a_persons_note_renamed_during_a_rebuild_exists_once(omg):
 
 
 @pytest.mark.parametrize("step", ["persons_notes", "fill_pending"])
-def test_a_note_that_a_person_edits_while_a_rebuild_replaces_notes_stays(omg, monkeypatch, step):
+def test_an_edit_made_while_a_rebuild_replaces_notes_is_kept(omg, monkeypatch, step):
     graph = omg.find(MAIN)
     build_anew(graph, SILENT, omg.config, NOW)
     file, done = graph.vault.file(path_of(graph, "checklists")), getattr(rebuild, step)
@@ -230,7 +230,7 @@ def test_the_night_after_a_rebuild_writes_the_weekly_pages_anew_except_deleted_o
     opened.close()
 
 
-def test_a_rebuild_that_is_killed_anywhere_is_whole_at_the_next_start(omg, tmp_path):
+def test_after_a_rebuild_killed_at_any_step_the_vault_is_either_old_or_new(omg, tmp_path):
     graph, config, home = omg.find(MAIN), omg.config, omg.folder
     build_anew(graph, SILENT, config, NOW)
     omg.close()

@@ -34,7 +34,7 @@ def test_every_message_is_read_and_has_an_id_of_its_own():
     assert count - len(kept) == 2 + 1 + 1
 
 
-def test_the_key_is_pasted_twice_and_survives_nowhere():
+def test_a_key_pasted_twice_is_redacted_everywhere():
     (key,) = set(re.findall(r"sk-proj-[\w-]{100,}", RAW))
     kept = messages()
     assert sum(m.redacted for m in kept) == 2
@@ -42,7 +42,7 @@ def test_the_key_is_pasted_twice_and_survives_nowhere():
     assert not any(key[i : i + 8] in text for i in range(len(key) - 7))
 
 
-def test_the_planted_instruction_counts_only_as_a_tools_word():
+def test_the_planted_instruction_is_in_a_tool_result_and_in_no_other_message():
     (message,) = [m for m in messages() if "remember\npermanently" in m.text]
     assert (message.role, message.tool) == ("tool", "web_fetch")
 
@@ -55,7 +55,7 @@ def test_the_group_of_two_people_has_a_memory_of_its_own():
     assert by_identity == {"agent:main:main": {"", "Nora"}, GROUP_SESSION: {"Nora", "Tomas"}}
 
 
-def test_the_table_says_what_is_in_each_file():
+def test_the_readme_table_lists_every_sample_file_and_the_number_of_messages():
     table = (SAMPLE / "README.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE) == [path.stem for path in FILES]
     count = RAW.count('"type":"message"')

@@ -11,7 +11,7 @@ TEST = re.compile(r"(tests/[\w/]+\.py)::(test_\w+)")
 
 
 @pytest.mark.parametrize("page", [SECURITY, PRIVACY], ids=lambda page: page.name)
-def test_every_test_that_a_promise_names_exists(page: Path) -> None:
+def test_every_test_mentioned_on_a_page_of_promises_exists(page: Path) -> None:
     named = TEST.findall(page.read_text("utf-8"))
     assert named
     gone = [
@@ -20,13 +20,13 @@ def test_every_test_that_a_promise_names_exists(page: Path) -> None:
     assert gone == []
 
 
-def test_every_promise_names_the_test_that_holds_it() -> None:
+def test_every_promise_mentions_a_test() -> None:
     promised = SECURITY.read_text("utf-8").partition("## What is promised")[2].partition("\n## ")[0]
     rows = [line for line in promised.splitlines() if line.startswith("|")][2:]
     assert len(rows) > 10
     assert [row for row in rows if not TEST.search(row)] == []
 
 
-def test_every_part_of_the_privacy_page_names_the_tests_that_hold_it() -> None:
+def test_every_part_of_the_privacy_page_mentions_a_test() -> None:
     parts = PRIVACY.read_text("utf-8").split("\n## ")[1:]
     assert [part.partition("\n")[0] for part in parts if not TEST.search(part)] == []

@@ -54,7 +54,7 @@ def test_every_example_is_a_node_in_our_own_format(page: Path, example: str) -> 
         assert (node.loop == "open") == ("mocs/moc-open-loops" in node.links)
 
 
-def test_examples_name_maps_that_the_vault_has() -> None:
+def test_every_map_linked_in_the_examples_is_in_the_vault_template() -> None:
     for param in EXAMPLES:
         for link in parse_node(param.values[1], "x").links:  # type: ignore[arg-type]
             assert (TEMPLATE / f"{link}.md").exists(), link
@@ -73,7 +73,7 @@ def test_every_link_leads_to_a_page_and_every_page_can_be_reached() -> None:
     assert seen == set(PAGES)
 
 
-def test_the_graph_is_small_enough_to_be_read() -> None:
+def test_the_pages_of_the_skill_are_few_and_short_enough_to_read() -> None:
     assert 6 <= len(list((SKILL / "notes").glob("*.md"))) <= 10
     assert len((SKILL / "SKILL.md").read_text("utf-8")) < 4_000  # about 1,000 tokens
     assert all(len(page.read_text("utf-8")) < 6_000 for page in PAGES)

@@ -103,7 +103,7 @@ def test_a_note_made_from_a_form_is_valid(form: Path, title: str) -> None:
     assert parse_node(render_node(node), node.path) == node
 
 
-def test_forms_are_neither_listed_nor_counted_nor_offered(home: Path) -> None:
+def test_template_forms_are_never_listed_or_counted_or_offered(home: Path) -> None:
     which = home_at(home)
     graph = graph_of(which)
     form = graph.vault.root / "templates" / "fact.md"
@@ -137,7 +137,7 @@ def statements(filters: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("file", BASES, ids=name)
-def test_a_view_is_a_valid_base_that_works_from_any_root(file: Path) -> None:
+def test_each_view_is_a_valid_obsidian_base_that_works_from_any_vault_root(file: Path) -> None:
     base = yaml.safe_load(file.read_text("utf-8"))
     assert set(base) <= {"filters", "formulas", "properties", "summaries", "views"}
     formulas = {f"formula.{formula}" for formula in base.get("formulas", {})}
@@ -172,7 +172,7 @@ def every_statement(file: Path) -> list[str]:
     return [s for part in (base, *base["views"]) for s in statements(part.get("filters", {"and": []}))]
 
 
-def test_the_graph_has_the_colours_of_the_graph_page() -> None:
+def test_the_obsidian_graph_has_the_same_colours_as_our_graph_page() -> None:
     groups = {
         group["query"]: f"#{group['color']['rgb']:06x}" for group in setting("graph.json")["colorGroups"]
     }
@@ -181,7 +181,7 @@ def test_the_graph_has_the_colours_of_the_graph_page() -> None:
     assert all(query.startswith("[") for query in groups)  # by property: a path differs from root to root
 
 
-def test_settings_write_links_as_we_do_and_keep_deleted_notes_out_of_the_vault() -> None:
+def test_obsidian_writes_links_like_omg_and_moves_deleted_notes_out_of_the_vault() -> None:
     app = setting("app.json")
     assert app["newLinkFormat"] == "absolute"  # the path below the vault root
     assert app["useMarkdownLinks"] is False

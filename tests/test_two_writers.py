@@ -79,7 +79,9 @@ def theirs(text: str) -> list[str]:
 
 @pytest.mark.timeout(SECONDS * 4 + 120)
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_person_beside_the_observer_loses_no_edit_and_sees_no_deleted_note_again(home, tmp_path, seed):
+def test_a_person_who_edits_during_observations_loses_no_edit_and_gets_no_deleted_note_back(
+    home, tmp_path, seed
+):
     omg = Memory(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW, embed=None)
     say(omg, 0, "I like tea. I like jazz. I prefer rye bread.")
     omg.work(force=True)

@@ -127,7 +127,7 @@ def test_unfinished_work_of_an_earlier_release_is_finished(former):
     assert not [path for path in notes(former) if "projector" in path]  # that note was deleted by its owner
 
 
-def test_a_session_goes_on_with_the_memory_it_was_served(former):
+def test_after_an_upgrade_a_session_keeps_the_memory_it_was_given_before(former):
     home = Memory(load_config(), embed=None)
     graph = home.find(OWNER)
     own = graph.state().sessions[OWNER]
@@ -158,7 +158,7 @@ def test_an_earlier_release_s_cycles_are_listed_and_undone(former):
     assert "PERSON: she moved to the Alfama quarter." in everything(former)
 
 
-def test_the_doctor_of_today_finds_nothing_broken_in_a_home_of_yesterday(former):
+def test_after_an_upgrade_the_doctor_finds_nothing_broken_in_a_home_of_an_older_version(former):
     omg("observe")
     CliRunner().invoke(app, ["doctor", "--fix"])
     findings = json.loads(CliRunner().invoke(app, ["doctor", "--json"]).output)["findings"]
@@ -173,7 +173,9 @@ def test_a_rebuild_does_not_bring_back_a_note_forgotten_before_the_upgrade(forme
     assert "PERSON: she moved to the Alfama quarter." in everything(former)
 
 
-def test_a_daemon_left_running_by_an_upgrade_is_named_and_started_anew(home: Path, tmp_path: Path) -> None:
+def test_a_daemon_still_running_from_before_an_upgrade_is_reported_and_restarted(
+    home: Path, tmp_path: Path
+) -> None:
     package, another = Path(__file__).parents[1] / "omg", tmp_path / "another"
     shutil.copytree(package, another / "omg", ignore=shutil.ignore_patterns("__pycache__"))
     with (another / "omg" / "errors.py").open("a") as file:

@@ -45,7 +45,7 @@ def test_no_text_can_be_hidden_in_joiners_or_variants() -> None:
     assert len(visible(f"a{hidden}b{chr(0x200D) * 40}c")) <= 5
 
 
-def test_a_link_reads_as_its_label_or_else_as_the_name_it_leads_to() -> None:
+def test_a_link_is_read_as_its_label_or_without_a_label_as_the_name_of_the_note() -> None:
     assert (
         with_labels("Uses [[nodes/fact/kiln|the kiln]] and [[nodes/fact/cone-6]].")
         == "Uses the kiln and cone-6."
@@ -53,12 +53,12 @@ def test_a_link_reads_as_its_label_or_else_as_the_name_it_leads_to() -> None:
     assert link_label("nodes/fact/tcp|TCP/IP") == "TCP/IP"
 
 
-def test_links_after_a_claim_are_removed_and_links_inside_it_become_labels() -> None:
+def test_links_after_a_sentence_are_removed_and_links_in_it_become_labels() -> None:
     said = "[[nodes/project/site|The site]] went live. ([[nodes/fact/a|A]], [[nodes/fact/b|B]])"
     assert without_citations(said) == "The site went live."
 
 
-def test_a_word_with_marks_is_one_word() -> None:
+def test_a_word_with_combining_marks_or_accents_is_one_word() -> None:
     assert words_in("नमस्ते, दुनिया! Zoë's co-op_2") == ["नमस्ते", "दुनिया", "Zoë", "s", "co", "op", "2"]
     assert fold_text("בֵּית־סֵפֶר") == "בית־ספר"  # points go, the hyphen parts two words
 
@@ -76,7 +76,7 @@ def test_the_same_words_have_the_same_stems_however_they_are_written(one: str, o
     assert told_words(one) == told_words(other) and told_words(one)
 
 
-def test_stems_include_the_days_of_a_text_and_content_words_ignore_days() -> None:
+def test_stems_include_the_days_in_a_text_and_content_words_do_not() -> None:
     monday, tuesday = "Meets Anna on Monday, 2026-03-02", "Meets Anna on Tuesday, 2026-03-03"
     assert told_words(monday) == told_words(tuesday) and stems_of(monday) != stems_of(tuesday)
 
@@ -120,7 +120,7 @@ def test_the_parts_of_a_text_join_to_the_whole_text(text: str, most: int) -> Non
     assert all(s.stop - s.start <= most for s in text_pieces(text, most))
 
 
-def test_the_span_of_a_sentence_leaves_out_list_marks_and_spaces() -> None:
+def test_the_span_of_a_sentence_leaves_out_list_bullets_and_spaces() -> None:
     text = "- [x] Done it. Fine\n\n  2) Go \n• Stay"
     assert [text[span] for span in sentence_spans(text)] == ["Done it.", "Fine", "Go", "Stay"]
 
@@ -177,7 +177,7 @@ def test_a_long_piece_is_cut_between_words() -> None:
         "Die Prüfung ist am 7. Mai und der 2. Versuch am 12. Dezember.",
     ],
 )
-def test_a_mark_within_a_sentence_does_not_end_it(sentence: str) -> None:
+def test_a_punctuation_mark_inside_a_sentence_does_not_end_the_sentence(sentence: str) -> None:
     assert split_sentences(f"{sentence} We won 3! Then I left.") == [sentence, "We won 3!", "Then I left."]
 
 

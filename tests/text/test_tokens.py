@@ -22,7 +22,7 @@ def test_tokens_are_counted_as_o200k_counts_them():
 
 
 @given(texts, st.integers(0, 30))
-def test_a_clipped_text_costs_no_more_than_allowed(text, budget):
+def test_a_clipped_text_has_at_most_the_allowed_number_of_tokens(text, budget):
     short = clip_text(text, budget)
     assert count_tokens(short) <= budget
     assert short == text or short == "" or (short.endswith("…") and text.startswith(short[:-1]))

@@ -89,7 +89,7 @@ def test_a_plan_that_the_user_moves_gets_its_new_day_and_keeps_its_former_text(
     assert "2026-03-12" in agent.use("omg_search", ALICE, query="dentist")["text"]
 
 
-def test_a_sentence_of_the_text_is_replaced_where_it_stands(agent: Agent) -> None:
+def test_a_corrected_sentence_of_the_body_is_replaced_in_place(agent: Agent) -> None:
     path = remember(agent, "Ada is the user's sister.")
     more = "\n\n- Works with Dr. Costa in Ghent.\n- Has two cats.\n"
     rewrite(agent, path, text_of(agent, path).rstrip() + more, ours=True)
@@ -105,7 +105,9 @@ def test_a_sentence_of_the_text_is_replaced_where_it_stands(agent: Agent) -> Non
     assert history == "- 2026-02-19: Works with Dr. Costa in Ghent."
 
 
-def test_a_sentence_with_a_link_in_it_is_corrected_in_the_text_as_well(agent: Agent) -> None:
+def test_a_sentence_that_contains_a_link_is_corrected_in_the_description_and_in_the_body(
+    agent: Agent,
+) -> None:
     path = remember(agent, "Astrid is not coming to Svalbard after all.")
     head, _, text = text_of(agent, path).rpartition("\nAstrid is not")
     linked = f"{head}\n[[nodes/project/svalbard-trip|Astrid]] is not{text}"
@@ -128,14 +130,16 @@ def test_a_sentence_with_a_link_in_it_is_corrected_in_the_text_as_well(agent: Ag
         "Correct your note: “{}”",
     ],
 )
-def test_the_users_words_after_a_request_to_correct_are_their_own(agent: Agent, said: str) -> None:
+def test_a_correction_after_words_like_please_correct_counts_as_said_by_the_user(
+    agent: Agent, said: str
+) -> None:
     path = remember(agent, "My favourite colour is green.")
     new = "My favourite colour is teal."
     assert correct(agent, said.format(new), path, new)["text"].startswith("Corrected [[")
     assert note(agent, path).description == new
 
 
-def test_a_longer_sentence_that_begins_the_same_stays_as_it_is(agent: Agent) -> None:
+def test_a_longer_sentence_that_begins_with_the_old_words_is_not_changed(agent: Agent) -> None:
     path = remember(agent, "Ada lives in Ghent.")
     longer = "[[nodes/fact/ada|Ada]] lives in Ghent with Leif."
     head, _, text = text_of(agent, path).rpartition("\nAda lives in Ghent.")
@@ -180,7 +184,7 @@ def test_a_correction_changes_only_its_sentence_in_a_note_edited_by_hand(agent: 
     assert "Ask at the *barn*." in after[after.index("## History") :]
 
 
-def test_a_note_without_a_head_is_corrected_without_getting_one(agent: Agent) -> None:
+def test_correcting_a_note_without_frontmatter_adds_no_frontmatter(agent: Agent) -> None:
     remember(agent, "Ada is the user's sister.")
     graph = agent.home.find(ALICE)
     file = graph.vault.root / "nodes" / "gate.md"
@@ -230,7 +234,7 @@ def test_a_correction_is_one_cycle_and_undo_takes_it_back(agent: Agent) -> None:
         ),
     ],
 )
-def test_a_corrected_note_keeps_its_title_unless_the_title_names_what_was_corrected(
+def test_a_corrected_note_is_renamed_only_if_its_title_contains_the_corrected_value(
     agent: Agent, was: str, says: str, title: str, named: str
 ) -> None:
     path = remember(agent, was, title=title, type="identity")
@@ -240,7 +244,7 @@ def test_a_corrected_note_keeps_its_title_unless_the_title_names_what_was_correc
     assert (kept.path == path) is (title == named)
 
 
-def test_other_sentences_with_the_old_words_are_named_and_kept(agent: Agent) -> None:
+def test_other_sentences_with_the_old_value_are_listed_and_not_changed(agent: Agent) -> None:
     path = remember(agent, DENTIST, type="episode", title="Dentist appointment", when="2026-03-05")
     more = " Take the tram on 5 March. It is in the Rua Augusta.\n"
     rewrite(agent, path, text_of(agent, path).rstrip() + more, ours=True)
@@ -250,7 +254,7 @@ def test_other_sentences_with_the_old_words_are_named_and_kept(agent: Agent) -> 
     assert "tram on 5 March" in note(agent, path).body
 
 
-def test_a_correction_that_fits_no_note_or_several_changes_none(agent: Agent) -> None:
+def test_a_correction_that_matches_no_note_or_several_notes_changes_nothing(agent: Agent) -> None:
     paths = [remember(agent, f"{who} trains on Tuesday evenings.") for who in ("Ada", "Bo")]
     graph = agent.home.find(ALICE)
     before = [graph.vault.text(p) for p in paths]
@@ -397,7 +401,7 @@ def test_the_part_of_a_change_that_the_user_did_not_say_stays_a_proposal(
 
 
 @pytest.mark.parametrize("was, value", [(GYM, "15:30"), (SAM, "Priya"), ("Ada lives in Ghent.", "in Bruges")])
-def test_a_correction_to_a_bare_value_is_refused_with_the_sentence_of_the_note(
+def test_a_correction_without_a_whole_sentence_is_refused_and_the_answer_quotes_the_note(
     agent: Agent, was: str, value: str
 ) -> None:
     done = correct(agent, f"hm, {value}", path := remember(agent, was), value, days=0)
@@ -411,7 +415,7 @@ def test_a_day_that_only_the_assistant_gives_changes_nothing(agent: Agent) -> No
     assert note(agent, done["details"]["path"]).origin == "assistant"
 
 
-def test_making_a_correction_removes_its_proposal(agent: Agent) -> None:
+def test_after_a_correction_the_proposal_to_make_it_is_removed(agent: Agent) -> None:
     path = remember(agent, FRIDAY)
     four = "The dentist appointment is on Friday at 16:00."
     proposed = correct(agent, "they called about the dentist", path, LATER, days=0)["details"]["path"]
@@ -423,7 +427,7 @@ def test_making_a_correction_removes_its_proposal(agent: Agent) -> None:
     assert note(agent, other).status == "active"  # nobody said that
 
 
-def test_a_proposed_correction_ends_with_its_note(agent: Agent) -> None:
+def test_a_proposed_correction_is_withdrawn_when_its_note_is_replaced(agent: Agent) -> None:
     path = remember(agent, FRIDAY)
     proposed = correct(agent, "what now", path, LATER, days=0)["details"]["path"]
     heir = remember(agent, "The dentist has no time for me.")
@@ -436,7 +440,9 @@ def test_a_proposed_correction_ends_with_its_note(agent: Agent) -> None:
 @pytest.mark.parametrize(
     "said", ["Remember that the parcel arrives on 26 February.", "The parcel arrives next Thursday."]
 )
-def test_a_note_that_the_user_asked_for_is_theirs_however_they_write_its_day(agent: Agent, said: str) -> None:
+def test_a_note_that_the_user_asked_for_has_the_origin_user_in_any_spelling_of_the_day(
+    agent: Agent, said: str
+) -> None:
     made = note(agent, remember(agent, "The parcel arrives on 2026-02-26.", said=said))
     assert (made.origin, made.description) == ("user", "The parcel arrives on 2026-02-26.")
     other = note(agent, remember(agent, "The parcel arrives on 2026-02-27.", said=said))
@@ -456,7 +462,7 @@ def test_a_note_that_the_user_asked_for_is_theirs_however_they_write_its_day(age
         ("Der Zahnarzt ist am Dienstag.", "Der Zahnarzt ist am Freitag."),
     ],
 )
-def test_a_reversal_a_cancellation_and_a_new_number_correct_the_note(
+def test_a_reversal_or_a_cancellation_or_a_new_number_corrects_the_note(
     agent: Agent, was: str, said: str
 ) -> None:
     path = remember(agent, was, title="A matter")
@@ -501,7 +507,7 @@ def test_correcting_a_tools_note_makes_a_note_of_the_user(agent: Agent) -> None:
         {"userMessage": None},
     ],
 )
-def test_a_turn_that_is_not_the_users_corrects_nothing(agent: Agent, turn: Answer) -> None:
+def test_a_turn_without_a_message_of_the_user_corrects_nothing(agent: Agent, turn: Answer) -> None:
     path = remember(agent, "Ada lives in Ghent.")
     told = correct(agent, "Ada lives in Bruges", path, "Ada lives in Bruges.", more=turn)["text"]
     assert "needs a message of the user" in told
@@ -518,7 +524,7 @@ def test_nobody_corrects_anothers_note(agent: Agent) -> None:
     assert "Ghent" not in told
 
 
-def test_a_statement_that_is_not_noted_yet_needs_no_correction(agent: Agent) -> None:
+def test_a_correction_of_a_statement_that_is_still_pending_does_nothing(agent: Agent) -> None:
     path = remember(agent, "Ada lives in Ghent.")
     agent.heard(ALICE, "My dentist appointment is on Thursday 3 December at 10:30.", observe=False)
     agent.home.take_in()

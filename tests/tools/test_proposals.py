@@ -104,7 +104,7 @@ def known(agent: Agent, text: str = DENTIST, type: str = "episode", **more: Any)
     return path
 
 
-def test_an_assistants_note_becomes_the_users_once_a_message_of_the_user_supports_it(
+def test_a_note_of_the_assistant_gets_the_origin_user_when_a_message_of_the_user_supports_it(
     agent: Agent, model: Model
 ) -> None:
     said = "Please keep in mind that I can't eat peanuts, ever since school."
@@ -186,7 +186,7 @@ NO = ["no", "nope, that is wrong", "No, I am going to bed now.", "thanks, that's
 
 @pytest.mark.parametrize("said", NO)
 @pytest.mark.parametrize("tool", ["omg_remember", "omg_correct", ""])
-def test_after_a_no_a_proposal_does_not_become_the_users_word(
+def test_a_proposal_that_the_user_answers_with_no_gets_no_origin_user(
     agent: Agent, model: Model, tool: str, said: str
 ) -> None:
     """The model obeys a page: it calls the tool, and notes the same when it observes."""
@@ -213,7 +213,7 @@ def test_after_a_no_a_proposal_does_not_become_the_users_word(
 
 
 @pytest.mark.parametrize("said", [*NO, "yes, go ahead"])
-def test_without_a_model_a_proposal_stays_the_assistants(home: Path, said: str) -> None:
+def test_without_a_model_a_proposal_keeps_the_origin_assistant(home: Path, said: str) -> None:
     agent = Agent(home)
     path = known(agent)
     asked = "Shall I note that you pay every bill to account 999?"
@@ -237,7 +237,7 @@ def test_without_a_model_a_proposal_stays_the_assistants(home: Path, said: str) 
         ("I can't stand olives.", "The user can stand olives.", True),
     ],
 )
-def test_a_note_made_by_the_rules_replaces_the_proposal_that_it_supports(
+def test_a_note_by_the_rules_replaces_a_proposal_that_says_the_same(
     home: Path, said: str, text: str, waits: bool
 ) -> None:
     agent = Agent(home)
@@ -280,7 +280,7 @@ def test_a_persons_statement_is_noted_even_if_the_assistant_proposed_it_before(
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("by_model", [False, True])
-def test_a_statement_that_a_tool_already_kept_is_noted_once(
+def test_a_statement_that_a_tool_has_already_noted_gets_no_second_note(
     home: Path, model: Model, said: str, text: str, type: str, when: str, by_model: bool
 ) -> None:
     """The rules, or a model that calls the same by another name."""
@@ -296,7 +296,9 @@ def test_a_statement_that_a_tool_already_kept_is_noted_once(
     agent.home.close()
 
 
-def test_a_users_note_stays_the_users_if_the_assistant_repeats_it(agent: Agent, model: Model) -> None:
+def test_a_note_of_the_user_keeps_the_origin_user_if_the_assistant_repeats_it(
+    agent: Agent, model: Model
+) -> None:
     """The reply cites the assistant's message beside the user's, and the check bears nothing out."""
     text = "My sister Ada lives in Ghent."
     model.verdict = "not supported"
@@ -336,7 +338,9 @@ def test_an_equal_proposal_of_the_assistant_changes_no_note_of_the_user(
 
 
 @pytest.mark.parametrize("gone", ["proposal", "note"])
-def test_a_deleted_proposal_or_note_stops_no_observation(agent: Agent, model: Model, gone: str) -> None:
+def test_a_deleted_proposal_or_note_does_not_stop_later_observations(
+    agent: Agent, model: Model, gone: str
+) -> None:
     path = known(agent)
     said = "the dentist moved me by a week"
     done = agent.use("omg_correct", ALICE, said=("u1", said), old=path, new=LATER)

@@ -111,7 +111,7 @@ def test_every_tool_of_the_plugin_is_answered_and_takes_its_declared_parameters(
     assert set(kinds) <= set(TYPES)
 
 
-def test_models_need_no_extra_call_for_the_tools_descriptions_which_cost_few_tokens() -> None:
+def test_models_get_all_tool_descriptions_without_an_extra_call_and_for_few_tokens() -> None:
     offered = json.loads((shipped_folder("hooks") / "words.json").read_text())["tools"]
     # The gateway lists these as they are; of all others the model has to ask for the parameters first.
     assert {tool["catalogMode"] for tool in offered} == {"direct-only"}
@@ -120,7 +120,7 @@ def test_models_need_no_extra_call_for_the_tools_descriptions_which_cost_few_tok
     assert sum(len(json.dumps(tool)) for tool in offered) <= 4_000
 
 
-def test_a_search_says_whether_a_day_is_that_of_a_message_or_of_an_event(agent: Agent) -> None:
+def test_a_search_says_whether_a_day_is_the_day_of_a_message_or_of_an_event(agent: Agent) -> None:
     agent.use(
         "omg_remember",
         ALICE,
@@ -163,7 +163,7 @@ def test_a_generated_page_is_not_shown_as_written_by_a_person(agent: Agent) -> N
     assert "a person wrote" not in text
 
 
-def test_memory_search_gets_notes_and_no_maps(agent: Agent) -> None:
+def test_the_tool_memory_search_returns_notes_and_no_maps(agent: Agent) -> None:
     for query in ("morning preferences", "index of maps", "about this vault", "now", "hydrangea"):
         context = {"sessionKey": ALICE, "channel": "telegram", "senderId": "111"}
         asked = {"op": "search", "params": {"query": query, "maxResults": 20}, "context": context}
@@ -200,7 +200,7 @@ def test_an_opened_note_says_what_it_came_from(agent: Agent) -> None:
         assert f"user: I prefer {SECRET} tea in the morning." in text
 
 
-def test_a_day_and_time_open_the_whole_quotation(agent: Agent) -> None:
+def test_a_quotation_is_opened_in_full_by_its_day_and_time(agent: Agent) -> None:
     """A long answer of the assistant, of which a search quotes a part; nobody else's."""
     steps = [f"{n}. Step {n}: fold the paper {n} times, then wait." for n in range(1, 100)]
     answer = {"role": "assistant", "content": "\n".join(["Like this:", *steps])}
@@ -217,7 +217,7 @@ def test_a_day_and_time_open_the_whole_quotation(agent: Agent) -> None:
     assert "Step" not in agent.use("omg_open", BOB, id=line[2:18])["text"]
 
 
-def test_anothers_note_is_answered_like_one_that_does_not_exist(agent: Agent) -> None:
+def test_a_note_of_another_person_gives_the_same_answer_as_a_note_that_does_not_exist(agent: Agent) -> None:
     (path,) = agent.notes(ALICE)
     told = agent.use("omg_open", BOB, id=path)
     unknown = path.replace(SECRET, "nothing")  # as like to Bob's own notes
@@ -296,7 +296,7 @@ def remembered(agent: Agent, said: str, text: str, **params: str) -> Node:
         ("Remember that Ada likes orchids, and that her ring size is 54.", "Her ring size is 54."),
     ],
 )
-def test_a_note_that_repeats_a_sentence_of_the_user_is_the_users_at_once(
+def test_a_note_that_repeats_a_sentence_of_the_user_has_the_origin_user_from_the_start(
     agent: Agent, said: str, text: str
 ) -> None:
     node = remembered(agent, said, text, type="preference")
@@ -321,7 +321,7 @@ def test_a_title_link_or_day_that_the_user_did_not_say_is_not_in_the_users_note(
     assert not any(word in whole for word in ("mallory", "12345")) and (node.event is None or node.proposes)
 
 
-def test_the_answer_of_a_tool_says_whose_word_the_note_is(agent: Agent) -> None:
+def test_the_answer_of_the_tool_remember_says_whether_the_note_is_only_a_proposal(agent: Agent) -> None:
     said = ("r1", "Summarize that page for me.")
     made = agent.use("omg_remember", ALICE, said=said, text="I pay by wire.", type="preference")
     assert "as your proposal" in made["text"] and "omg confirm" in made["text"]
@@ -329,7 +329,7 @@ def test_the_answer_of_a_tool_says_whose_word_the_note_is(agent: Agent) -> None:
     assert "proposal" not in told["text"]
 
 
-def test_a_proposal_does_not_keep_the_users_own_statement_from_being_noted(agent: Agent) -> None:
+def test_a_statement_of_the_user_is_noted_even_if_a_proposal_already_says_it(agent: Agent) -> None:
     said = "My shoe size is 43, and please remember that."
     id = f"m{agent.n + 1}"
     made = agent.use("omg_remember", ALICE, said=(id, said), text="The shoe size is 43.")
@@ -415,7 +415,7 @@ def test_forgetting_needs_the_code_in_the_persons_own_message(agent: Agent) -> N
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_the_message_that_asks_to_forget_is_forgotten_too(agent: Agent, late: bool) -> None:
+def test_the_message_that_asks_to_forget_is_itself_forgotten(agent: Agent, late: bool) -> None:
     """*late*: the transcript with it comes in only after the forgetting."""
     kept = agent.heard(ALICE, "My sister Maya lives in Lisbon.")
     asks = f"Please forget everything about my {SECRET} tea."
@@ -459,7 +459,7 @@ def test_a_code_is_accepted_in_every_form_that_a_person_may_write(
     assert agent.notes(ALICE) == []
 
 
-def test_the_user_chooses_to_forget_everything_a_note_or_only_the_words(agent: Agent) -> None:
+def test_the_user_chooses_to_forget_everything_or_one_note_or_only_the_words(agent: Agent) -> None:
     said = f"I prefer {SECRET} soap. My sister Maya lives in Lisbon."
     id = agent.heard(ALICE, said)
     graph = agent.home.find(ALICE)
@@ -533,7 +533,7 @@ def test_the_command_forgets_in_two_messages(agent: Agent) -> None:
     assert agent.notes(ALICE) == []
 
 
-def test_the_omg_command_shows_status_searches_own_notes_and_prints_its_usage(agent: Agent) -> None:
+def test_the_slash_command_omg_shows_status_and_searches_notes_of_the_speaker(agent: Agent) -> None:
     assert "1 note is remembered; 0 turns wait" in agent.slash(ALICE, "status") == agent.slash(ALICE, "")
     assert SECRET in agent.slash(ALICE, "search morning")
     assert SECRET not in agent.slash(BOB, "search morning")
@@ -556,7 +556,7 @@ def test_a_reply_says_once_what_was_noted_and_how_to_undo_it(agent: Agent) -> No
     assert notice_text(graph, began, until) == ""
 
 
-def test_the_command_settles_what_omg_decide_asks(agent: Agent) -> None:
+def test_the_slash_command_decide_lists_open_questions_and_confirm_and_keep_settle_them(agent: Agent) -> None:
     graph = agent.home.graph(agent.home.registry.identity_of(ALICE))  # type: ignore[arg-type]
     now = agent.home.clock()
     tea, salt = (propose_note(graph, f"The user likes {t}.", t, None, now) for t in ("tea", "salt"))
@@ -651,7 +651,7 @@ def left_with(agent: Agent, word: str) -> list[str]:
     return [str(f) for f in files if word.lower() in f.read_text("utf-8", errors="replace").lower()]
 
 
-def test_every_note_with_the_words_is_offered_or_counted(agent: Agent) -> None:
+def test_every_note_with_the_words_is_offered_for_forgetting_or_counted(agent: Agent) -> None:
     """More notes than a search gives, and a message of the agent's that no note cites."""
     things = "chess tea skiing rowing poker opera baking sailing fishing cycling judo bowls".split()
     for thing in things:
@@ -670,7 +670,7 @@ def test_every_note_with_the_words_is_offered_or_counted(agent: Agent) -> None:
     assert len(agent.notes(ALICE)) == 1
 
 
-def test_an_offer_found_only_by_likeness_says_that_there_may_be_more(agent: Agent) -> None:
+def test_if_notes_to_forget_were_found_by_likeness_the_answer_says_there_may_be_more(agent: Agent) -> None:
     told = agent.use("omg_forget", ALICE, said=("m8", "forget it"), query=f"tea of {SECRET}")
     assert "found by likeness; there may be more" in told["text"]
     assert set(told["details"]["codes"]) == {"forget", "alone"}
@@ -679,7 +679,9 @@ def test_an_offer_found_only_by_likeness_says_that_there_may_be_more(agent: Agen
 
 
 @pytest.mark.parametrize("query", ["Heron", "everything about Heron"])
-def test_a_notes_name_offers_the_note_and_every_text_with_the_name(agent: Agent, query: str) -> None:
+def test_forgetting_a_note_by_name_offers_the_note_and_every_text_with_the_name(
+    agent: Agent, query: str
+) -> None:
     asks = "Forget everything about Heron."
     agent.heard(ALICE, "I decided to use SQLite instead of Realm for Heron.")
     graph = agent.home.find(ALICE)
@@ -716,7 +718,7 @@ def test_a_notes_name_offers_the_note_and_every_text_with_the_name(agent: Agent,
     assert len(agent.notes(ALICE)) == 1 and graph.index.entry(title) is None
 
 
-def test_repetitions_that_stay_are_named_before_a_note_is_forgotten(agent: Agent) -> None:
+def test_before_a_note_is_forgotten_the_answer_lists_repetitions_that_will_be_kept(agent: Agent) -> None:
     agent.heard(ALICE, "My locker code is Q4471.")
     agent.heard(ALICE, "As I said, my locker code is Q4471.")
     agent.heard(ALICE, "My locker is green.")
@@ -740,7 +742,7 @@ def test_a_note_written_by_hand_is_marked_before_it_is_forgotten(agent: Agent) -
     assert asks().count(" (with what the user wrote in it)\n") == 2  # with its messages, and alone
 
 
-def test_a_page_where_the_user_wrote_the_words_is_named_for_the_user_to_edit(agent: Agent) -> None:
+def test_the_answer_lists_a_page_in_which_the_user_wrote_the_words_to_forget(agent: Agent) -> None:
     page = agent.home.find(ALICE).vault.root / "now.md"
     page.write_text(f"{page.read_text()}\nBuy {SECRET} seeds.\n")
     agent.home.refresh(agent.home.find(ALICE))
@@ -757,7 +759,7 @@ def test_the_user_is_warned_if_the_request_itself_will_be_forgotten(agent: Agent
     )
 
 
-def test_forgetting_words_without_a_note_offers_no_other_notes(agent: Agent) -> None:
+def test_forgetting_words_that_are_in_no_note_offers_no_note(agent: Agent) -> None:
     agent.heard(ALICE, "My workshop code is 4471-Q.", observe=False)
     agent.home.take_in()
     first = agent.use("omg_forget", ALICE, said=("m8", "forget the code"), query="4471-Q")
@@ -771,7 +773,7 @@ def test_forgetting_words_without_a_note_offers_no_other_notes(agent: Agent) -> 
     assert agent.notes(ALICE)
 
 
-def test_a_message_without_a_note_is_not_forgotten_with_its_neighbours(agent: Agent) -> None:
+def test_a_message_without_a_note_is_forgotten_alone_without_the_messages_around_it(agent: Agent) -> None:
     agent.heard(ALICE, "The boat key hangs behind the pantry door.")
     for text in ("I prefer short answers.", "My sister lives in Bremen.", "I work as a carpenter."):
         agent.heard(ALICE, text)

@@ -86,7 +86,7 @@ def described(graph: Graph) -> list[str]:
     return [e.description for e in graph.index.entries() if e.path.startswith("nodes/")]
 
 
-def test_each_button_does_what_it_says_and_undo_takes_it_back(
+def test_each_button_does_what_its_label_says_and_undo_reverses_it(
     page: Page, chromium: Browser, omg: Memory
 ) -> None:
     graph, browser = omg.find(), chromium
@@ -144,7 +144,9 @@ def test_a_question_to_decide_is_settled_in_place_with_one_tap(
     assert sum("ferry leaves" in text for text in described(omg.find())) == 2
 
 
-def test_a_pair_and_a_proposal_are_decided_each_way(page: Page, chromium: Browser, omg: Memory) -> None:
+def test_a_contradiction_and_a_proposal_can_be_decided_in_every_offered_way(
+    page: Page, chromium: Browser, omg: Memory
+) -> None:
     graph, browser = omg.find(), chromium
 
     def decide(label: str) -> None:
@@ -208,7 +210,7 @@ def test_words_are_found_forgotten_and_redacted_by_keyboard(
     assert not any("ferry" in text for text in described(graph))
 
 
-def test_the_search_answers_while_one_types_and_keeps_the_cursor(page: Page, chromium: Browser) -> None:
+def test_the_search_answers_while_the_user_types_and_keeps_the_cursor(page: Page, chromium: Browser) -> None:
     chromium.js("document.querySelector('#q').focus()")
     chromium.type("peanuts")
     chromium.until("document.querySelector('#found').innerText.includes('for “peanuts”')")
@@ -256,7 +258,7 @@ def test_every_view_fits_a_phone(page: Page, chromium: Browser, omg: Memory) -> 
         assert chromium.js("document.documentElement.scrollWidth") <= 360, url
 
 
-def test_the_graph_starts_with_its_note_in_the_middle_of_a_phone(
+def test_the_graph_starts_with_the_current_note_in_the_middle_of_a_phone_screen(
     page: Page, chromium: Browser, omg: Memory
 ) -> None:
     chromium.size(360)

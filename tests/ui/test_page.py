@@ -122,7 +122,7 @@ def test_no_note_can_run_load_or_frame_anything(page: Page, graph: Graph, omg: M
     assert 'href="javascript' not in page.text and 'src="http' not in page.text
 
 
-def test_a_page_shows_the_notes_of_one_identity_alone(page: Page, omg: Memory) -> None:
+def test_a_page_shows_only_the_notes_of_one_identity(page: Page, omg: Memory) -> None:
     omg.capture([{"role": "user", "content": "I live in Porto."}], session="alice")
     omg.observe()
     alice = omg.registry.identity_of("alice")
@@ -134,7 +134,7 @@ def test_a_page_shows_the_notes_of_one_identity_alone(page: Page, omg: Memory) -
     assert page.status == 404
 
 
-def test_the_command_prints_a_link_that_works_and_ends_with_its_process(omg: Memory) -> None:
+def test_the_command_ui_prints_a_link_that_works_until_the_command_is_stopped(omg: Memory) -> None:
     command = [sys.executable, "-m", "omg.cli", "ui", "prefer-short-answers", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
@@ -147,7 +147,9 @@ def test_the_command_prints_a_link_that_works_and_ends_with_its_process(omg: Mem
     assert not (omg.folder / "page.html").exists()
 
 
-def test_the_tab_shows_only_the_owners_memory_and_changes_nothing(page: Page, omg: Memory) -> None:
+def test_the_openclaw_tab_shows_only_the_memory_of_the_owner_and_has_no_forms(
+    page: Page, omg: Memory
+) -> None:
     omg.capture([{"role": "user", "content": "I live in Porto."}], session="alice")
     omg.observe()
     alice = omg.registry.identity_of("alice")
@@ -170,7 +172,9 @@ def test_notes_and_what_was_said_are_found_by_their_words(page: Page) -> None:
     assert found.index("peanuts.") < found.index("What was said")
 
 
-def test_the_list_is_filtered_by_kind_day_and_who_said_it(page: Page, graph: Graph, omg: Memory) -> None:
+def test_the_list_can_be_filtered_by_type_or_by_day_or_by_speaker(
+    page: Page, graph: Graph, omg: Memory
+) -> None:
     propose_note(graph, "Nora likes tea.", "Tea", None, omg.clock())
     assert "Nora likes tea" in page.get(by="assistant") and "Leipzig" not in page.get(by="assistant")
     assert "Leipzig" in page.get(type="identity") and "ferry" not in page.get(type="identity")
@@ -243,7 +247,9 @@ def against(graph: Graph, omg: Memory) -> tuple[str, str]:
     return paths[0], paths[1]
 
 
-def test_the_chosen_one_of_two_contradicting_notes_holds(page: Page, graph: Graph, omg: Memory) -> None:
+def test_of_two_contradicting_notes_the_chosen_one_replaces_the_other(
+    page: Page, graph: Graph, omg: Memory
+) -> None:
     one, other = against(graph, omg)
     page.post("keep", path=one, other=other)
     assert graph.vault.read(other).superseded_by == one
@@ -257,7 +263,7 @@ def test_both_of_two_contradicting_notes_may_be_kept(page: Page, graph: Graph, o
         assert graph.vault.read(path).contradicts == () and graph.vault.read(path).status == "active"
 
 
-def test_forgetting_first_says_what_goes(page: Page, graph: Graph) -> None:
+def test_before_forgetting_the_page_shows_what_will_be_removed(page: Page, graph: Graph) -> None:
     path = path_of(graph, "peanuts")
     preview = page.get("forget", path=path)
     assert "My sister Jule is allergic to peanuts." in preview
@@ -269,7 +275,7 @@ def test_forgetting_first_says_what_goes(page: Page, graph: Graph) -> None:
     ).replace("“peanuts”", "")
 
 
-def test_forgetting_reports_what_went_what_was_searched_and_what_lies_outside(
+def test_after_forgetting_the_page_reports_what_was_searched_and_what_lies_outside(
     page: Page, graph: Graph
 ) -> None:
     (graph.vault.root / "shopping.txt").write_text("no peanuts for Jule", encoding="utf-8")
@@ -279,7 +285,7 @@ def test_forgetting_reports_what_went_what_was_searched_and_what_lies_outside(
     assert f"{graph.vault.root}/shopping.txt" in outside
 
 
-def test_the_page_can_redact_words_alone(page: Page, graph: Graph) -> None:
+def test_the_page_can_redact_only_the_given_words(page: Page, graph: Graph) -> None:
     preview = page.get("forget", words="Leipzig")
     assert "Only the words “Leipzig”" in preview and "Everything that holds" in preview
     page.post("forget", words="Leipzig", choice="redact")
@@ -294,7 +300,7 @@ def test_an_action_that_cannot_be_done_says_why(page: Page) -> None:
 # --- what prompts were given, what was done, what is unsure
 
 
-def test_a_prompt_is_shown_with_what_it_was_given_and_why(page: Page, omg: Memory) -> None:
+def test_for_each_prompt_the_page_shows_the_notes_given_and_the_reason(page: Page, omg: Memory) -> None:
     omg.inject("What is my sister Jule allergic to?")
     shown = page.get("given")
     assert "allergic to peanuts" in shown and "“jule”" not in shown and "stands in every prompt" in shown
@@ -356,7 +362,7 @@ def test_only_unsure_notes_are_asked_about_and_one_tap_settles_each(
     assert "Nothing waits for you" in page.get("decide")
 
 
-def test_a_question_unanswered_for_a_month_stands_at_the_end(page: Page, graph: Graph, omg: Memory) -> None:
+def test_a_question_unanswered_for_a_month_is_listed_last(page: Page, graph: Graph, omg: Memory) -> None:
     propose_note(graph, "The user likes tea.", "Tea", None, omg.clock() - timedelta(days=31))
     shown = page.get("decide")
     assert shown.index("Not answered for 30 days: 1") < shown.index("weighs less") < shown.index("likes tea")
@@ -375,7 +381,7 @@ def test_every_view_exists_and_has_its_heading(page: Page) -> None:
             assert f'aria-current="page">{name}<' in page.get(view) and page.status == 200
 
 
-def test_the_chat_commands_today_decide_and_why_answer_in_at_most_five_lines(
+def test_the_chat_commands_today_and_decide_and_why_answer_in_at_most_five_lines(
     page: Page, graph: Graph, omg: Memory
 ) -> None:
     session = graph.identity.key

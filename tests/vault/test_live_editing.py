@@ -38,7 +38,7 @@ def maya(omg):
 
 
 @pytest.mark.parametrize("gap", ["\n\n", "\n"])
-def test_a_hand_written_note_is_described_by_its_text_and_an_update_replaces_one_sentence(omg, gap):
+def test_a_hand_written_note_has_its_text_as_description_and_an_update_changes_one_sentence(omg, gap):
     graph = omg.find()
     text = f"# Boat{gap}The boat is in Lisbon. It needs paint.\n"
     file = graph.vault.file("nodes/fact/boat")
@@ -56,13 +56,13 @@ def test_a_hand_written_note_is_described_by_its_text_and_an_update_replaces_one
     assert file.read_text().endswith(f"---\n\n{text}")
 
 
-def test_a_hand_written_note_with_another_file_name_is_described_with_its_heading(omg):
+def test_a_hand_written_note_without_a_telling_file_name_is_described_with_its_heading(omg):
     omg.find().vault.file("untitled").write_text("# Shopping\n- milk\n- eggs\n")
     omg.refresh(omg.find())
     assert "- untitled — Shopping: milk" in omg.inject("What have I to buy?").system
 
 
-def test_a_read_only_note_is_not_changed_and_an_update_to_it_is_kept(omg, maya):
+def test_a_read_only_note_is_not_changed_and_an_update_to_it_is_not_lost(omg, maya):
     graph, path, file = maya
     pages = [graph.vault.file(p) for p in (path, "index", "now", "mocs/moc-identity")]
     for file in pages:
@@ -82,7 +82,7 @@ def test_a_read_only_note_is_not_changed_and_an_update_to_it_is_kept(omg, maya):
     assert pages[0].stat().st_mode & 0o777 == 0o640
 
 
-def test_a_conflict_copy_is_named_by_the_doctor_and_does_not_count_as_a_note(omg, maya):
+def test_the_doctor_reports_a_conflict_copy_and_the_copy_does_not_count_as_a_note(omg, maya):
     graph, path, file = maya
     copy = file.with_name(f"{file.stem}.sync-conflict-20260301-101112-ABCDEFG.md")
     copy.write_text(file.read_text().replace("Lisbon", "Zanzibar"))
@@ -92,7 +92,7 @@ def test_a_conflict_copy_is_named_by_the_doctor_and_does_not_count_as_a_note(omg
     assert any(copy.stem in f.line() for f in check_graph(omg, graph))
 
 
-def test_a_map_follows_when_a_person_writes_corrects_deletes_or_restores_a_note(omg):
+def test_a_map_is_updated_when_a_person_writes_or_corrects_or_deletes_or_restores_a_note(omg):
     graph = omg.find()
     file, page = graph.vault.file("nodes/fact/router"), graph.vault.file("mocs/moc-facts")
 
@@ -187,7 +187,7 @@ def test_prompts_and_search_show_an_update_made_after_a_persons_edit(omg):
     assert "20:00" in given.system + given.prompt
 
 
-def test_an_update_from_before_a_persons_edit_becomes_a_second_note(
+def test_an_update_planned_before_a_person_edited_the_note_becomes_a_second_note(
     omg,
 ):
     graph, file = rewrite_yoga_class(omg)
@@ -231,7 +231,7 @@ def test_an_update_after_a_persons_edit_does_not_bring_back_the_corrected_text(o
     assert "oolong" in line and "lapsang" not in main
 
 
-def test_the_now_page_drops_a_plan_that_a_person_ends(omg):
+def test_a_plan_that_a_person_closes_or_replaces_leaves_the_now_page(omg):
     say(omg, 1, "I have to send Karin the report by 2026-03-06.")
     say(omg, 2, "I have to call the plumber by 2026-03-07.")
     graph = omg.find(MAIN)

@@ -81,7 +81,7 @@ def observe(graph: Graph, *edits: Edit) -> None:
 # --- whose note it is
 
 
-def test_a_head_reformatted_by_obsidian_makes_no_note_the_persons(demo_notes: Vault) -> None:
+def test_a_note_does_not_count_as_edited_after_obsidian_reformats_the_frontmatter(demo_notes: Vault) -> None:
     anew = 0
     for path in demo_notes.paths():
         text = demo_notes.text(path)
@@ -105,7 +105,7 @@ def test_a_head_reformatted_by_obsidian_makes_no_note_the_persons(demo_notes: Va
         ({"description": "Ada loves green tea."}, "description"),
     ],
 )
-def test_an_edited_property_is_the_persons_and_the_rest_of_the_note_is_not(
+def test_an_edited_property_counts_as_edited_by_the_person_and_the_other_properties_do_not(
     graph: Graph, edit: dict[str, object], property: str
 ) -> None:
     data = saved(graph.vault.text(TEA), edit).encode()
@@ -113,7 +113,7 @@ def test_an_edited_property_is_the_persons_and_the_rest_of_the_note_is_not(
     assert graph.vault.ours(data) and not graph.vault.unchanged(data)
 
 
-def test_words_that_a_person_writes_make_the_note_theirs(graph: Graph) -> None:
+def test_a_note_counts_as_edited_if_a_person_writes_words_into_it(graph: Graph) -> None:
     data = (saved(graph.vault.text(TEA)) + "From Kyoto.\n").encode()
     assert not graph.vault.ours(data)
 
@@ -140,7 +140,7 @@ def test_a_persons_property_survives_a_rename_and_a_night(which: Memory, graph: 
     assert graph.vault.read(done.path).priority == "high"
 
 
-def test_an_edit_in_obsidian_between_plan_and_write_makes_no_note_the_persons(graph: Graph) -> None:
+def test_a_property_edited_while_a_change_is_written_survives_and_is_the_only_edit(graph: Graph) -> None:
     with graph.lock():
         plan = Plan(graph, DAY)
         plan.apply(said("Ada drinks black tea."))
@@ -152,7 +152,7 @@ def test_an_edit_in_obsidian_between_plan_and_write_makes_no_note_the_persons(gr
     assert graph.vault.ours(data) and graph.vault.theirs(data) == {"priority"}
 
 
-def test_a_reformatted_head_is_no_edit_and_activates_no_slice(which: Memory, graph: Graph) -> None:
+def test_a_reformatted_frontmatter_is_no_edit_and_refreshes_no_slice(which: Memory, graph: Graph) -> None:
     epoch = graph.state().epoch
     save(graph, TEA, saved(graph.vault.text(TEA)))
     assert which.refresh(graph).changed == (TEA,)
@@ -174,7 +174,9 @@ def test_links_from_a_folder_above_lead_to_the_note(which: Memory, graph: Graph,
     assert graph.index.resolve("docs/index") is None  # a page of the workspace, and not our index
 
 
-def test_a_rename_in_obsidian_makes_no_linking_note_the_persons(which: Memory, graph: Graph) -> None:
+def test_notes_that_link_to_a_note_renamed_in_obsidian_do_not_count_as_edited(
+    which: Memory, graph: Graph
+) -> None:
     graph.vault.file(POT).rename(graph.vault.file("nodes/fact/tea-pot"))
     for new in ("nodes/fact/tea-pot", "memory/omg/nodes/fact/tea-pot", "tea-pot"):
         save(graph, TEA, saved(relinked(graph.vault.text(TEA), POT, new)))

@@ -37,7 +37,7 @@ def fail(*args, **kwargs):
 # --- reading and writing
 
 
-def test_an_unreadable_note_is_bad_and_says_why(vault):
+def test_reading_an_unreadable_note_raises_an_error_with_the_cause(vault):
     vault.write("a", b"\xff\xfe", None)
     vault.write("b", b"---\nx: [\n---\n", None)
     vault.file("folder").mkdir()
@@ -132,7 +132,7 @@ OUTSIDE = [
 
 
 @pytest.mark.parametrize("path", OUTSIDE)
-def test_no_path_leads_outside(vault, path):
+def test_no_path_leads_outside_the_vault(vault, path):
     for use in (
         vault.file,
         vault.bytes,
@@ -205,7 +205,7 @@ CONFLICTS = [
 ]
 
 
-def test_copies_of_sync_services_are_listed_apart(vault):
+def test_conflict_copies_of_sync_services_are_listed_apart_from_notes(vault):
     kept = ["cat", "cat 2", "wars (conflict resolution)", "conflict", "sync-conflict"]
     for name in CONFLICTS + kept:
         vault.write(f"nodes/{name}", OLD, None)
@@ -269,7 +269,7 @@ def editor(vault):
     editor.close()
 
 
-def test_an_editors_save_into_a_replaced_file_wins(vault, editor):
+def test_what_an_editor_saves_into_a_replaced_file_is_kept_as_the_note(vault, editor):
     vault.write(CAT, NEW, OLD)
     editor.save(THEIRS)
     assert vault.bytes(CAT) == NEW
@@ -341,7 +341,7 @@ def test_replaced_versions_of_a_note_are_deleted_if_no_editor_saved_into_them(va
     assert names(vault) == [f"{CAT}.md"]
 
 
-def test_a_file_named_like_a_replaced_version_does_not_stop_the_rescue_of_late_saves(vault, editor):
+def test_a_strange_file_named_like_a_replaced_version_does_not_stop_the_rescue_of_late_saves(vault, editor):
     vault.write(CAT, NEW, OLD)
     editor.save(THEIRS)
     strange = vault.root / f".omg-00000000-{'0' * 16}-{'0' * 16}~x"
@@ -353,7 +353,7 @@ def test_a_file_named_like_a_replaced_version_does_not_stop_the_rescue_of_late_s
 # --- whose bytes
 
 
-def test_a_note_that_a_person_only_moved_still_counts_as_omgs(vault):
+def test_a_note_that_a_person_only_moved_still_counts_as_written_by_omg(vault):
     vault.write(CAT, OLD, None)
     assert vault.ours(OLD) and not vault.ours(THEIRS)
     vault.file(CAT).rename(vault.file("moved"))
@@ -361,7 +361,7 @@ def test_a_note_that_a_person_only_moved_still_counts_as_omgs(vault):
 
 
 @pytest.mark.parametrize("torn", [b'{"path": "nodes/fa', b'{"path": 1}\n', b"\xff\n", b"[]\n", b"7\n"])
-def test_a_torn_line_spoils_no_other(vault, tmp_path, torn):
+def test_a_torn_line_of_the_write_record_does_not_spoil_the_other_lines(vault, tmp_path, torn):
     vault.write(CAT, OLD, None)
     with (tmp_path / "written.jsonl").open("ab") as f:
         f.write(torn)
@@ -375,7 +375,7 @@ def test_a_torn_line_spoils_no_other(vault, tmp_path, torn):
         assert json.loads(line).keys() == {"path", "hash"}
 
 
-def test_a_full_disk_leaves_the_records_of_writings_readable(vault, monkeypatch):
+def test_after_a_write_on_a_full_disk_the_write_record_is_still_readable(vault, monkeypatch):
     vault.write(CAT, OLD, None)
     assert vault.ours(OLD)
 
@@ -398,7 +398,7 @@ def test_the_list_of_what_we_wrote_does_not_grow_for_ever(vault, tmp_path):
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([None, b"1", b"2", b"3"]))))
-def test_the_last_recorded_text_of_a_path_counts_as_omgs(tmp_path_factory, steps):
+def test_only_the_last_recorded_text_of_each_path_counts_as_written_by_omg(tmp_path_factory, steps):
     folder = tmp_path_factory.mktemp("v")
     vault = Vault(folder / "vault", folder / "written.jsonl")
     vault.root.mkdir()

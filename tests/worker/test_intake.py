@@ -84,7 +84,9 @@ def killed_while_it_reads(memory: Memory, reader: DropReader, file: Path) -> Non
     assert not taking.is_alive()
 
 
-def test_reading_in_another_process_gives_the_same_turns(tmp_path: Path, reader: DropReader) -> None:
+def test_reading_a_drop_in_another_process_gives_the_same_turns_as_in_this_process(
+    tmp_path: Path, reader: DropReader
+) -> None:
     call = {"type": "toolCall", "id": "c1", "name": "write", "arguments": {"path": "memory/omg/inbox/a.md"}}
     file = spooled(
         tmp_path,
@@ -116,7 +118,7 @@ def test_a_drop_whose_reader_is_killed_stays_in_the_spool_and_is_taken_once(
     assert memory.take_in() == 0
 
 
-def test_a_drop_that_crashes_its_reader_twice_is_set_aside_and_named_by_the_doctor(
+def test_the_doctor_reports_a_drop_that_was_set_aside_after_crashing_its_reader_twice(
     memory: Memory, reader: DropReader
 ) -> None:
     file = spooled(memory.folder / "spool", said(LONG))

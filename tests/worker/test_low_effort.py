@@ -76,7 +76,7 @@ def update_each(request: Request) -> dict[str, Any]:
     return {"edits": edits, "now": {}}
 
 
-def test_a_turn_is_a_note_at_once_and_no_model_is_asked(home: Path, openai_server: OpenAIServer) -> None:
+def test_the_rules_note_a_turn_at_once_and_ask_no_model(home: Path, openai_server: OpenAIServer) -> None:
     with home_of(home, openai_server) as memory:
         say(memory, "coffee")
         assert any("oat milk" in text for text in notes(memory).values())
@@ -86,7 +86,7 @@ def test_a_turn_is_a_note_at_once_and_no_model_is_asked(home: Path, openai_serve
     assert "unread    1 piece" in status
 
 
-def test_without_a_gateway_only_the_nightly_reading_waits() -> None:
+def test_without_a_gateway_only_the_nightly_reading_of_the_model_waits() -> None:
     asked = {"offline": False, "effort": "low", "observer": "gateway", "daemon": {}}
     told = observer_text(asked)
     assert "the rules note what is said at once, and only the night's reading waits" in told
@@ -94,7 +94,7 @@ def test_without_a_gateway_only_the_nightly_reading_waits() -> None:
     assert "what is said waits until a gateway is up" in observer_text({**asked, "effort": "full"})
 
 
-def test_the_night_reads_all_turns_in_one_question_and_updates_the_notes_of_the_rules(
+def test_at_night_one_question_has_all_turns_and_updates_the_notes_that_rules_made(
     home: Path, openai_server: OpenAIServer
 ) -> None:
     with home_of(home, openai_server) as memory:
@@ -114,7 +114,7 @@ def test_the_night_reads_all_turns_in_one_question_and_updates_the_notes_of_the_
     assert not any(left_out in asked.user for left_out in ("tool words", "price", "these days"))
 
 
-def test_the_night_does_not_bring_back_a_note_that_a_person_undid_by_day(
+def test_the_nightly_reading_does_not_bring_back_a_note_that_a_person_undid_that_day(
     home: Path, openai_server: OpenAIServer
 ) -> None:
     def noted_anew(request: Request) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def test_a_night_killed_between_batches_repeats_and_skips_no_batch(
     assert len(openai_server.history) == 3 and sorted(read) == sorted([*TURNS.values(), *killed])
 
 
-def test_the_nightly_reading_keeps_to_the_days_cap(home: Path, openai_server: OpenAIServer) -> None:
+def test_the_nightly_reading_respects_the_daily_cap(home: Path, openai_server: OpenAIServer) -> None:
     with home_of(home, openai_server) as memory:
         say(memory, "coffee")
     with home_of(home, openai_server, NIGHT, daily_budget_tokens=0) as memory:
@@ -171,7 +171,9 @@ def test_the_nightly_reading_keeps_to_the_days_cap(home: Path, openai_server: Op
     assert openai_server.history == []
 
 
-def test_a_model_reads_each_message_once_at_any_effort(home: Path, openai_server: OpenAIServer) -> None:
+def test_a_model_reads_each_message_once_even_if_the_setting_effort_changes(
+    home: Path, openai_server: OpenAIServer
+) -> None:
     openai_server.always(update_each)
     with home_of(home, openai_server) as memory:
         say(memory, "coffee")

@@ -152,7 +152,7 @@ def test_a_hanging_call_holds_up_only_its_own_graph(make: Callable[..., Memory],
     assert len(waiting(memory)) == 2
 
 
-def test_a_hanging_test_of_a_model_holds_up_only_users_of_that_model(
+def test_if_a_model_hangs_in_its_examination_only_users_of_that_model_wait(
     home: Path,
 ) -> None:
     began, goes_on, asked = threading.Event(), threading.Event(), list[str]()
@@ -203,7 +203,9 @@ def test_todays_turns_do_not_wait_for_a_large_import(make: Callable[..., Memory]
     assert waiting(memory) == []
 
 
-def test_an_import_leaves_a_quarter_of_the_cap_for_today(make: Callable[..., Memory], model: Model) -> None:
+def test_an_import_leaves_a_quarter_of_the_daily_cap_for_new_messages(
+    make: Callable[..., Memory], model: Model
+) -> None:
     memory = make(parallel=4, max_tokens_per_batch=15, daily_budget_tokens=1_200)
     model.tokens = (30, 10)
     say(memory, 0, *(f"w{n:02}" for n in range(20)), at=NOW - timedelta(days=900))
@@ -237,7 +239,9 @@ def test_killing_the_model_process_during_eight_calls_loses_nothing(
     assert len(notes) == 8  # each message once
 
 
-def test_a_graph_forgotten_during_its_call_stays_gone(make: Callable[..., Memory], model: Model) -> None:
+def test_a_graph_that_is_forgotten_during_a_model_call_is_not_created_again(
+    make: Callable[..., Memory], model: Model
+) -> None:
     memory = make(parallel=4)
     for n in range(3):
         say(memory, n, "lamp")

@@ -78,7 +78,9 @@ def test_the_command_reflects_on_all_graphs_through_a_real_model_client(
     assert "Ines" not in (two_graphs / "events.jsonl").read_text()
 
 
-def test_a_vault_that_cannot_be_written_is_named(two_graphs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_the_vault_cannot_be_written_the_command_reflect_prints_the_path(
+    two_graphs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied", "/vault/mocs/.omg-1.tmp")
 
@@ -126,7 +128,7 @@ def test_a_dry_run_prints_what_a_run_would_do_and_changes_nothing(two_graphs: Pa
     opened.close()
 
 
-def test_an_invalid_day_and_an_unknown_graph_are_named(two_graphs: Path) -> None:
+def test_the_errors_for_an_invalid_day_and_an_unknown_identity_quote_the_value(two_graphs: Path) -> None:
     result = CliRunner().invoke(app, ["reflect", "--since", "yesterday-ish"])
     assert result.exception is not None and "--since" in str(result.exception)
     result = CliRunner().invoke(app, ["reflect", "--identity", "agent:nobody"])

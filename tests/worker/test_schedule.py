@@ -134,7 +134,7 @@ def happened(omg, name):
 # --- steps
 
 
-def test_no_model_is_asked_below_the_step_and_one_batch_is_asked_above_it(omg, model):
+def test_below_the_observation_step_no_model_is_asked_and_above_it_one_batch_is_asked(omg, model):
     graph = say(omg, words(150))
     assert omg.work() == []
     assert model.asked == []
@@ -146,7 +146,7 @@ def test_no_model_is_asked_below_the_step_and_one_batch_is_asked_above_it(omg, m
     assert omg.work() == []
 
 
-def test_the_step_is_halved_near_the_threshold(omg, model, clock):
+def test_the_observation_step_is_halved_near_the_threshold_of_the_context(omg, model, clock):
     graph = say(omg, words(60))
     given(omg)
     graph.update(lambda state: setattr(state.sessions[MAIN], "asked_ms", 1))  # OMG is its context engine
@@ -160,7 +160,7 @@ def test_the_step_is_halved_near_the_threshold(omg, model, clock):
     assert omg.worker.due(graph) == "step"
 
 
-def test_with_steps_switched_off_neither_a_pause_nor_half_the_threshold_starts_anything(make, clock):
+def test_with_steps_off_an_observation_starts_only_at_the_full_threshold_or_a_cut(make, clock):
     omg = make(buffer_tokens=False)
     graph = say(omg, words(20))
     clock.pass_(days=3)
@@ -185,7 +185,7 @@ def test_one_huge_message_is_observed_at_once_and_in_pieces(make, model):
     assert omg.find(MAIN).pending() == []
 
 
-def test_a_turn_of_tools_with_hardly_a_word_is_observed(omg, model):
+def test_a_turn_with_tool_results_and_hardly_a_word_is_observed(omg, model):
     graph = say(omg, "Look.", CALL, result(300))
     assert omg.worker.due(graph) == "step"
     omg.work()
@@ -232,7 +232,7 @@ def test_a_short_turn_waits_for_more_or_for_an_hour_of_silence(make, model, cloc
     assert graph.state().quiet_ms == int(clock.now.timestamp() * 1000)
 
 
-def test_a_plan_for_a_near_day_is_noted_within_the_hour(make, model, clock):
+def test_a_plan_for_a_near_day_is_noted_within_an_hour(make, model, clock):
     omg = make(message_tokens=10_000, buffer_tokens=5_000)
     graph = say(omg, "I meet Ana on Friday at the mill.")
     for _ in range(3):
@@ -247,12 +247,12 @@ def test_a_plan_for_a_near_day_is_noted_within_the_hour(make, model, clock):
     assert omg.work() == []
 
 
-def test_a_span_that_ends_in_some_months_names_no_near_day(make):
+def test_a_time_span_of_several_months_does_not_count_as_a_near_day(make):
     graph = say(make(), "I want to halve the costs within 6 months.")
     assert not graph.state().near_day_ms
 
 
-def test_the_rules_wait_only_for_a_short_silence(make, clock):
+def test_the_rules_observe_after_a_short_silence(make, clock):
     omg = make(model="offline")
     graph = say(omg, words(20))
     clock.pass_(seconds=239)
@@ -280,7 +280,7 @@ def test_a_night_without_a_model_leaves_waiting_turns(make, model, clock):
     assert len(graph.pending()) == 1 and "nobody is there" in " ".join(night["skipped"])
 
 
-def test_silence_starts_nothing_if_quiet_after_is_off(make, clock):
+def test_silence_starts_no_observation_if_the_setting_quiet_after_is_off(make, clock):
     omg = make(quiet_after=False)
     graph = say(omg, words(20))
     clock.pass_(days=3)
@@ -288,7 +288,7 @@ def test_silence_starts_nothing_if_quiet_after_is_off(make, clock):
 
 
 @pytest.mark.parametrize("cut", ["compaction", "reset"])
-def test_the_next_process_observes_a_cut_conversation_at_once(make, cut):
+def test_the_next_process_observes_a_conversation_whose_context_was_cut_at_once(make, cut):
     graph = say(make(), words(20), reason=cut)
     assert make().worker.due(graph) == "urgent"
     make().work()
@@ -296,7 +296,7 @@ def test_the_next_process_observes_a_cut_conversation_at_once(make, cut):
     assert graph.pending() == []
 
 
-def test_a_cut_of_the_context_with_nothing_pending_makes_no_later_turn_urgent(omg):
+def test_a_cut_of_the_context_without_pending_turns_makes_no_later_turn_urgent(omg):
     graph = say(omg, words(20))
     omg.work(force=True)
     say(omg, reason="compaction")
@@ -431,7 +431,7 @@ def test_the_slice_stays_the_same_until_new_notes_reach_the_threshold(omg, clock
     assert omg.find(MAIN).state().sessions[MAIN].window < 1_000
 
 
-def test_hints_survive_an_activation_and_expire(omg, clock):
+def test_the_task_of_a_conversation_survives_a_refresh_of_the_prompt_and_expires(omg, clock):
     say(omg, words(250))
     omg.work()
     graph = omg.find(MAIN)

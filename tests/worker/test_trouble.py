@@ -150,7 +150,7 @@ def events(world: World) -> list[dict[str, object]]:
 @pytest.mark.parametrize(
     "name", ["5.json", "000001772442000000-a.b.json", "notes.json", f"{10**20}-x.json", "ä.json"]
 )
-def test_a_drop_of_any_name_is_remembered(world: World, name: str) -> None:
+def test_a_drop_with_any_file_name_is_taken_in(world: World, name: str) -> None:
     file = world.say(OWNER, "I bought a second lamp.", name)
     world.say(PEER, "I am a peer.")
     world.home.work()
