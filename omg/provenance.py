@@ -422,7 +422,7 @@ def without_head(edit: Edit, target: Target | None, quote: str, own: OwnWords) -
     """
     plain = replace(edit, sets=frozenset(), loop=None, event=None, tags=(), standing=False, contradicts=())
     if edit.description and own.hold(edit.description):
-        return as_new(plain, None, priority="medium", type=without_will(edit))
+        return as_new(plain, None, priority="medium", type=type_without_person(edit))
     plain = replace(plain, description="")
     if edit.op != "create" and target is not None:
         return replace(plain, op="update") if target.origin in PERSONS else replace(plain, body="", drop=())
@@ -430,7 +430,7 @@ def without_head(edit: Edit, target: Target | None, quote: str, own: OwnWords) -
         return replace(plain, description=quote)
     first, *rest = [*map(one_line, split_sentences(edit.body)), ""]
     body = "\n".join(filter(None, rest))
-    return replace(plain, type=without_will(edit), priority="medium", description=first, body=body)
+    return replace(plain, type=type_without_person(edit), priority="medium", description=first, body=body)
 
 
 def quoted_alone(proposed: Proposed, place: int, done: Settled) -> Edit | None:
@@ -453,7 +453,7 @@ def quoted_alone(proposed: Proposed, place: int, done: Settled) -> Edit | None:
         proposed.targets.get(place),
         title=short_title(one_line(statement)),
         description=quoted(message, statement if alone else with_neighbours(message, statement)),
-        type=TYPES.get(kind, without_will(edit)),
+        type=TYPES.get(kind, type_without_person(edit)),
         standing=kind == "wish",
         sources=tuple(s for s in edit.sources if s.id == message.id),
     )
@@ -464,7 +464,7 @@ def quoted_alone(proposed: Proposed, place: int, done: Settled) -> Edit | None:
     return made
 
 
-def without_will(edit: Edit) -> str:
+def type_without_person(edit: Edit) -> str:
     """Return the type of *edit*, or "fact" for a type that needs the person's own words."""
     return "fact" if edit.type in NEEDS_USER else edit.type
 

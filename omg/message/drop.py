@@ -223,7 +223,7 @@ def clean_entries(entries: Iterable[Any], asked: Collection[str] = ()) -> tuple[
         message = None if inside else _message(entry, calls)
         if message and message.role == "user":
             forgetting = False
-            message = _without_answer(message, kept[-1].text) if kept else message
+            message = _with_secret_redacted(message, kept[-1].text) if kept else message
         elif message and message.role == "assistant":
             marks = [memory_mark(call.name, call.arguments) for call in message.calls]
             forgetting = MEMORY_FORGOTTEN in marks or (forgetting and None not in marks)
@@ -285,7 +285,7 @@ def _user_message(said: SaidMessage) -> Message:
     return Message("", "user", text, 0, sender, sender_id, says_owner(said.meta), redacted=redacted)
 
 
-def _without_answer(message: Message, question: str) -> Message:
+def _with_secret_redacted(message: Message, question: str) -> Message:
     """
     Return *message*; redacted, if the message is the secret that *question* asks for.
 

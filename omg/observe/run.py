@@ -529,7 +529,7 @@ def write_batch(batch: Batch, *, id: str, redactions: int) -> Observed:
             hints = {}
         live = {**hints, "last_ms": said_ms} | ({"at_ms": said_ms} if hints else {})
         changes = plan.changes()
-        told = moot_replies(graph, plan) | ({} if silent else {session: live})
+        told = cleared_next_steps(graph, plan) | ({} if silent else {session: live})
         now = now_change(graph, plan, session, told)
         summary = tuple(
             f"{'renamed' if c.after is None else 'wrote' if c.before is None else 'changed'} {c.path}"
@@ -596,7 +596,7 @@ def now_change(
     return plan.maps.now_change(state.sessions, day)
 
 
-def moot_replies(graph: Graph, plan: Plan) -> dict[str, dict[str, Any]]:
+def cleared_next_steps(graph: Graph, plan: Plan) -> dict[str, dict[str, Any]]:
     """
     Return hints that clear the assistant's next step, if the step is done.
 
