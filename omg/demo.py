@@ -1,8 +1,9 @@
 """
 `omg demo`: takes the sample conversation through the whole path, in a folder of its own, without a key or a network.
 
-The replies of a careful model were recorded by bench/record_demo.py and are shipped unedited; everything else runs now.
-With *offline* the rules read the same conversation. Nothing of the user's is read or changed.
+The replies of the model were recorded before (bench/record_demo.py) and are shipped unedited. Every other step really
+runs during the demo. With *offline*, rules make the notes, without a model. The demo neither reads nor changes the
+user's files.
 """
 
 from __future__ import annotations
@@ -64,7 +65,11 @@ PIPED_COLUMNS = 200
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A question that a careful model was asked, and its reply. *prompt*: the digest of the instructions."""
+    """
+    A question to the model, recorded with the model's reply.
+
+    *prompt*: hash of the instructions that the model got with the question.
+    """
 
     purpose: str
     prompt: str
@@ -75,10 +80,10 @@ class Recorded:
 @dataclass
 class Replay:
     """
-    An Ask that gives the recorded reply to the question most like the one asked, by their words.
+    Answers questions in place of a model, with recorded replies.
 
-    A prompt with changed wording still finds its reply. `changed` lists the questions that are not word for word as
-    they were recorded.
+    A question gets the reply to the recorded question that shares most words with it. So a slightly changed question
+    still gets a reply. `changed` lists the questions that differ from the recorded ones.
     """
 
     rows: list[Recorded]
@@ -129,7 +134,11 @@ class Given:
 
 @dataclass
 class Story:
-    """The demo's memory, and the day at which it stands."""
+    """
+    The demo's memory and its clock.
+
+    *now*: a list with one item, the time that the memory takes for the present. *night*: the result of the nightly run.
+    """
 
     memory: Memory
     now: list[datetime]
@@ -140,7 +149,12 @@ class Story:
         return self.memory.find(DEMO_SESSION)
 
     def sessions(self) -> Iterator[tuple[date, str, int, int]]:
-        """Take in and observe one conversation after the other: its day, name, messages, and the notes written."""
+        """
+        Import and observe each conversation of the sample, in order.
+
+        Yields for each conversation its day, its name, how many messages it has, and how many notes were written or
+        changed.
+        """
         for file in sorted(SAMPLE_FOLDER.glob("*.jsonl")):
             day, name = date.fromisoformat(file.stem[:10]), file.stem[11:].replace("-", " ")
             self.now[0] = datetime.combine(day, datetime.min.time(), UTC) + timedelta(hours=21)
@@ -169,7 +183,11 @@ class Story:
         return changed[0], changed[1]
 
     def forget(self) -> tuple[int, int, int]:
-        """Forget what was said of SECRET: notes, messages, and the files in which its name still stands."""
+        """
+        Forget all notes and messages that hold the name SECRET.
+
+        Returns how many notes were removed, how many messages were removed, and how many files still hold the name.
+        """
         self.memory.refresh(self.graph)
         gone = self.memory.forget(matching=SECRET)
         folders = {self.memory.folder, self.graph.vault.root}

@@ -291,10 +291,11 @@ def transformer(name: str, folder: Path) -> Embedder:
 
 def fingerprint(folder: Path) -> str:
     """
-    Return a hash that identifies the model in *folder*: of its settings, the sizes of its weights, and their first and last
-    megabyte.
+    Return a hash that tells the model in *folder* from any other model.
 
-    This tells apart two trainings, or two poolings under the same name, without reading 90 MB at each start.
+    The hash reads the settings, and of each file of weights the size, the first megabyte and the last megabyte. So the
+    hash changes if a model of the same name was trained again or pools differently, and 90 MB need not be read at each
+    start.
     """
     seen = hashlib.sha256()
     for file in sorted([*folder.glob("*.json"), *folder.glob("*/config.json")]):

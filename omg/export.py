@@ -129,7 +129,12 @@ def values_of(path: Path) -> Iterator[dict[str, Any]]:
 
 @dataclass(slots=True)
 class Taken:
-    """Counts the notes and messages that came in, that were forgotten here, and that could not be used."""
+    """
+    Counts what an import did: notes and messages added, entries left out.
+
+    *forgotten*: entries left out because they were forgotten in the graph that imports. *skipped*: entries that cannot
+    be used.
+    """
 
     notes: int = 0
     messages: int = 0
@@ -167,7 +172,15 @@ def take_export(registry: Registry, into: Graph, path: Path) -> Taken:
 
 def place(value: dict[str, Any], source: Graph, into: Graph, taken: Taken) -> None:
     """
-    Put *value*, a note or a message of an export, into *source*, unless it was forgotten in *into* or cannot be used.
+    Write *value*, a note or message of an export, to the temporary graph *source*.
+
+    `take_export` merges *source* into the graph *into* afterwards. Left out is
+
+    - what was forgotten in *into*
+    - what *into* has already
+    - what cannot be used
+
+    *taken* counts the notes, the messages and what was left out.
     """
     try:
         if isinstance(value.get("note"), str):

@@ -175,8 +175,11 @@ def list_found(as_json: bool) -> None:
 
 def place_of(memory: Memory) -> Callable[[str, str, str], str | None]:
     """
-    Return a function that says whose memory a client's session belongs to: the memory that the client's hooks write to,
-    or the owner's if the client is not connected.
+    Return a function that finds the graph for an imported conversation of a client.
+
+    The function takes (client, session, folder) and returns the session key to import under. The key leads to the graph
+    that the client's hooks write to. If `omg install` never connected the client, the key leads to the owner's graph;
+    if the hooks write to no graph, the function returns None.
     """
     from ..hosts.sessions import file_name, new_session
     from ..importers.drops import key_of
@@ -191,9 +194,14 @@ def place_of(memory: Memory) -> Callable[[str, str, str], str | None]:
 
 def look_first(memory: Memory, drops: Drops, *, yes: bool, observe: bool, quiet: bool) -> dict[str, int]:
     """
-    Print what *drops* hold and what observing them costs, then ask whether to import, unless *yes*. Without a terminal,
-    refuse an import that would ask a model. *quiet*: print on stderr. Return chat → time in ms of the chat's newest
-    copy in *drops*; the import leaves older copies out. Raises Exit if nothing is to be imported.
+    Print what an import would take in and cost, then ask whether to go on.
+
+    - With *yes*, or if there is nothing to observe, do not ask.
+    - Without a terminal, refuse an import whose messages a model would observe.
+    - With *quiet*, print on stderr, because stdout is for JSON.
+
+    *drops* may hold several copies of one chat. Returns chat → time in ms of its newest copy; the import leaves older
+    copies out. Raises Exit if the person says no or the import is refused.
     """
     from ..importers.look import look_at, look_text, prices
 
@@ -345,7 +353,11 @@ def search_command(
 
 
 def elsewhere(graph: Graph) -> str:
-    """Return a hint where else to look: in turns that wait, and in the messages themselves."""
+    """
+    Return a hint on where to search if no note fits well.
+
+    The hint names `omg search --raw`. It also says how many turns are not observed yet, if any.
+    """
     turns = len(graph.pending())
     waits = f"{how_many(turns, 'turn')} not observed yet (`omg observe` does it now); " if turns else ""
     return f"{waits}`omg search --raw` looks through what was said"
@@ -371,8 +383,10 @@ def message_value(message: Message, zone: tzinfo) -> dict[str, Any]:
 
 def message_line(message: Message, zone: tzinfo, found: bool, query: str) -> str:
     """
-    Return the part of *message* about *query*, as a line to print. A *found* message gets a mark and its id; a
-    neighbour of a hit is cut shorter.
+    Return one line for *message*, as `omg search --raw` prints it: the part about *query*.
+
+    *found*: whether *message* is a result of the search. A result gets a mark and its id. A message before or after a
+    result gets a third of the space.
     """
     from ..dates.days import day_of_ms
     from ..index.store import terms_of
@@ -427,7 +441,7 @@ def events_command(
     last: Annotated[int, Option("-n", min=0, help="How many past events to show first.")] = 20,
     as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
-    """Show what happened: turns taken in, observations, activations, reflections; and what today and 30 days cost."""
+    """Show the latest events, such as observations, and what models cost today and in the last 30 days."""
     from datetime import UTC, datetime
 
     from ..dates.days import time_zone

@@ -104,7 +104,7 @@ def serve_command(
     port: Annotated[int, Option(help="The port to listen on.")] = 8790,
     cache: CacheOption = CACHE,
 ) -> None:
-    """Serve the plugins of gateways over HTTP."""
+    """Answer the plugins of gateways over HTTP, from the graphs in Postgres."""
     url = checked_url()
     from ..fleet.serve import run_server
 
@@ -121,7 +121,7 @@ def work_command(
     ] = 30,
     metrics_port: Annotated[int, Option(help="Port of the Prometheus metrics; 0: none.")] = 0,
 ) -> None:
-    """Observe and reflect, on any number of machines."""
+    """Run a worker, which observes and reflects. Any number of workers may run, on any machines."""
     url = checked_url()
     from ..fleet.serve import run_worker
 

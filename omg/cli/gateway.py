@@ -111,7 +111,12 @@ def init_command(
 
 
 def lay(vault: Path | None, identity: str) -> Path:
-    """Lay the template into the vault of *identity*; with *vault*, move the vault there first. Returns its folder."""
+    """
+    Add the missing files of the template to the vault of *identity*, and return the vault's folder.
+
+    *vault*: first move the vault to this path; None: the vault stays in its folder. Raises BadInput if nobody has the
+    session key *identity*, or if *vault* cannot be used.
+    """
     from ..identity import identity_of_session
     from ..worker.registry import lay_template
 
@@ -180,7 +185,7 @@ def up_command() -> None:
 
 @app.command("down")
 def down_command() -> None:
-    """Stop the daemon. Pending messages wait for the next one."""
+    """Stop the daemon. Pending messages are observed when a daemon runs again."""
     with without_daemon(existing_home(), again=False) as was_up:
         print("stopped" if was_up else "not running")
 

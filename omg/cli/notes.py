@@ -119,7 +119,12 @@ def show_command(
 
 
 def note_page(note: OpenNote, said: str, file: Path) -> str:
-    """The note as it is printed: its title, its description *said*, its marks in words, its *file*, and its text."""
+    """
+    Return the text that `omg show` prints for *note*.
+
+    The text has the title, the description *said*, the properties in words (type, status, days, origin), the path
+    *file* and the body.
+    """
     from ..tools.reading import note_marks
 
     node = note.node
@@ -362,7 +367,10 @@ def ui_command(
     port: Annotated[int, Option(min=0, max=65535, help="A port of 127.0.0.1. Default: any free port.")] = 0,
     show: Annotated[bool, Option("--open", help="Open it in this machine's browser.")] = False,
 ) -> None:
-    """See and correct what is remembered, in a browser on this machine. Prints a link that works once; Ctrl-C ends it."""
+    """
+    See and correct what is remembered, in a browser on this machine. Prints a link that works once. Ctrl-C ends the
+    page.
+    """
     import webbrowser
 
     from ..client import fleet_of
@@ -487,8 +495,13 @@ def forget_command(
 
 def refuse_mixed(ids: Sequence[str], spoken: dict[str, str | None], *, redact: bool, only: bool) -> None:
     """
-    Raise BadInput unless notes or something *spoken* is named, and `--redact` and `--only` come with the arguments that
-    they need.
+    Check which arguments of `omg forget` were given together.
+
+    *ids*: the notes. *spoken*: the values of --session, --before and --matching. Raises BadInput if
+
+    - there are no *ids*, and all values in *spoken* are None
+    - *redact* is set, and --matching is not the only other argument
+    - *only* is set, and notes are not the only other argument
     """
     given = {name for name, value in spoken.items() if value is not None} | ({"notes"} if ids else set())
     if not given:
@@ -500,7 +513,15 @@ def refuse_mixed(ids: Sequence[str], spoken: dict[str, str | None], *, redact: b
 
 
 def graph_to_forget(memory: Memory, identity: str | None, session: str | None) -> Graph:
-    """Return the graph of *identity*; if None, the graph with messages of *session*, else the owner's graph."""
+    """
+    Return the graph in which `omg forget` is to forget.
+
+    - If *identity* is given: the graph of this identity.
+    - If only *session* is given, and a graph has messages of this session: that graph.
+    - In all other cases: the owner's graph.
+
+    Raises BadInput if several graphs have messages of *session*.
+    """
     from ..forget.places import every_message
 
     if identity is None and session is not None:
@@ -514,7 +535,15 @@ def graph_to_forget(memory: Memory, identity: str | None, session: str | None) -
 
 
 def forget_choices(graph: Graph, ids: list[str], *, redact: bool, **said: Any) -> dict[str, Selection]:
-    """Name of each choice that is possible → what it takes."""
+    """
+    Return what each possible way to forget would remove, as name of the way → Selection.
+
+    - "forget": the notes and the messages. This way is always possible.
+    - "redact": only the words of --matching. It is possible if --matching is the only argument.
+    - "only": the notes without their messages. It is possible if notes are the only arguments.
+
+    *said*: `session`, `before_ms` and `matching`. Raises BadInput if *redact* is set and the words cannot be redacted.
+    """
     from ..curate import find_note, select_to_forget
     from ..forget.places import holding
     from ..forget.selection import Wanted, select, select_words
@@ -532,7 +561,11 @@ def forget_choices(graph: Graph, ids: list[str], *, redact: bool, **said: Any) -
 
 
 def choice_lines(graph: Graph, shown: dict[str, Selection], again: Sequence[str], *, done: bool) -> list[str]:
-    """The lines that say what would be removed, or was removed. *again*: messages that stay and say the same."""
+    """
+    Return the lines that say what would be removed; with *done*, what was removed.
+
+    *shown*: the result of `forget_choices`. *again*: texts of messages that stay, although they repeat a removed note.
+    """
     from ..curate import is_untouched
     from ..forget.places import BLANK
     from ..forget.selection import told_before
@@ -611,7 +644,7 @@ def reflect_command(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Tidy the graphs: maps, repetitions, contradictions, weekly and monthly reflections. Made for the night."""
+    """Tidy the graphs: merge repetitions, find contradictions, write maps and reflections. Meant to run at night."""
     if all_vaults and identity is not None:
         raise BadInput("--all-vaults means every graph, --identity one graph: give only one of these options")
     with opened_memory() as memory:

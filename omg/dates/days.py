@@ -45,14 +45,14 @@ _PAUSES = (
 
 def due_text(event: str | None, today: date, loop: str | None = None, said: date | None = None) -> str:
     """
-    Say when a note's *event* is, seen from *today*: "due in 2 days", "3 weeks ago"; "" without an event.
+    Say when a note's *event* is, seen from *today*: "in 2 days", "3 weeks ago".
 
-    *loop*: "open" if the note tells something that is still to be done. The last day of the event is then a deadline:
-    "due tomorrow", "was due yesterday". Two weeks after the deadline, the text is "planned for …, has probably
-    happened".
+    Returns "" without an event. In two cases the text tells more:
 
-    *said*: the day on which the note's text was last said. If a past event began after that day, the note only told a
-    plan. The text is then "planned for …, has probably happened" as well.
+    - *loop* is "open": the note tells something still to be done, until the last day of the event. The text is "due
+      tomorrow" or "was due yesterday". From two weeks after that day on, it is "planned for …, has probably happened".
+    - The event began after *said*, the day on which the note's text was last said, and is past. Then the note only told
+      a plan, and the text is "planned for …, has probably happened".
     """
     days = event_span(event)
     if days is None:
@@ -111,10 +111,15 @@ def span_text(first: date, last: date) -> str:
 @lru_cache(maxsize=2048)  # 0.1 ms a call, and the tokens of a line are counted several times for one prompt
 def mark_past_plans(text: str, today: date, said: date | None = None) -> str:
     """
-    Add "(2 weeks ago, has probably happened)" after each past date in *text* that its sentence speaks of as a plan.
-    The day on which *text* was *said* gets no mark.
+    Mark planned dates in *text* that are past: "(2 weeks ago, has probably happened)".
 
-    Dates without a year, and dates in links and names, stay as they are. Marking a text again changes nothing.
+    A date is planned if its sentence looks ahead, as in "the talk will be on 5 March 2026". No mark gets
+
+    - a date without a year
+    - a date in a link or in a name
+    - the day *said*, on which the text was said
+
+    A second call with the same text adds nothing.
     """
     out, at = "", 0
     for start, end, (_, last) in full_dates(text):

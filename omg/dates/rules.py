@@ -1,7 +1,7 @@
 """Finds dates in English text: each rule is a pattern, and the days that its match means.
 
-A phrase that could mean two different days, such as 5/7/2023, is left alone. A span is as wide as the words: "two
-weeks ago" is a week, "in 2022" a year."""
+A phrase that could mean two different days, such as 5/7/2023, is left alone. A phrase with a longer unit means the
+whole unit: "two weeks ago" means a week, "in 2022" a year."""
 
 from __future__ import annotations
 
@@ -285,10 +285,11 @@ def _numeric(m: re.Match[str], _today: date, _tense: str) -> Days | None:
 
 def _dated(m: re.Match[str], today: date, tense: str) -> Days | tuple[()] | None:
     """
-    A day of a month, or two days ("3 to 7 January"). The year may be missing.
+    Return the days of a date: "7 January", "3 to 7 January 2026". Return None if the match is no date: "I may 5".
 
-    A named weekday must fit; without a year, it chooses between last year, this year and the next. If the verb looks
-    ahead and all fitting days are past, the weekday is taken for a mistake.
+    - Without a year, the verb chooses the year. With a weekday, only last, this and next year can be chosen.
+    - The weekday has to fit. If it fits in no year, return ().
+    - If the verb looks ahead and the weekday fits only in past years, the weekday counts as wrong and is not used.
     """
     years, weekday = _years(m, today), m["wd"] or m["wd2"]
     if weekday and not m["year"]:
@@ -470,8 +471,8 @@ def _of_month(m: re.Match[str], today: date, tense: str) -> Days | tuple[()] | N
 
 
 def _nth_days(n: int, name: str, months: Iterable[Days]) -> list[Days]:
-    """Return one span for each month: its day, week, weekend or weekday (*name*) with the number *n*, counted from 0.
-    The first week is days 1 to 7."""
+    """Return the part number *n* of each month that has such a part. *name*: the kind of part ("Day", "Week", "Weekend"
+    or a weekday). *n* counts from 0, and -1 is the last. The first week is days 1 to 7."""
     found: list[Days] = []
     for first, last in months:
         days = [first + i * ONE_DAY for i in range((last - first).days + 1)]
@@ -663,17 +664,17 @@ class When(NamedTuple):
 
 def resolve_dates(text: str, today: date, ahead: bool = False) -> list[When]:
     """
-    The days that *text*, said *today*, names; in reading order, never overlapping. *ahead*: all of them lie ahead.
+    Return the days that *text*, said *today*, names, in order and without overlaps. *ahead*: treat *text* as a plan.
 
-    - Weeks begin on Monday, but on a Sunday "last week" is the seven days before that Sunday. "next Friday" is in next week,
-      "last Friday" is the latest Friday before *today*.
-    - A weekday, or a date without a year, lies ahead in a plan and behind in a report. The nearest verb decides, or the
-      word "for", "by" or "until". If nothing decides, the weekday lies ahead, and the date is the nearest one.
-    - A date less than two months past is chosen if the verb allows it: "the deadline is May 28", said in June.
-    - A weekday beside a date must fit: "Sunday 13 November 2026", a Friday, is no day.
-    - "A to B" is one span. If a sentence tells two steps, the second is the later one: "leave on Monday and return on
-      Wednesday", "fly on 12 December and return on the 19th".
-    - Recurring days ("every Friday", "on Mondays", "I work Monday to Friday") are left out.
+    - Weeks begin on Monday. On a Sunday, "last week" means the seven days before this Sunday.
+    - "next Friday" is in next week; "last Friday" is the latest Friday before *today*.
+    - A weekday, or a date without a year, is future in a plan, and past in a report. The nearest verb tells which of
+      the two it is; "for", "by" and "until" make a plan. If nothing tells, a weekday is future, and a date is the
+      nearest such day.
+    - A date up to two months ago is chosen if the verb allows it: "the deadline is May 28", said in June.
+    - A date with a wrong weekday gives no day: "Sunday 13 November 2026", which is a Friday.
+    - "A to B" gives one span. Recurring days give no day: "every Friday", "on Mondays", "I work Monday to Friday".
+    - Of two steps in one sentence, the second is later: "leave on Monday and return on Wednesday".
     """
     hits = _found(text, today, RULES, ahead=ahead)
     return [When(*h.days, text[h.start : h.end].rstrip("."), h.start) for h in hits]
@@ -693,8 +694,8 @@ LOOKED_AT = 8_000  # only so many characters are searched, at 25 µs each; no qu
 
 
 class _Hit(NamedTuple):
-    """A match of a rule: its position and its days. From the other fields, `days_from` finds the days that the match
-    means if it was said on another day."""
+    """A match of a rule in a text. *start*, *end*: the match's position. *days*: the days that the match means. From
+    the other fields, `days_from` finds the days again, as if the text was said on another day."""
 
     start: int
     end: int
@@ -704,7 +705,7 @@ class _Hit(NamedTuple):
     match: re.Match[str]
 
     def days_from(self, today: date, tense: str) -> Days:
-        """The days that the match means if said *today*; `days` if it means none on that day."""
+        """Return the days that the match means in a text said *today*. If there are none, return `days`."""
         return _meant(self.meaning, self.match, today, tense) or self.days
 
     def floats(self) -> bool:
@@ -783,7 +784,7 @@ def _joined(text: str, hits: Iterable[_Hit], today: date) -> list[_Hit]:
 
 
 def _is_next(link: str) -> bool:
-    """Whether *link* leads to the next step of the same people: "and return on"."""
+    """Whether *link*, the text between two dates, tells what the same people do next: "and return on"."""
     word = m[1].lower() if (m := NEXT.search(link)) else ""
     return word == "back" or word.endswith("ing") or is_past(word) or word.removesuffix("s") in bases()
 
