@@ -2,11 +2,12 @@
 Indexes the archive's messages: who said what, and which messages were said just before and after.
 
     take_in          adds the new lines of archive/*.jsonl, by byte offset
-    source_window    the messages that a note was made from, and their neighbours: a search finds the note by their words
+    source_window    returns the messages that a note was made from, and the messages around; indexed with the note,
+                     so that a search for words of these messages finds the note
     raise_for_days   raises the scores of statements said on the days that a question asks for
 
-graph/graph.py writes the archive's files; the index only copies them. A file that changed in any other way than
-by added lines is read again from its start.
+graph/graph.py writes the archive's files; the index only copies them. A file that only grew is read from its old
+end. Any other changed file is read again from its start.
 """
 
 from __future__ import annotations
@@ -156,8 +157,8 @@ def message_ids(db: sqlite3.Connection, ids: Iterable[int]) -> set[str]:
 
 def words_of(db: sqlite3.Connection, ids: Sequence[int], chars: int) -> str:
     """
-    Return the messages in rows *ids* as text, a message on each line: the sender and the words, cut to *chars*
-    characters.
+    Return the messages in rows *ids* as text, one message a line. A line has the sender and the message's words.
+    Each line is cut to *chars* characters. Unknown rows are skipped.
     """
     rows = dict(rows_of(db, f"select id, substr({SPOKEN}, 1, {chars}) from message where id in", ids))
     return "\n".join(rows[i] for i in ids if i in rows)

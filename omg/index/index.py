@@ -324,7 +324,12 @@ class Index:
         return self._warm
 
     def knows(self, word: str) -> bool:
-        """Return whether a note or a message has *word*; False if no search has looked for *word* before."""
+        """
+        Return whether a note or a message has *word*.
+
+        Only words of earlier searches can be found, because each search caches its counts. For any other word the
+        result is False.
+        """
         return any(rarity.has(word) for rarity in (self._rarity, self._said))
 
     # --- looking up
@@ -348,9 +353,11 @@ class Index:
         """
         Return the notes that meet all conditions, sorted by path.
 
-        *status*: None for any status. *moc*: only notes that the map at this path lists. *links_to*: only notes
-        that link to this path. *first*: at most this number of notes, by priority, then the newest. *columns*:
-        values of other columns of the table `note`.
+        - *status*: None for any status.
+        - *moc*: only notes that the map at this path lists.
+        - *links_to*: only notes that link to this path.
+        - *first*: at most this number of notes: notes of the highest priority, among equals the newest.
+        - *columns*: values of other columns of the table `note`.
         """
         wanted: dict[str, object] = {"status = ?": status, "home = ?": moc, LINKING: links_to}
         wanted |= {f"{column} = ?": value for column, value in columns.items()}
@@ -427,7 +434,8 @@ class Index:
 
     def names(self, link: str) -> list[str]:
         """
-        Return the path, id and aliases of the note that *link* leads to, in lower case as from `name_key`.
+        Return every name of the note that *link* leads to: its path, id and aliases. The names have the form that
+        `name_key` returns. Empty if *link* leads to no note.
         """
         rows = self._rows("select full from name where note = ?", self.ask(resolve_row, link))
         return [full for (full,) in rows]
@@ -491,7 +499,7 @@ class Index:
     def ask(
         self, question: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Call *question* with a connection for reading and the other arguments. Return its answer."""
+        """Call `question(db, *args, **kwargs)`, where *db* is a read connection. Return the result."""
         with self._store.read() as db:
             return question(db, *args, **kwargs)
 
@@ -518,8 +526,8 @@ class Index:
 
     def detours(self) -> list[tuple[str, str, str]]:
         """
-        Return `(path of the note, target of the link, target's present path)` for links by a note's former
-        path, which is an alias.
+        Return the links that use a note's former path. Each is `(path of the linking note, target as written,
+        target's present path)`. A renamed note keeps its former path as an alias.
         """
         select = f"""select distinct s.path, target, d.path from name join link using (leaf, full)
             join note d on d.id = link.dst join note s on s.id = src
@@ -532,8 +540,8 @@ class Index:
 
     def _ready(self) -> int:
         """
-        Open the present file, and fill a new one. Return the file's generation, a number that grows with each
-        new file.
+        Open the index file, and first fill the file if it is new. Return the file's generation, a number that
+        grows each time the file is replaced.
         """
         generation = self._store.look()
         if generation != self._generation:

@@ -4,8 +4,9 @@ Finds the note that a link leads to: by path, id, alias, or the end of a path.
 The first rule that fits decides. If two notes fit equally well, the link leads to neither.
 
     0 path    1 id    2 alias    3 the end of a path, after a "/": mostly a file's name
-    4 the end of an id or a former path: the name of a file before it was renamed
-    5 the link ends with a path, an id or a former path: Obsidian adds folders if opened above the vault
+    4 the end of an id or of a former path: mostly the file's name before the note was renamed
+    5 a path, an id or a former path with more folders in front. Obsidian writes such links if the person opens a
+      folder above the vault.
 """
 
 from __future__ import annotations
@@ -53,8 +54,10 @@ def names_of_note(node: Node) -> list[tuple[str, str, int]]:
 
 def links_of_note(node: Node) -> list[tuple[str, str, str, int]]:
     """
-    Return `(target, full, leaf, kind)` for each link of *node*. A target in both the frontmatter and the text
-    counts as in the text.
+    Return `(target, full, leaf, kind)` for each link of *node*.
+
+    *target* is the link as written; *full* and *leaf* are as in `names_of_note`. If the frontmatter and the text
+    link to the same target, only the link in the text is returned.
     """
     found: dict[tuple[str, bool], tuple[str, str, str, int]] = {}
     successor = (node.superseded_by,) if node.superseded_by else ()
@@ -89,8 +92,10 @@ def fitting_notes(db: sqlite3.Connection, target: str) -> list[tuple[int, str, i
 
 def from_above(db: sqlite3.Connection, full: str) -> list[tuple[int, str, int]]:
     """
-    Return the note with the longest path, id or former path at the end of *full*. A name without a folder does
-    not count, since many notes may have it.
+    Find the note whose name is the end of *full*, after a "/". The longest such name wins: a path, an id or a
+    former path. A name without a folder is not compared, because several notes may have this name.
+
+    Returns a list with one `(row, path, 5)`, or an empty list.
     """
     return db.execute(
         """

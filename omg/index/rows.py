@@ -51,7 +51,10 @@ class NoteFile:
 
 @dataclass(frozen=True, slots=True)
 class FormerNote:
-    """The former values of a changed note. Other notes and the note's vector were made from these values."""
+    """
+    Holds the values of a note before a change. RowWriter compares former and new values, and updates what depends
+    on them: the note's vector, and the rows of notes that link to the note.
+    """
 
     path: str
     title: str
@@ -169,8 +172,10 @@ class RowWriter:
 
     def rewindow(self, messages: Collection[str]) -> None:
         """
-        Update the columns that hold messages, for the notes made from *messages*. Needed after neighbours of *messages*
-        in their conversation changed.
+        Update the search texts of the notes that were made from *messages*.
+
+        A note is also found by words of its messages, and of the messages said just before and after. Call this
+        with messages that were added or removed, and with the messages next to these.
         """
         for (note,) in set(rows_of(self.db, "select note from source where id in", messages)):
             cited = self.db.execute(
@@ -240,8 +245,10 @@ def days_of_note(node: Node, zone: tzinfo) -> list[date]:
 
 def text_columns(node: Node, zone: tzinfo) -> tuple[str, str, str, str, str]:
     """
-    Return title, description, body, tags and dates, folded (`fold_text`). No text is repeated. `settle` adds
-    the linked titles.
+    Return a note's texts for the full-text search: (title, description, body, tags, dates).
+
+    All texts are folded (`fold_text`). A description that the title or the body repeats becomes "". An alias that
+    is also the title is left out.
     """
     heading = node.title  # read once: a note without a heading searches its aliases for a title
     title, body = fold_text(heading), fold_text(plain_body(node.body, heading))

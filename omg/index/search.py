@@ -89,8 +89,8 @@ class Rarity:
     """
     Counts the rows of *table* that match a term, and caches the counts.
 
-    *all_rows*: the key in `meta` of the number of all rows. *postings*: most rows that the words of a question
-    may match.
+    *all_rows*: the key in the table `meta` that holds the number of rows. *postings*: the maximum number of rows
+    that the terms of one question may match together.
     """
 
     def __init__(self, table: str, all_rows: str, postings: int) -> None:
@@ -99,7 +99,10 @@ class Rarity:
         self._fits: dict[str, int] = {}
 
     def has(self, word: str) -> bool:
-        """Return whether any row has *word*; False if no search has looked for *word* before."""
+        """
+        Return whether any row has *word*. Only words of earlier searches can be found, because each search caches
+        its counts. For any other word the result is False.
+        """
         return bool(self._fits.get(f'"{word}"'))
 
     def choose(
@@ -181,11 +184,14 @@ def notes_by_days(db: sqlite3.Connection, days: Iterable[When]) -> list[int]:
 
 def fused_scores(words: Mapping[int, float], near: Near | None, whole: float) -> tuple[Pool, float]:
     """
-    Return the candidates, each with one score from *words* and *near*, and the confidence (0 to 1) of the best.
+    Combine scores by words with closeness in meaning. Return (candidates, confidence).
 
-    A candidate's score is the weighted sum of its score by words and its score by meaning. Each of the two is divided
-    by the highest of its kind. *whole*: the score by words that a note gets if it has each word of the question once. A
-    note that reaches *whole*, or has the same meaning as the question, has confidence 1.
+    - *words*: id → score by words; each score is divided by the best of these scores.
+    - *near*: the cosines; None without vectors. Closeness is 1 for the best cosine, and 0 for the median.
+    - A candidate's score is the weighted sum of both.
+    - *whole*: the score by words of a note that has each word of the question once.
+    - *confidence* (0 to 1) says how surely the best candidate answers. A score of *whole* or a cosine of 1 gives
+      1.
     """
     top = max(words.values(), default=0.0)
     share = WORDS_SHARE if near else 1.0
@@ -245,8 +251,10 @@ def weigh_pool(
 
 def phrase_within(days: Sequence[int | None], asked: Iterable[When]) -> str | None:
     """
-    Return the phrase of the first day in *asked* that overlaps a note's *days* (said from, to; event from, to);
-    None if no day does.
+    Return the phrase of the question that names one of a note's days; None if no phrase does.
+
+    *asked*: the question's phrases for days, such as "last week"; the first phrase that fits is returned. *days*:
+    four day numbers: the first and last day on which the note was said, and the first and last day of the event.
     """
     for when in asked:
         first, last = when.start.toordinal(), when.end.toordinal()
@@ -285,10 +293,13 @@ FANNED = 60  # most links of one note that are followed
 
 def walked_order(db: sqlite3.Connection, pool: Pool, k: int, exact: Sequence[Term] = ()) -> list[int]:
     """
-    Return the notes in *pool* and notes linked with the best, in the order of the results.
+    Return the notes in *pool*, best first, with linked notes raised. Notes that the best notes link to, or are
+    linked from, are added to *pool*.
 
-    The first OWN_SHARE of *k* notes keep their places. Below these, a linked note moves up. It moves further if its own
-    score and the linking note's score are high. *exact*: notes that have all of these terms come first.
+    - The first OWN_SHARE of *k* notes keep their places.
+    - Below these places, a linked note gets a higher score. The better both notes match, the higher.
+    - A superseded note is not raised.
+    - *exact*: notes that have all of these terms come first.
     """
     order = ranked_ids(pool)
     if not order:
@@ -476,7 +487,10 @@ def new_revision(db: sqlite3.Connection) -> int:
 
 
 def drop_vectors(db: sqlite3.Connection, notes: Iterable[int], gone: bool = False) -> None:
-    """Remove the vectors of *notes*, which are new or have a new text, or (*gone*) were deleted."""
+    """
+    Remove the vectors of *notes*, whose texts are new or changed; new vectors are made later. *gone*: the notes
+    were deleted, so no new vectors are made.
+    """
     rev = new_revision(db)
     db.executemany(
         "replace into vector values (?, ?, null, ?)", [(n, GONE if gone else "", rev) for n in notes]

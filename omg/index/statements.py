@@ -3,12 +3,12 @@ Indexes and searches the statements of the archive's messages.
 
     add, remove          add and remove the statements of a message, as rows and in the full text
     find_statements      finds the statements that answer a question, by words and by meaning
-    put_vectors          stores statements' vectors, which are made in the background; SignMatrix searches the vectors
-    put_searched         stores which messages hold no secret, which is found out in the background
+    put_vectors          stores vectors, which are made in the background; SignMatrix searches these vectors
+    put_searched         stores which messages hold a secret; a background task searches the messages for secrets
 
-A statement is a sentence, a list item, or several short lines together. A statement's number holds the row of
-its message, whether the assistant spoke, and its place in the message. `head` is the heading above the
-statement.
+A statement is a sentence, a list item, or several short lines together. The bits of a statement's number give the
+message's row, whether the assistant spoke, and the statement's place in the message. `head` is the heading above
+the statement.
 """
 
 from __future__ import annotations
@@ -101,8 +101,11 @@ def heads_of(spans: Sequence[Span], place: int) -> list[Span]:
 
 def is_silent(message: Message) -> bool:
     """
-    Return whether searches leave *message* out. Left out are a tool's text, an empty text, and a line in MEMORY_NOTES,
-    which replaced the result of a call to OMG.
+    Return whether searches leave *message* out. Left out are
+
+    - a tool's text
+    - an empty text
+    - a text in MEMORY_NOTES; OMG writes such a text in place of a result of its own tools
     """
     return message.role == "tool" or not message.text.strip() or message.text.strip() in MEMORY_NOTES
 
@@ -138,14 +141,12 @@ def add(db: sqlite3.Connection, row: int, message: Message) -> None:
 
 
 def remove(db: sqlite3.Connection, row: int, message: Message) -> None:
-    """
-    Remove the statements of *message*, which is in *row*. The full-text table keeps no text, and needs the text
-    again to remove it.
-    """
+    """Remove the statements of *message* from the index. *row*: the message's row."""
     if is_silent(message):
         return
     spans = spans_of(message.text)
     columns = ", ".join(STATEMENT_COLUMNS)
+    # The full-text table stores no text; to delete a row, SQLite needs the row's text again.
     delete = f"insert into statement_fts (statement_fts, rowid, {columns}) values ('delete', ?, ?, ?)"
     db.executemany(delete, text_rows(row, message, spans))
     db.execute("delete from spoken where id = ?", (row,))
@@ -195,13 +196,12 @@ def find_statements(
     near: Callable[[Iterable[int], bool], Mapping[int, float]] | None,
 ) -> list[Found]:
     """
-    Return the statements that have words of *match*, and the statements nearest in meaning.
+    Find the statements that have words of *match*, and statements close in meaning. The result is not sorted.
 
-    *whole*: the bm25 that counts as a score of 1. *assistants*: how much a statement of the assistant counts against
-    one of a person; 0 leaves the assistant's out.
-
-    *near(numbers, nearest)* returns number → cosine for the statements *numbers*. If *nearest* is true, it adds the
-    statements nearest in meaning.
+    - *whole*: the bm25 score that counts as 1.
+    - *assistants*: the factor for scores of the assistant's statements; 0 leaves these statements out.
+    - *near(numbers, nearest)*: returns number → cosine for the statements *numbers*. If *nearest* is true, the
+      result has the statements nearest in meaning, too. None: no search by meaning.
     """
     words: dict[int, float] = {}
     surely = 0
@@ -281,8 +281,10 @@ def missing_vectors(db: sqlite3.Connection, limit: int) -> tuple[int, list[int],
 
 def put_vectors(db: sqlite3.Connection, gone: int, ids: Iterable[int], vectors: Floats) -> None:
     """
-    Store the *vectors* of the statements *ids*. Stores nothing if a statement was removed after *gone* was
-    read, because its number may be used again.
+    Store *vectors* for the statements with the numbers *ids*.
+
+    *gone*: how many removals there had been, from `missing_vectors`. If statements were removed since, nothing is
+    stored: a new statement may have the number of a removed statement.
     """
     import numpy as np
 

@@ -416,14 +416,16 @@ class Store:
 
     def _connect_to_read(self) -> tuple[int, sqlite3.Connection]:
         """
-        Return the file's generation, and a connection for reading.
+        Open a connection for reading. Return (generation of the file, connection).
 
-        In WAL mode, readers write to files beside the database, which fails on a full disk. If the WAL is empty
-        or missing, the database alone is complete. Then it is opened as immutable, for one use.
+        On a full or read-only disk, the connection is opened as immutable and must be used only once. Then the
+        generation is KEPT_NEVER. Raises sqlite3.DatabaseError if the database cannot be opened either way.
         """
         try:
             return self.generation, self._connect()
         except sqlite3.DatabaseError as e:
+            # In WAL mode a reader writes files beside the database, which fails on a full disk. If the WAL is empty or
+            # missing, the database file alone is complete.
             log = self.file.with_name(f"{self.file.name}-wal")
             if not is_disk_barred(e) or (log.exists() and log.stat().st_size):
                 raise
@@ -572,7 +574,10 @@ class Entry:
 
     @property
     def map(self) -> str:
-        """Path of the map that lists the note; by default, of the map for the note's type."""
+        """
+        Return the path of the map that lists the note. This is the first map that the note links to, or else the
+        map for the note's type.
+        """
         return map_listing(self.path, self.type, self.links) or map_of_type(self.type)
 
     @property
@@ -636,11 +641,12 @@ def entries_where(db: sqlite3.Connection, where: str, values: Iterable[object]) 
 
 def contradictions(db: sqlite3.Connection) -> dict[int, tuple[tuple[str, ...], bool]]:
     """
-    Return row of a note → the paths of the active notes that contradict the note, and whether the note was said
-    last.
+    Return row of a note → (paths, newest), for each note that active notes contradict.
 
-    Either of two notes may name the contradiction. A note of the assistant or a tool puts no person's note in
-    doubt.
+    - *paths*: the notes that contradict the note. A contradiction counts for both notes, whichever of them names
+      it.
+    - *newest*: True if the note's last message is later than the last message of every contradicting note.
+    - A note from the assistant or a tool cannot contradict a note from a person.
     """
     found: dict[int, dict[str, bool]] = {}
     select = f"""
