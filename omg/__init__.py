@@ -60,8 +60,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
       provenance  Decides whose words a note holds (the user's, the assistant's or a tool's), and checks text that
                   would count as a person's.
     What is done with it
-      inject/     The slice of memory that a prompt is given: `system`, stable between activations, and `prompt`, new
-                  each time.
+      inject/     Chooses the memory for a prompt: `system`, which rarely changes, and `prompt`, new each time.
                     decide · passages · prompt
       forget/     Forgets notes, messages or words: removes them from every file that OMG keeps.
                     erase · places · removal · selection

@@ -1,7 +1,7 @@
 """
-The slice of memory that a prompt is given: `system`, stable between activations, and `prompt`, new each time.
+Chooses the memory for a prompt: `system`, which rarely changes, and `prompt`, new each time.
 
-At an activation, `system` is rendered anew (decide.py).
+decide.py decides when `system` is rendered anew. This is called an activation.
 
     decide      Decides which notes a prompt is given, and when `system` is rendered anew.
     prompt      The text of `system` and `prompt`, within their budgets.

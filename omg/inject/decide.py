@@ -1,9 +1,10 @@
 """
 Decides which notes a prompt is given, and when `system` is rendered anew.
 
-`system` is rendered at an activation, and then served byte for byte until the next, because prompt caches
-depend on that. News in between reaches the model through `prompt`. This module calls no model and reads no
-clock. At an activation it reads index.md, now.md and two maps; it reads no other file.
+Rendering `system` anew is called an activation. Between two activations every prompt gets the same bytes of
+`system`, so that the provider's prompt cache keeps working. News reaches the model through `prompt`.
+This module calls no model and reads no clock. At an activation it reads index.md, now.md and two maps; it reads
+no other file.
 """
 
 from __future__ import annotations
@@ -84,12 +85,12 @@ COURSE_ASKED_CHARS = 2_000
 
 
 def asks_for_course(text: str) -> bool:
-    """Return whether *text* asks for the course of something: an order, a count, a summary."""
+    """Return whether *text* asks for an order, a count or a summary, which needs many notes but few details."""
     return bool(COURSE.search(text[:COURSE_ASKED_CHARS]))
 
 
 def topic_of(text: str) -> str:
-    """Return *text*, a question for a course, without the words that ask."""
+    """Return *text* without the words that ask for an order, a count or a summary: the topic's words."""
     return " ".join(ASKING_WORDS.sub(" ", text).split())
 
 
@@ -219,9 +220,10 @@ def sureness(
 
 
 def is_sure(graph: Graph, query: ParsedQuery, hits: Sequence[Hit], said: Sequence[Said]) -> bool:
-    """Return whether *hits* and *said* answer *query* surely enough. If the search used vectors and *query* names no
-    days, cosines decide in two cases: the encoder reads the language of *query*, or *query* is in Chinese. In all other
-    cases `sureness` decides."""
+    """Return whether *hits* and *said* answer *query* surely enough. Three measures may decide:
+    - `sureness` if *query* names days, *said* is empty, or the search used no vectors
+    - otherwise the best cosine, if the encoder reads the language of *query*
+    - otherwise, for Chinese, the best cosine plus the share of common pairs of characters; else `sureness`"""
     if said and graph.index.by_meaning and not query.days:
         cosines = [hit.cosine or 0.0 for hit in hits]
         if asks_encoder(graph.index.embedder, query.text):
@@ -254,9 +256,9 @@ def names_in(text: str) -> Iterator[str]:
 
 
 def named_in(query: ParsedQuery, names: Iterable[tuple[str, str]]) -> dict[str, float]:
-    """Return path → share, for each name whose words all occur in *query*. The share is the part of the words of
-    *query* that the name covers. *names*: pairs of path and name. Possessives ("meine") and words that ask for a map
-    are not counted."""
+    """Find the names whose words all occur in *query*. Return path → share. The share (0 to 1) says how many of the
+    query's words belong to the name. Possessives ("meine") and MAP_WORDS ("list") do not lower the share.
+    *names*: pairs of path and name."""
     asked = word_forms(term for term in query.terms if not OF_ONES_OWN.fullmatch(term.shown))
     found: dict[str, float] = {}
     for path, name in names:
@@ -312,8 +314,8 @@ def pages_asked_for(graph: Graph, query: ParsedQuery) -> list[Hit]:
 
 
 def lines_of(graph: Graph, path: str, limit: int, today: date) -> list[Entry]:
-    """Return the best *limit* notes of the map or project at *path*, by priority, then the newest first; open loops
-    by their day."""
+    """Return the best *limit* notes of the map or project at *path*. Notes of the highest priority come first, among
+    equals the newest. The map OPEN_LOOPS lists things still to be done; these notes come by due day."""
     if path == OPEN_LOOPS:
         return standing_loops(graph.index.entries(loop="open"), today)[:limit]
     project = project_of_map(path)
@@ -331,9 +333,10 @@ FALLS_ON = 2  # found notes that a topic must hold; the best note counts for two
 
 
 def topics_of(graph: Graph, hits: Sequence[Hit], named: Mapping[str, float]) -> list[Hit]:
-    """Return the topics (maps) that hold the best of *hits*, or that the prompt names. A topic must hold the best
-    hit, or several hits. If the prompt names a map of a type ("List my projects"), return the topics of that map.
-    Leaves out topics without a text by a model, because their line only repeats their notes."""
+    """Return the topics that bear on a prompt, as hits. A topic is a map that groups related notes.
+    - If the prompt names the map of a type ("List my projects"): the topics below this map, at most MANY_NOTES.
+    - Otherwise at most MAPS_GIVEN: topics that the prompt names, then topics with the best hit or several hits.
+    A topic without a summary by a model is left out, because it adds nothing to its notes. *named*: path → share."""
     falls: Counter[str] = Counter()
     for n, hit in enumerate(hits):
         for moc in filter(is_topic, maps_of(hit.entry, loop=False)):
@@ -434,8 +437,9 @@ class Relevant:
 
 
 def keep_served(own: SessionState, run: str, text: str, epoch: int) -> None:
-    """Keep the text that *run* was served, if OMG is the context engine. Until messages are next cut from the context,
-    context.py puts the text before the run's message again."""
+    """Store the text that the run *run* was given. Stores nothing unless OMG is the client's context engine.
+    context.py repeats the text in each later request, before the run's message, until the context is cut. Texts
+    stored under an older *epoch* are dropped."""
     if next(reversed(own.served), run) not in (run, own.assembled):
         own.served, own.raw_tokens = {}, 0  # a request was made without the served text: that text is gone
     former = own.served if own.timeline and own.epoch == epoch else {}
@@ -451,16 +455,19 @@ def activation(
     state: State, session: str, *, now: datetime, pending_tokens: int, config: Config, model: str = ""
 ) -> str | None:
     """
-    Return why `system` has to be rendered anew for this prompt of *session*; None if the last text is served
-    again.
+    Return why `system` must be rendered anew for this prompt; None if the present `system` is served again.
 
-        new_session  nothing was served to it yet        model_change  another model has no cache of `system`
-        edit         a person changed the memory         threshold     message_tokens were said since then
-        compaction   its context was cut                 quiet         the resting conversation was observed
-        reset        its context was dropped             idle          after a long silence the cache is cold anyway
+        new_session     the session has no `system` yet
+        edit            a person changed the memory
+        compaction      the session's context was cut
+        reset           the session's context was dropped
+        model_change    the prompt goes to another model, which has not cached `system`
+        threshold       message_tokens were said since the last activation, and something was observed since
+        quiet           the conversation rested, and was observed meanwhile
+        idle            the session was silent so long that the provider's cache is lost anyway
 
-    "threshold" waits until something new was observed. "compaction" and "reset" wait until the messages before
-    them are observed, but at most URGENT_S, in case no model answers.
+    "compaction" and "reset" wait until the messages before the cut are observed. The wait ends after URGENT_S,
+    because the model may not answer.
     """
     own, options = state.sessions.get(session), config.observation
     if own is None or not own.activated_ms:
@@ -588,7 +595,8 @@ TOLD_HITS, BEGINNING = 24, 40  # notes in a record; characters that identify a q
 
 
 def record_of(made: Decision, session: str, at_ms: int) -> dict[str, Any]:
-    """Return the record of *made* for a person who asks why (graph/state.py), without words of the conversation."""
+    """Return a record of what a prompt was given and why, without words of the conversation. graph/state.py stores
+    the record, for a person to read later."""
     system, prompt = made.given.system, made.given.prompt
     flat = " ".join(prompt.split())
     quoted = [p for p in made.said if " ".join(p.text[:BEGINNING].split()) in flat]
@@ -729,8 +737,8 @@ def relevant_hits(graph: Graph, query: ParsedQuery, now: datetime, limit: int, f
 
 
 def choose_maps(falls: Iterable[str]) -> list[str]:
-    """Return the two maps that hold most hits; if there are fewer, add the maps of preferences and identity.
-    *falls*: the map of each hit."""
+    """Return the two maps that hold the most hits. *falls*: the map of each hit. If the hits are in fewer than two
+    maps, the maps of preferences and identity are added."""
     best = (path for path, _ in Counter(falls).most_common(2))
     return list(dict.fromkeys([*best, map_of_type("preference"), map_of_type("identity")]))[:2]
 
@@ -784,7 +792,8 @@ def with_agents_mark(entry: Entry, by_hand: Mapping[str, int]) -> Entry:
 
 
 def written_by_hand(graph: Graph, path: str, budget: int) -> str:
-    """Return what a person wrote on a page around its block; "" if the page is missing or cannot be read."""
+    """Return what a person wrote on the page at *path*, outside of the block that OMG generates. The text is cut to
+    *budget* tokens. Returns "" if the page is missing or cannot be read."""
     try:
         return clip_text(persons_words(graph.vault.text(path), path), budget)
     except (OmgError, OSError, UnicodeDecodeError):

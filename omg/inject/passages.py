@@ -3,14 +3,15 @@ Quotations: the messages that answer a prompt, each cut to its answering passage
 
 Messages come from two places:
 
-- the archive, where they are found by words and through the notes that bear on the prompt;
-- the identity's other sessions, as long as the messages are not observed.
+- the archive, searched by words and through relevant notes
+- other sessions of the identity, whose messages are not observed yet
 
-Not quoted are:
+Left out are
 
-- a tool's text;
-- words whose note was deleted;
-- words whose note was superseded or changed by a person, because the prompt gets the present note.
+- a tool's text
+- a message whose note was deleted
+- a message whose note was superseded
+- a message whose note a person changed
 
 prompt.py renders the passages.
 """
@@ -132,19 +133,17 @@ class Passage:
 
 @dataclass(slots=True)
 class Said:
-    """A statement that may answer: the statement at *place* in *spans*, the statements of *message*. *share*: the
-    score by words. *own*: the share of the question's words that the statement has as written. *words*: the same
-    share for the whole message."""
+    """Holds a statement that may answer a prompt, with its scores. The statement is `spans[place]` of *message*."""
 
     message: Message
     session: str
     spans: Sequence[Span] = ()
     clean: bool = False  # by the present rules, the message holds no secret
     place: int = 0
-    share: float = 0.0
+    share: float = 0.0  # the score by words
     cosine: float = 0.0
-    own: float = 0.0
-    words: float = 0.0  # the share in the whole message
+    own: float = 0.0  # the share of the question's words that occur in the statement
+    words: float = 0.0  # the share of the question's words that occur in the whole message
     part: float = 1.0  # factor of the score
     beside: float = (
         0.0  # added to the score for a good note made from the message, or a good message beside the message
@@ -174,9 +173,12 @@ def find_said(
     now: datetime,
     course: bool = False,
 ) -> list[Said]:
-    """Return the statements that answer *query*, best first and without near-repeats. Leaves out statements that
-    are still in the context window of *session*; with "", leaves out none. *course*: the assistant's words count
-    less."""
+    """
+    Return the statements that answer *query*, best first and without near-repeats.
+
+    *session*: statements that are still in the context of this session are left out; "" leaves out none.
+    *course*: the query asks for an order, a count or a summary, so the assistant's words count less.
+    """
     own = graph.state().sessions.get(session) or SessionState()
     found = found_in_archive(graph, query, now, assistants_share(query, "assistant", course))
     words = [prefix_of(term.shown.lower()) for term in query.terms][:WRITTEN_TERMS]
@@ -209,9 +211,13 @@ def find_said(
 def with_what_followed(
     graph: Graph, hits: Sequence[Hit], told: Sequence[Said], *, session: str, now: datetime
 ) -> list[Said]:
-    """Return *told*, with the person's later statements on the same facts inserted before the best statements. The
-    prompt then shows that a fact is outdated: before "I work at Acme" comes "Since I left Acme …", which the question
-    might not find."""
+    """
+    Return *told*, with later statements of the person on the same facts inserted.
+
+    The later statement comes before the older statement, so that the prompt shows what is outdated. Example:
+    "Since I left Acme …" is inserted before "I work at Acme". Statements still in the context of *session* are
+    not inserted.
+    """
     own = graph.state().sessions.get(session) or SessionState()
     noted = [(h.score, h.entry.description, said_ms(h.entry, graph.zone), "") for h in hits[:FOLLOWED]]
     own_words = [s for s in told if s.message.role == "user"][:FOLLOWED]
@@ -248,8 +254,10 @@ def said_ms(entry: Entry, zone: tzinfo) -> int:
 
 
 def on_days(graph: Graph, query: ParsedQuery, waits: Iterable[Said]) -> list[Said]:
-    """Return the statements said on the days that *query* asks for: statements of the archive, and those of *waits*
-    that wait to be observed."""
+    """
+    Return the statements that were said on the days in *query*. Looks in the archive and, for messages not
+    observed yet, in *waits*.
+    """
     rows = graph.index.ask(said_within, query.days, graph.zone, FOUND)
     found = [Said(*read) for read in graph.index.ask(read_rows, rows).values()]
     days = [(said, day_of_ms(said.message.timestamp, graph.zone)) for said in waits if said.waiting]
@@ -500,9 +508,15 @@ def read_found(graph: Graph, found: Sequence[Found]) -> list[Said]:
 def add_beside(
     graph: Graph, found: list[Said], hits: Sequence[Hit], words: Sequence[str], of_assistant: bool
 ) -> None:
-    """Raise the messages from which the best of *hits* were made, and the messages beside the best of *found*. Such
-    messages are added to *found* if they are missing. *of_assistant*: the query asks for the assistant's words, so
-    replies to good messages are raised more."""
+    """
+    Raise the scores of messages close to good results. Raised are
+
+    - messages that the best notes in *hits* were made from
+    - messages right before and after the best statements in *found*
+
+    A raised message that is missing in *found* is added. *words*: the query's words. *of_assistant*: the query
+    asks what the assistant said, so the assistant's replies are raised more.
+    """
     best: dict[str, Said] = {}
     for said in sorted((s for s in found if not s.waiting), key=lambda s: -s.score):
         best.setdefault(said.message.id, said)
@@ -680,14 +694,13 @@ class Former:
 
     def is_repeated_by(self, text: str, cited: bool = False) -> bool:
         """
-        Return whether *text* repeats the former statement. *cited*: the note was made from *text*.
+        Return whether *text* repeats this former statement. All of these must hold:
 
-        As a rule, *text* must have
+        - The note dropped a day, a number, or a share of at least LOST of the statement's words.
+        - *text* has half of the words that are still in the note. If *cited*, fewer words may suffice.
+        - *text* has half of the dropped words, or names a dropped day.
 
-        - half of the words that the note kept; fewer suffice if *cited*
-        - half of the words, or one of the days, that the note dropped
-
-        A note that dropped only a few words still says the same. Then the answer is False.
+        *cited*: the note was made from the message of *text*.
         """
         told, numbers = told_words(text), {word for word in self.words if word[0].isdigit()}
         # True if the note dropped no day, no number and only few words.
@@ -704,10 +717,12 @@ class Former:
 
 def is_former(read: Callable[[str], str], path: str, text: str, at_ms: int, uncited: bool = False) -> bool:
     """
-    Return whether *text*, said at *at_ms*, says what the note at *path* said before it changed, and does not say now.
+    Return whether *text* repeats what a note said before the note changed.
 
-    *read*: path → text of the note. *uncited*: the note does not cite the message of *text*. Such a text must repeat
-    more of the former words.
+    - *read*: path → text of the note. *path*: the note.
+    - *at_ms*: when *text* was said. The result is False if the note changed before.
+    - *uncited*: the note was not made from the message of *text*. Then *text* must repeat more of the former
+      words.
     """
     changed_ms, former = former_of(read, path)
     told = (s.is_repeated_by(text, not uncited) for s in former if s.kept or not uncited)

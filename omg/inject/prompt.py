@@ -1,9 +1,11 @@
 """
-The text of `system` and `prompt`, within their budgets. `prompt` is made in three steps: a line for each note
-that fits the message, more text of the best notes, and quotations.
+The text of `system` and `prompt`, within their budgets.
 
-Pure functions. Each text comes wrapped and costs at most its budget of tokens, wrapping included. Each step has
-a share of the tokens, and passes on the tokens it leaves. `prompt` repeats neither `system` nor its own lines.
+`prompt` is made in three steps: a line for each note that fits the message, more text of the best notes, and
+quotations. Each step has a share of the budget; tokens that a step does not need go to the next step. `prompt`
+repeats neither `system` nor its own lines.
+
+A budget includes the tags around the text. All functions are pure.
 """
 
 from __future__ import annotations
@@ -227,21 +229,25 @@ def note_lines(
 
 
 def topic_line(topic: Entry) -> Line:
-    """Return the line of a map. Maps come before projects that have no map."""
+    """
+    Return the line in `system` for a topic's map. The line stands in the section of projects, above projects
+    without a map.
+    """
     short = note_statement(topic, SHORT_LINE_CHARS)
     return Line(note_statement(topic), *SECTIONS["project"], -1, day_number(topic.updated), short)
 
 
 def first_of(entries: Iterable[Entry], type: str, most: int) -> list[str]:
     """
-    Return the paths of the *most* first notes of *type*: pinned, then of high priority, then the newest.
+    Return the paths of the first *most* notes of *type*.
 
-    Notes on the user come before notes on the user's people and things, because messages name the latter.
-    "Dinner tonight" does not name the user's allergy.
+    Pinned notes come first, then notes of high priority, then the newest. For the type identity, notes about the
+    user come before notes about the user's people and things.
     """
     found = [e for e in entries if e.type == type and not e.standing]
     found.sort(key=lambda e: (e.priority != "high", -(e.updated or date.min).toordinal(), e.path))
     if type == "identity":
+        # A message names people and things, and so finds their notes. "Dinner tonight" names no allergy of the user.
         found.sort(key=lambda e: e.title != NAME_TITLE and bool(ON_THEIRS.match(e.description)))
     found.sort(key=lambda e: not e.pinned)
     return [e.path for e in found[:most]]
@@ -249,8 +255,8 @@ def first_of(entries: Iterable[Entry], type: str, most: int) -> list[str]:
 
 def enters_system(entry: Entry) -> bool:
     """
-    Return whether `system` may have *entry*: an active note that is neither a tool's nor a fact of the
-    assistant's.
+    Return whether `system` may contain the note *entry*. The note must be active. Excluded are maps, notes from a
+    tool, and facts that the assistant stated.
     """
     if entry.origin == "tool" or (entry.origin == "assistant" and entry.type == "fact"):
         return False
@@ -478,8 +484,10 @@ def render_prompt(found: Found, shown: str, today: date, zone: tzinfo, budget: i
 
 def tell_notes(text: Fresh, entries: Sequence[Entry], found: Found, room: int) -> int:
     """
-    Add the notes' lines and more text of the best notes, using up to two shares of *room*. Return their cost in
-    tokens.
+    Add a line for each of *entries* to *text*, and more text of the best notes. Return the number of tokens used.
+
+    *room*: the tokens for the whole `prompt`. At most the shares LINES_SHARE and MORE_SHARE are used, but one
+    line is added even if the line exceeds the shares.
     """
     # `system` does not say how far away a day is. A note of `system` gets a line here if the line says this, or
     # if the prompt asks for the note's day.
@@ -515,8 +523,8 @@ def tell_notes(text: Fresh, entries: Sequence[Entry], found: Found, room: int) -
 
 def event_falls_on(event: str | None, days: Iterable[When]) -> bool:
     """
-    Return whether a note's *event* falls on one of *days*. By its event, a note answers "what is next week?" even if
-    the note and the question share no word.
+    Return whether a note's *event* falls on one of *days*. Such a note answers "what is next week?" even if the
+    note and the question share no word.
     """
     when = event_span(event)
     return when is not None and any(when[0] <= d.end and when[1] >= d.start for d in days)
@@ -577,9 +585,10 @@ def in_order(entries: Iterable[Entry]) -> list[Entry]:
 
 def prompt_line(entry: Entry, today: date, *, above: bool) -> str:
     """
-    Return the statement of *entry*, with what changes from day to day: when it is due, happened or was said.
+    Return the line in `prompt` for the note *entry*. The line ends with remarks, such as how many days ago the
+    note was said, when an event is due, or who doubts the note.
 
-    *above*: `system` has the statement, so the line only names the note.
+    *above*: `system` already has the statement, so the line has only the note's handle and the remarks.
     """
     notes, said, when = [], entry.updated or entry.created, event_span(entry.event)
     text = f"- {entry.handle}" if above else note_statement(entry)
