@@ -193,10 +193,14 @@ def remade(change: Change) -> bool:
 
 def expire(folder: Path) -> None:
     """
-    Remove closed receipts that are older than KEPT_DAYS and not among the last RECEIPTS_KEPT. The file's age counts,
-    because the receipt of an imported conversation has the conversation's day. Receipts of undos stay, so that the
-    Reflector does not repeat what a person undid (reflect/verdicts.py).
+    Delete old receipts in *folder*. A receipt is deleted if all of these hold:
+
+    - The receipt is closed, and is not the receipt of an undo.
+    - The file was written more than KEPT_DAYS ago.
+    - The receipt is not among the last RECEIPTS_KEPT.
     """
+    # The receipt of an imported conversation is named by the conversation's day, so the file's time gives the age.
+    # Receipts of undos stay, so that the Reflector does not repeat what a person undid (reflect/verdicts.py).
     with os.scandir(folder) as entries:
         closed = [e for e in entries if is_closed(e.name) and "-undo-" not in e.name]
     if len(closed) <= RECEIPTS_KEPT:
@@ -221,7 +225,8 @@ def note_hints(state: State, hints: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def note_written(state: State, receipt: Receipt) -> None:
-    """Enter *receipt* into *state*. A second call changes only `changed_tokens`, which is a rough measure."""
+    """Enter *receipt* into *state*."""
+    # A crash may enter a receipt twice. Then `changed_tokens` and `epoch` grow twice, which does no harm.
     note_hints(state, receipt.hints)
     state.changed_tokens += receipt.tokens
     unread = state.unread | {k: max(ms, state.unread.get(k, 0)) for k, ms in receipt.unread.items()}
@@ -319,8 +324,8 @@ def renamed_to(graph: Graph, change: Change) -> str | None:
 
 def add_undone(graph: Graph, change: Change) -> None:
     """
-    Add a tombstone for the note of *change* and the messages that *change* added. By undoing, the person rejected the note
-    as if by deleting it.
+    Add a tombstone for the note that *change* made or extended. The person undid the change, so the messages that
+    *change* added must not make this note again. Does nothing if *change* added no message, or a text is no note.
     """
     try:
         after = parse_node(change.after, change.path) if change.after else None
@@ -374,7 +379,10 @@ def changes_since(graph: Graph, day: date) -> Iterator[Change]:
 
 
 def has_open_receipt(graph: Graph) -> bool:
-    """Whether a cycle is running or was interrupted: its notes may not be in the index yet."""
+    """
+    Return whether *graph* has an open receipt. Then a batch is being written, or a crash interrupted the writing.
+    The notes of the batch may not be in the index yet.
+    """
     return any((graph.folder / "receipts").glob("*.open.json"))
 
 
@@ -395,10 +403,10 @@ def find_receipt(graph: Graph, id: str) -> Receipt:
 
 def short_cycle(id: str) -> str:
     """
-    Return the end of the cycle's *id*, which a person types, as in `/omg undo 3f2a`. With 50 cycles, one home in 50 has two
-    cycles with the same end.
+    Return the last four characters of a receipt's id. A person types these to name the receipt, as in `/omg undo
+    3f2a`.
     """
-    return id[-4:]
+    return id[-4:]  # with 50 receipts, two have the same end in one home of 50
 
 
 UNDONE = "undid "  # begins the summary of an undo's receipt

@@ -134,10 +134,15 @@ class Memory:
         dry_run: bool = False,
     ) -> list[NightDone]:
         """
-        Tidy the notes of *session*, or of every session: maps, repetitions, contradictions, weeks and months. If a daemon
-        runs, it does the work. Return one result for each graph; `error` in a result says what went wrong.
+        Tidy the notes of *session*, or of every session. Return one result for each graph; `error` in a result
+        says what failed.
 
-        *since*: also look again at the notes written on or after this day. *dry_run*: ask the model, but write nothing.
+        - Updates the maps.
+        - Merges repeated notes, and looks for contradictions.
+        - Writes the pages of past weeks and months.
+
+        If a daemon runs, the daemon does the work. *since*: also look again at the notes written on or after this
+        day. *dry_run*: ask the model, but write nothing.
         """
         who = self._known(session).identity if session else None
         asked = {"identity": who and who.key, "since": since and since.isoformat(), "dry_run": dry_run}
@@ -214,19 +219,22 @@ class Memory:
         session: str = MAIN,
     ) -> str:
         """
-        Write *text*, one line, as a note, at once and without a model. Return the note's path. *when*: the day or days
-        of the event, "2026-03-05" or "2026-03-05..2026-03-07". Raises BadInput.
+        Write *text*, one line, as a note, at once and without a model. Return the note's path. Raises BadInput if
+        an argument cannot be used.
 
-        *said*: the user's message that asks for the note, as for `capture`, or only its words. The message is captured
-        and becomes the note's source. The note's origin depends on *said*:
+        - *said*: the user's message that asks for the note: a message as in `capture`, or only the text of the
+          message. The message is captured and becomes the note's source.
+        - *when*: the day or days of the event, "2026-03-05" or "2026-03-05..2026-03-07".
 
-        - "user", if the user's words, or a proposal of the assistant that the user accepted, contain *text*;
-        - "assistant", if neither contains *text*;
-        - "tool", without *said*.
+        The note's origin depends on *said*:
 
-        A note of origin "assistant" or "tool" is marked, and never stands in `system`. Its type is fact or episode,
-        whatever *type* says. A model may call this method as a tool. Take *said* from the conversation in your code,
-        never from the model.
+        - "user" if a sentence in the user's message says exactly *text*
+        - "assistant" for any other message, until the user confirms the note
+        - "tool" without *said*
+
+        A note of origin "assistant" or "tool" is marked as such. Its type is fact or episode, whatever *type* says; a
+        fact never stands in `system`. A model may call this method as a tool. Then your code must take *said* from
+        the conversation, never from the model's arguments.
         """
         graph = self.graph(self._whose(session))
         message, source = {"role": "user", "content": said} if isinstance(said, str) else said, None

@@ -275,10 +275,12 @@ FAILURE_KINDS = (
 
 class GatewayModel:
     """
-    A function (`Ask`) that asks the gateway's model through the plugin, for replies of at most *max_tokens*. AT_ONCE
-    calls run at once, fewer after a refusal for the rate limit.
+    Asks the gateway's model through the plugin; an object is called like a function (`Ask`). A reply has at most
+    *max_tokens*.
 
-    Calls *late* with each reply that came after its question was given up, because such a reply was paid for.
+    At most AT_ONCE calls run in parallel. After a rate-limit error, fewer calls run in parallel.
+
+    *late* is called with each reply that came after *timeout_s*, because such a reply was also paid for.
     """
 
     def __init__(
@@ -355,7 +357,10 @@ class GatewayModel:
         return self.polled is not None and time.monotonic() - self.polled > GONE_S
 
     def again(self, reply: Mapping[str, Any]) -> None:
-        """Put back the question in *reply*, which `next` returned and the plugin did not receive. The next poll gets the question."""
+        """
+        Queue a question again that did not reach the plugin. *reply*: the question, as `next` returned it. The
+        next poll returns the question.
+        """
         if id := reply.get("id"):
             self._asked.put(str(id))
 

@@ -148,7 +148,10 @@ class Ledger:
         return bool(self._reserved) and (tokens or usd)
 
     def check(self, now: datetime, share: float = 1.0) -> None:
-        """Raise OverBudget if *share* of today's cap is used. *share* is below 1 for turns older than a day."""
+        """
+        Raise OverBudget if today's use has reached *share* of a daily cap. *share*: below 1 for turns older than
+        a day, so that the rest of the cap is left for newer turns.
+        """
         spent = self.today(now)
         kept = f"the last {1 - share:.0%} of the cap is kept for newer turns, so turns older than a day wait"
         what = "turns wait" if share == 1 else kept
@@ -196,7 +199,10 @@ def entry_of(line: bytes) -> tuple[str, str, Spent] | None:
 
 
 def asks_gateway(config: Config) -> bool:
-    """Whether any configured model is the gateway's. An Observer without a model counts: it may ask the gateway's."""
+    """
+    Return whether OMG may ask the gateway's model under this configuration. True if a configured model is the
+    gateway's, or if the Observer has no configured model.
+    """
     asked = [config.observation.model or "gateway", config.reflection.model]
     asked += [agent.model or "" for agent in config.observation.agents.values()]
     return any("gateway" in ([models] if isinstance(models, str) else models) for models in asked)
@@ -290,12 +296,12 @@ SHORT_REPLY = 4_000  # tokens of a reply that every model allows
 
 def model_window(model: str, config: Config) -> int:
     """
-    Return how many tokens *model* can take in: the first that is known of
+    Return how many tokens *model* accepts as input: the first known number in this list.
 
-    - the number in the configuration;
-    - the number in LiteLLM's table, which is read as a file without importing LiteLLM;
-    - 8,192 on a self-hosted server, a common default of such servers;
-    - 32,000, less than most models take.
+    - the configured `context_window`
+    - the number in LiteLLM's table, which is read as a file without importing LiteLLM
+    - 8,192 if `api_base` names a server: a common default of self-hosted servers
+    - 32,000, less than most models accept
     """
     known = config.llm.context_window or limits_in_table(model).takes
     return known or (8_192 if config.llm.api_base else 32_000)
