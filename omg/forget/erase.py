@@ -101,8 +101,11 @@ def change_everywhere(graph: Graph, edit: Removal) -> None:
 
 
 def make_anew(graph: Graph, trace: Trace) -> None:
-    """Remove the files SEEN, and generate anew the other files that OMG derives from the notes: maps, log pages and the
-    index."""
+    """
+    Make the files again that OMG derives from the notes: maps, log pages, index.
+
+    The files SEEN (kept replies of a model, and what the nightly run has seen) are only removed.
+    """
     for name in SEEN:  # these files name notes; to make them again costs a few calls of a model
         (graph.folder / name).unlink(missing_ok=True)
     remap_pages(graph, trace)

@@ -6,8 +6,9 @@ Every place where a graph and its home keep text, and how words are found in it.
     <graph>/replaced/<stamp>/  a graph that a former version of `omg rebuild` replaced
     <home>/joined/<folder>/    the graph of another account of the same person, as it was before the two were merged
 
-`every_message` reads all messages except those below replaced/. joined.json in a joined folder names the graph that
-the account was merged into, and the vault if it lies elsewhere.
+`every_message` reads all messages except those below replaced/. In joined/<folder>/, the file joined.json names the
+graph that now holds the account's memory. It also names the account's former vault, if this vault is outside the
+folder.
 
 Only `copies_of` changes files: it removes a half-finished rebuild. removal.py makes all other changes.
 """
@@ -102,8 +103,10 @@ def may_hold(line: str, words: str) -> bool:
 
 def has_parts(text: str, sought: str) -> bool:
     """
-    Whether *text* has each word of *sought* somewhere, in any order. What stands between the words is not checked,
-    because this check costs most.
+    Whether *text* has each word of *sought*, in any order and with any text between the words.
+
+    This is a quick test. The slower test for the whole phrase is in `holds_words`. *sought*: as returned by
+    `folded_words`.
     """
     folds = letters_of(text)
     return all(part in folds for part in sought.split(" "))
@@ -124,8 +127,10 @@ def readings(text: str, sought: str, most: int = READINGS) -> Iterator[str]:
 
 def may_hide(text: str, sought: str) -> bool:
     """
-    Whether *text* has escapes that may stand for a part of *sought*. If *sought* has only letters and digits, only
-    escapes with a character's code count. Otherwise every backslash counts.
+    Whether *text* has JSON escapes that may stand for a part of *sought*.
+
+    If *sought* has only letters and digits, only an escape with a character's code may (a backslash, u and four
+    digits). Otherwise every backslash may.
     """
     return ("\\u" if sought.isalnum() else "\\") in text
 
@@ -514,8 +519,13 @@ def messages_beside(graph: Graph) -> Talk:
 @dataclass(frozen=True, slots=True)
 class Holding:
     """
-    Everything that holds *words*: notes by path or text (also copies by a sync service), with their bytes; messages;
-    and sessions by key. All choices of a forgetting use one Holding.
+    The result of one search for *words* in a graph.
+
+    - *notes*: path → bytes of each note with the words in its path or text, even of a copy that a sync service made
+    - *said*: (session, message) for each message with the words
+    - *keys*: the session keys with the words
+
+    A command searches once, because each way to forget ("forget", "redact") needs the same result.
     """
 
     words: str
@@ -538,7 +548,12 @@ def holding(graph: Graph, words: str) -> Holding:
 
 @dataclass(frozen=True, slots=True)
 class Conversations:
-    """The messages of the archive, by its index (brought up to date), and the messages *beside* the archive."""
+    """
+    All messages of a graph, found by message id or by session.
+
+    Archived messages are found through the index. *beside*: all messages that are not in the archive of *graph*. They
+    are in pending turns, or in graphs that were merged into *graph*.
+    """
 
     graph: Graph
     beside: Talk
@@ -566,8 +581,12 @@ def conversations_of(graph: Graph) -> Conversations:
 
 def copies_of(graph: Graph) -> Iterator[tuple[Path, Path]]:
     """
-    Yield folder and vault of each copy of *graph*, and of graphs merged into *graph*. A half-finished rebuild is
-    removed.
+    Yield (folder, vault) of each graph on disk that is an old copy or a part of *graph*:
+
+    - each graph that was merged into *graph*
+    - each graph that a former version of `omg rebuild` replaced, by *graph* or by such a merged graph
+
+    Also removes half-finished rebuilds.
     """
     joined = joined_folders(graph)
     for folder in (graph.folder, *joined):

@@ -161,8 +161,10 @@ class Removal:
 
     def _file(self, file: Path) -> None:
         """
-        Change the text of a note outside the living vault, and its file's name. A redaction leaves a file that is not
-        UTF-8 text unchanged.
+        Change the text and the name of a note's file in .trash or in an old copy of the graph.
+
+        Files of the vault itself are changed by `notes`. A redaction does not change the content of a file that is not
+        UTF-8 text.
         """
         text = read_text(data := file.read_bytes())
         if self.forgets:  # a page that we generated from other notes
@@ -243,7 +245,13 @@ class Removal:
         return replace(c, path=self.value(c.path), before=before, after=after, rebase=rebase)
 
     def state(self, state: State) -> None:
-        """Forget the memory that prompts were given, and clear or clean the hints. Both may quote what is removed."""
+        """
+        Remove from *state* what may quote the forgotten words: served texts, and hints on how a conversation continues.
+
+        - All served texts are removed, and `system` is rendered anew for each session.
+        - Forgetting removes the hints of a session that lost messages, or whose hints mention what is forgotten.
+        - A redaction replaces the words in the hints, and keeps the rest.
+        """
         trace = self.trace
         for key in trace.keys:
             state.sessions.pop(key, None)
@@ -289,7 +297,14 @@ class Removal:
     # --- the text of a note
 
     def note(self, text: str, path: str) -> str:
-        """The changed *text* of a note. Links lead to the new names or become plain words. The head stays readable."""
+        """
+        Return the *text* of a note as it is after the forgetting or the redaction.
+
+        - A link to a renamed note gets the new name. A link to a removed note becomes plain words.
+        - The properties at the top of the note stay valid YAML.
+
+        *path*: the path of the note.
+        """
         if self.redacts and self._linked(text) == text and not self.trace.in_words(text):
             return text
         try:
@@ -408,8 +423,10 @@ def change_tells(change: Change, trace: Trace) -> bool:
 
 def notes_telling(vault: Path, trace: Trace) -> dict[Path, set[str]]:
     """
-    The notes below *vault* that mention what is forgotten, and the reflections made from these notes. File → its
-    path, and the paths of reflections made from it.
+    Return the files below *vault* whose notes have to be removed.
+
+    These notes mention what is forgotten, or are reflections made from such notes. Returns file → the path of the
+    file's note in the vault, and the paths of the reflections made from the note.
     """
     files = {
         file: (path, read_text(file.read_bytes()))
@@ -500,7 +517,11 @@ def changed_line(line: str, removal: Removal) -> str | None:
 
 
 def remove_derived(folder: Path) -> None:
-    """Remove all derived files of a copy. Only people read copies."""
+    """
+    Remove the index, the state and other derived files from *folder*, an old copy of a graph.
+
+    They are not made again, because OMG itself never works with an old copy.
+    """
     for name in DERIVED:
         (folder / name).unlink(missing_ok=True)
 

@@ -93,11 +93,13 @@ class Selection:
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """
-    What somebody asks to forget: notes, and messages of a session, from before a time, or with some words. *alone*:
-    remove the notes but keep their messages.
+    What somebody asks to forget: the notes *paths*, or messages, or both.
 
-    *asked*: ids of the messages with this request. They are forgotten as well. A message in *asked* that was not taken
-    in yet will not be taken in.
+    - *session*, *before_ms*, *held*: messages of this session, from before this time, with these words. A message has
+      to meet each given condition.
+    - *asked*: ids of the messages in which somebody asks for this. They are forgotten, too, even if OMG has not taken
+      them in yet.
+    - *alone*: remove the notes, but keep the messages that they were made from.
     """
 
     paths: Iterable[str] = ()
@@ -171,10 +173,10 @@ def select(graph: Graph, wanted: Wanted) -> Selection:
 
 def sources_without(graph: Graph, notes: Iterable[str], messages: Collection[str]) -> set[str]:
     """
-    Return the ids of further messages to forget.
+    Return the sources of each note in *notes* that has no source in *messages*.
 
-    *notes* and *messages* hold the words to forget. A note without a source in *messages* was made from messages that
-    say the same in other words. The sources of each such note are returned.
+    A source is the id of a message that a note was made from. *notes* and *messages* hold the words to forget. The
+    returned messages say the same in other words, so they are forgotten, too.
     """
     found = set[str]()
     for path in sorted(notes):
@@ -188,14 +190,14 @@ def former_telling(
     graph: Graph, words: str, notes: set[str], messages: set[str], talk: Conversations
 ) -> tuple[set[str], set[str]]:
     """
-    Return former notes and messages to forget, so that a note's former text does not come back as if it were true.
+    Return the paths of former notes and the ids of further messages to forget.
 
-    *messages*: the messages that are already to be forgotten. For each note whose present text was made only from
-    these, the result has
+    A note is lost if only *messages* support its present text. No outdated text of a lost note may come back as if it
+    was true, so the result has
 
-    - the paths of the notes that this note replaced
-    - the ids of the messages that those notes were made from
-    - the ids of the messages that support the lines of this note's History
+    - the notes that a lost note replaced, and their proposed corrections
+    - the messages that these former notes were made from
+    - the messages behind the History of a lost note
     """
     touched = notes | set(graph.index.citing(sorted(messages)))
     replacing = {p for there in replaced_by(graph, touched).values() for p in there}
@@ -314,8 +316,14 @@ def with_former_notes(graph: Graph, paths: Iterable[str]) -> set[str]:
 
 
 def replaced_by(graph: Graph, paths: Collection[str]) -> dict[str, set[str]]:
-    """Return note → the notes in *paths* that the note leads to. A replaced note leads to its successor. A proposed
-    correction leads to the note that it would correct."""
+    """
+    Return the replaced notes and the proposed corrections that lead to a note in *paths*.
+
+    Each has its own entry in the result, as path → paths:
+
+    - a replaced note → the notes in *paths* that replaced it
+    - a proposed correction → the note in *paths* that it would correct
+    """
     select = (
         "select distinct s.path from note d join link on dst = d.id join note s on s.id = src where d.path in"
     )
@@ -401,10 +409,10 @@ def with_answers(messages: set[str], said: Iterable[tuple[str, Message]]) -> set
 
 def said_again(graph: Graph, what: Selection, now: datetime) -> list[str]:
     """
-    Return the texts of the person's messages that repeat a note in *what*, but are not forgotten with *what*.
+    Return the texts of the person's messages that stay, although they repeat a removed note.
 
-    Some words are both in the note's description and in the messages that the note was made from. A message that has
-    all of these words repeats the note.
+    *what*: what is removed. The key words of a note are the words of its description that its own messages have, too. A
+    message with all key words of a note repeats the note.
     """
     found: dict[str, str] = {}
     for entry in filter(None, map(graph.index.entry, what.paths if not what.text else ())):
@@ -418,7 +426,9 @@ def said_again(graph: Graph, what: Selection, now: datetime) -> list[str]:
 
 def notes_holding(graph: Graph, held: Holding) -> tuple[set[str], list[str]]:
     """
-    The notes that hold the words of *held*. Second: the generated pages with the words in text that a person wrote.
+    Return the paths of the notes that hold the words of *held*, and the paths of generated pages.
+
+    The pages are those in which a person wrote the words outside of the part that OMG generates.
     """
     trace, notes, pages = Trace(text=held.words), set(), []
     for path, data in held.notes.items():

@@ -94,9 +94,10 @@ class Tombstones:
 
     def gone(self, made: Mapping[str, Collection[str]]) -> set[str]:
         """
-        Return the messages in *made* that were forgotten, or from which a deleted note was made. *made*: message → ids
-        of the message's present notes. A deleted note that is among these ids has come back, and does not count as
-        deleted.
+        Return the messages in *made* that were forgotten, or from which a deleted note was made.
+
+        *made*: message id → ids of the notes that now cite the message. If such an id is the id of a deleted note, the
+        note has been restored, and its tombstone does not count.
         """
         self._read()
         found: set[str] = set()
@@ -110,10 +111,13 @@ class Tombstones:
 
     def blocks(self, node: str, sources: Iterable[str], cited: Callable[[], bool]) -> bool:
         """
-        Whether tombstones forbid a note with the id *node*, made from *sources*, because a person deleted that note.
+        Whether a person's deletion forbids a note with the id *node*, made from the messages *sources*.
 
-        A deleted note could come back under another id. A note with another id is therefore blocked as well, unless a
-        living note still cites these messages (*cited*). Several notes may come from one message.
+        A deleted note forbids a note if all *sources* were sources of the deleted note, and if one condition is met:
+
+        - Both notes have the same id.
+        - No present note cites *sources* (*cited* returns False). Otherwise the deleted note could come back under
+          another id.
         """
         self._read()
         sources = list(sources)
@@ -344,7 +348,11 @@ class Graph:
         return fresh
 
     def is_cited(self, ids: list[str]) -> bool:
-        """Whether a note was made from one of these messages, in this graph or in the old graph that it will replace."""
+        """
+        Whether a note of this graph was made from one of the messages *ids*.
+
+        During a rebuild, a note of the graph before the rebuild counts as well.
+        """
         return any(index.citing(ids) for index in (self.index, self.former) if index is not None)
 
     def pending_keys(self, among: Collection[str] | None = None) -> set[str]:

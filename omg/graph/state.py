@@ -1,7 +1,9 @@
 """
-The state of a graph: its sessions, its last observation and reflection, how often notes were of use, what prompts were given.
+The state of a graph: its sessions, its last observation and reflection, how often notes were of use, what prompts were
+given.
 
-An invalid value in state.json causes an activation, not an error.
+An invalid value in state.json is dropped, and no error is raised. The next prompt then gets a new `system` text, as at
+the beginning of a session.
 """
 
 from __future__ import annotations
@@ -231,7 +233,11 @@ def note_session_id(state: State, session: str, session_id: str) -> None:
 
 
 def drop_oldest_sessions(state: State) -> None:
-    """Remove all but the SESSIONS_KEPT newest sessions: each change writes the whole state."""
+    """
+    Remove all but the SESSIONS_KEPT newest sessions from *state*.
+
+    The state has to stay small, because each change writes the whole state to disk.
+    """
     if len(state.sessions) > SESSIONS_KEPT:
         latest = sorted(state.sessions, key=lambda key: live_ms(state.sessions[key]), reverse=True)
         for key in latest[SESSIONS_KEPT:]:
@@ -249,8 +255,10 @@ def state_fields(state: State | SessionState) -> dict[str, Any]:
 
 def load_state(file: Path) -> tuple[State, str]:
     """
-    Read the valid part of the state from *file*, and name its invalid parts ("" if none). Losing these parts only causes an
-    activation.
+    Read the state from *file*, and leave out its invalid parts.
+
+    Returns (state, what is invalid); the text is "" if every part is valid. The loss of a part has one effect: the next
+    prompt gets a new `system` text.
     """
     try:
         raw = json.loads(file.read_text(encoding="utf-8"))
