@@ -6,10 +6,11 @@ two differ, another machine has committed since; the commit then raises Stale an
 
     <cache>/omg-fleet-<user>/<n>/<graph>/     omg.toml, owners.json, … of the tenant
         graphs/<folder>/                      the graph
-        spool/                                its drops, while somebody works on it
+        spool/                                the graph's drops, while a job takes them in
 
-A process locks the first free folder <n>. The next process that finds the folder of a killed process empties it. What
-another machine forgot leaves this cache within SWEEP_S, and always before its graph is served again.
+Each process locks the first free folder <n>. At its start, a process also empties the folders of killed processes. If a
+person forgets words through another machine, this machine deletes its copies of them within SWEEP_S, and always before
+it serves the graph again.
 """
 
 from __future__ import annotations
@@ -74,7 +75,12 @@ class Known:
 
 @dataclass(slots=True)
 class Tree:
-    """The files of the row *graph* of omg_graphs, checked out below *root*. *shared*: the home's own files, not a graph's."""
+    """
+    The files of one graph, checked out from Postgres into the folder *root*.
+
+    *graph*: id of the graph's row in the table omg_graphs. *shared*: the row stands for a home instead of a graph. The
+    files are then the home's own, such as omg.toml.
+    """
 
     graph: int
     root: Path
@@ -344,9 +350,10 @@ class Home:
 
     def commit(self, store: FleetStore, *, night: bool = False) -> None:
         """
-        Write the changed files, and when the graph is due next, in one transaction. *night*: the nightly run is done.
+        Write the changed files and the graph's next due times to Postgres, in one transaction.
 
-        Raises Stale, and writes nothing, if another machine committed first.
+        The due times say when to observe and when to reflect next. *night*: the nightly run was done. Raises Stale, and
+        writes nothing, if another machine committed first.
         """
         for graph in self.memory.registry.kept():
             graph.flush()
@@ -379,8 +386,11 @@ class Home:
 
     def _next_looks(self) -> tuple[float | None, float]:
         """
-        Return when to observe (None: nothing waits) and when to reflect, in seconds since the epoch. A graph with many
-        changes is reflected at once, any other at its own time between one and six o'clock in the user's time zone.
+        Return when to observe the graph next and when to reflect on it next, in seconds since the epoch.
+
+        - To observe: None if there is nothing to observe.
+        - To reflect: now, if much has changed. Otherwise in the night, between one and six o'clock in the user's time
+          zone. The graph's id decides the exact time, so the graphs do not all start together.
         """
         memory, only = self.memory, self.memory.registry.only
         assert only is not None

@@ -219,8 +219,10 @@ def read_payload() -> dict[str, object]:
 
 def transcript_size(given: dict[str, str]) -> int | None:
     """
-    The present size of the transcript in bytes; None if there is no transcript. The daemon reads the transcript
-    later, when the client may have written more.
+    Return the present size of the transcript in bytes; None if there is no transcript.
+
+    The daemon reads the transcript later, when the client may have added turns. The size tells the daemon where to
+    stop.
     """
     try:
         return Path(given["transcript"]).stat().st_size
