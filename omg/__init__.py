@@ -54,7 +54,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
       plan/       Proposed edits as drafts of notes; the text of maps, index and Now.
                     corrections · drafts · edits · mentions · pages
       rules/      The Observer without a model: rules that quote people's wishes, traits, likes, decisions and plans.
-                    changes · kinds · observer · quotes
+                    corrections · kinds · observer · quotes
       check       Asks a model whether a person's words support a claim about the person, and tests which models can
                   do this.
       provenance  Decides whose words a note holds (the user's, the assistant's or a tool's), and checks text that
@@ -112,10 +112,13 @@ Where to change what:
     when turns are observed              worker/schedule.py
     what leaves a long context           context.py
     which secrets are redacted           secrets/labels.py (behind a label), secrets/tokens.py (by their form)
-    what a call of a model costs         llm/replies.py (ledger, daily limit); the gateway's own model: llm/asker.py
+    what a call of a model costs         llm/replies.py (ledger, limit, the reply's JSON); the gateway's model: llm/asker.py
     what the Observer is asked           observe/question.py and prompts/; what is believed: provenance.py, check.py
     the dates that are understood        dates/rules.py (English); those in a German question: dates/days.py
     which words of a message are quoted  inject/passages.py; whose they are: message/statements.py
+    what is noted without a model        rules/words.toml (the words), rules/kinds.py, rules/observer.py (what it replaces)
+    which messages are kept              message/drop.py; whose sessions: identity.py
+    when joining accounts is offered     worker/registry.py
     what /omg and the tools answer       tools/tools.py, then tools/reading.py, changing.py, removing.py
     the weeks and months                 reflect/periods.py
     what merges at night                 reflect/verdicts.py (by a model), reflect/similar.py (by rule; what a merge keeps)
@@ -134,8 +137,8 @@ Where to change what:
     limits of the daemon                 daemon.py
     how an assistant is connected        hosts/hook.py (its events), hosts/install.py, then hosts/serve.py
     what the plugin sends, and when      hooks/index.js; while no daemon listens: hooks/spool.js
-    what the page shows                  ui/ (one file a view), ui/templates/
-    what the doctor checks               openclaw/doctor.py (the gateway), openclaw/graph_checks.py (the home, each graph)
+    what the page shows                  ui/notes.py (list, note), ui/given.py, ui/reports.py (the rest), ui/templates/
+    what the doctor checks               openclaw/doctor.py (gateway, assistants), openclaw/graph_checks.py (the home, each graph)
 
 Outside the package: hooks/ (the plugin, in JavaScript), skills/, vault_template/. The tests of a room are in
 tests/<room>/ or tests/test_<room>.py; those of the whole product are beside these, in tests/.

@@ -237,8 +237,9 @@ class Capture:
         host, id, cwd, transcript, event = (
             str(mark.get(key) or "") for key in ("host", "session", "cwd", "transcript", "event")
         )
-        session = self.sessions.find(host, id, cwd) if id and host in HOSTS and event in REASONS else None
-        if session is not None:
+        if not id or host not in HOSTS or event not in REASONS:
+            log.warning("the mark of a hook is damaged; its session is read once it has rested")
+        elif session := self.sessions.find(host, id, cwd):
             session = replace(session, transcript=transcript or session.transcript)
             size = mark.get("size")
             self.read(session, REASONS[event], size if isinstance(size, int) else None)

@@ -17,7 +17,7 @@ from ..message.envelope import strip_memory
 from ..message.statements import Statement, statements_in
 from ..message.turn import Message
 from ..text.words import denies, split_sentences, told_words
-from .changes import Correction, correction_in
+from .corrections import Correction, correction_in
 from .kinds import (
     LONGEST_SENTENCE,
     TYPES,

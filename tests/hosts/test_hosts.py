@@ -317,6 +317,18 @@ def test_a_late_line_is_kept_and_a_row_that_is_read_twice_is_kept_once(home: Pat
         assert stop() == ["one", "first"]  # the same row once more is the same message
 
 
+def test_a_damaged_mark_of_a_hook_is_logged_and_removed(
+    home: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    installed(home)
+    capture = Capture(home, HostSessions(home))
+    file = capture.spool / MARKS / "1.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b'{"host": "claude-co')
+    assert capture.take_in() is None and not capture.marks()
+    assert "mark of a hook is damaged" in caplog.text
+
+
 @pytest.mark.parametrize(("enough", "at_once"), [(3, True), (3_000, False)])
 def test_a_session_that_ended_is_observed_at_once_only_if_enough_is_pending(
     home: Path, tmp_path: Path, enough: int, at_once: bool
