@@ -31,6 +31,7 @@ from served_page import served
 from omg.config import load_config
 from omg.demo import DEMO_SESSION, NIGHT, PROMPTS, run_demo
 from omg.graph.graph import Graph
+from omg.journal import closed_files, read_receipt
 from omg.memory import Memory
 
 PICTURES = ROOT / "docs" / "pictures"
@@ -109,7 +110,8 @@ def take_pictures(memory: Memory, out: Path, profile: Path) -> None:
             base = f"{page.origin}{page.session.base}/"
             browser.open(page.link)
             note = f"note?path={most_told(graph)}"
-            for name, address in {"memory": "", "note": note, "given": "given", "days": "days"}.items():
+            views = {"memory": "", "note": note, "given": "given", "days": f"days?at={last_talk(graph)}"}
+            for name, address in views.items():
                 for width, suffix in ((WIDE, ""), (PHONE, "-phone")):
                     show(browser, base + address, width)
                     (out / f"{name}{suffix}.png").write_bytes(picture(browser, width))
@@ -124,6 +126,13 @@ def most_told(graph: Graph) -> str:
     notes = (graph.vault.read(e.path) for e in graph.index.entries() if e.path.startswith("nodes/"))
     best = max(notes, key=lambda n: (n.body.count("\n- "), len(n.sources), len(n.links), n.path))
     return best.path
+
+
+def last_talk(graph: Graph) -> int:
+    """Return the number of cycles since the last talk of which notes were made: the night, undos, a forgetting."""
+    cycles = map(read_receipt, (f for f in reversed(closed_files(graph)) if "-maps-" not in f.name))
+    made = (r.kind == "observation" and any("nodes/" in c.path for c in r.changes) for r in cycles)
+    return next(n for n, notes in enumerate(made) if notes)
 
 
 def show(browser: Browser, url: str, width: int) -> None:

@@ -5,18 +5,21 @@ a reply.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
 from ..errors import OmgError, how_many
+from ..forget.selection import readable_note
 from ..graph.graph import Graph
 from ..graph.state import given_lately
-from ..index.store import Entry
+from ..index.links import CONTRADICTION
+from ..index.store import Entry, entries_where
 from ..journal import Change, closed_files, readable, receipts_of, short_cycle, undone_cycles
 from ..node.note import parse_node
-from ..plan.corrections import proposed_notes
+from ..plan.corrections import is_in_doubt
 from ..plan.pages import due_days, standing_loops
 from ..text.words import cut_text
 
@@ -48,20 +51,54 @@ def today_text(graph: Graph, now: datetime) -> str:
     )
 
 
+SAYERS = {"assistant": "The assistant", "tool": "A tool or a page"}
+PROPOSES, SAYS = "proposes this; you did not say it in these words", "says this of you"
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A question that only the person can answer. *why* says in words what is unsure."""
+
+    entry: Entry
+    why: str
+    other: Entry | None = None  # the earlier note that contradicts *entry*, if that is the question
+
+
+def doubts_of(graph: Graph) -> Iterator[Doubt]:
+    """
+    Yield the contradictions, the assistant's proposals, and what the assistant or a page says about the person. The page
+    and `/omg decide` ask about these, in the same words.
+    """
+    linked = " union ".join(f"select {end} from link where kind = {CONTRADICTION}" for end in ("src", "dst"))
+    found = graph.index.ask(entries_where, f"where status = 'active' and id in ({linked})", ())
+    known = {entry.path: entry for entry in found.values()}
+    for entry in known.values():
+        for other in (known[path] for path in entry.contradicts if path > entry.path and path in known):
+            first, last = sorted((entry, other), key=lambda e: str(e.updated or e.created or ""))
+            yield Doubt(last, "These two cannot both be right.", first)
+    for origin, who in SAYERS.items():
+        for entry in graph.index.entries(origin=origin):
+            node = readable_note(graph, entry.path)
+            if node and entry.path.startswith("nodes/") and is_in_doubt(node):
+                yield Doubt(entry, f"{who} {PROPOSES if node.proposes else SAYS}.")
+
+
 def decide_text(graph: Graph) -> str:
-    """The notes that a person should confirm or reject, and the command for each."""
-    pairs = [e for e in graph.index.entries() if e.contradicts and e.path < min(e.contradicts)]
-    doubts = [entry_line(e, f"or {e.contradicts[0]}? /omg keep {e.path}") for e in pairs]
-    doubts += [
-        entry_line(e, f"proposed by the assistant; /omg confirm {e.path}, or /omg reject")
-        for e in proposed_notes(graph)
-    ]
+    """The notes that a person should confirm or reject, and the command for each answer."""
+    doubts = [doubt_line(doubt) for doubt in doubts_of(graph)]
     if not doubts:
         return "Nothing to decide: no note waits for your answer."
-    shown = doubts[: LINES - 1]
-    return "\n".join(
-        [f"{how_many(len(doubts), 'thing')} to decide; `omg ui` settles each in one tap, or here:", *shown]
-    )
+    head = f"{how_many(len(doubts), 'thing')} to decide; `omg ui` settles each in one tap, or here:"
+    return "\n".join([head, *doubts[: LINES - 1]])
+
+
+def doubt_line(doubt: Doubt) -> str:
+    one, other = doubt.entry, doubt.other
+    if other is None:
+        return entry_line(one, f"{doubt.why} Right: /omg confirm {one.path}; wrong: /omg reject {one.path}")
+    answers = f"The first is right: /omg keep {one.path}; the second: /omg keep {other.path}"
+    both = f"both: /omg keep {one.path} {other.path}"
+    return f"{entry_line(one)} / {entry_line(other, f'{doubt.why} {answers}; {both}')[2:]}"
 
 
 def why_text(graph: Graph, session: str) -> str:

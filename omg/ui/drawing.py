@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
 
@@ -31,12 +32,13 @@ COLOURS = {
     "index": "#7d879c",
     "now": "#7d879c",
 }
+KIND_NAMES = {"moc": "map"}  # types that a person knows by another name
 OTHER = "#9aa0ad"  # a note without a type, or of a type that a person made up
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
-NAMED = 40  # at most so many notes have a name beside them
 NAME_CHARS, CHAR_WIDTH = 26, 6.6
+SPREAD = 0.75  # below 1: a few far notes leave more room to the others
 STEPS = 60  # steps of the layout; more steps hardly move the notes
 
 
@@ -74,44 +76,52 @@ def neighbourhood(
 def drawn_graph(
     asked: Asked, entries: Sequence[Entry], links: Sequence[Link], centre: str, *, large: bool = False
 ) -> str:
-    """Draw *entries* and *links* around *centre*. Each note in the picture links to its page."""
-    width, height = (840, 600) if large else (640, 400)
+    """
+    Draw *entries* and *links* around *centre*. Each note in the picture has a name, and links to its page. A note is left
+    out if its name finds no room.
+    """
+    width, height = (840, max(600, 7 * len(entries))) if large else (640, 400)
     places = placed([e.path for e in entries], links, centre, width, height)
     degrees = {e.path: sum(e.path in pair for pair in links) for e in entries}
-    lines = [
-        f'<line x1="{places[a][0]}" y1="{places[a][1]}" x2="{places[b][0]}" y2="{places[b][1]}"/>'
-        for a, b in links
-    ]
-    dots, names = list[str](), list[str]()
+    titles = Counter(e.title for e in entries)
+    dots, names = dict[str, str](), list[str]()
     taken = [(x - 8, y - 8, x + 8, y + 8) for x, y in places.values()]
     for entry in sorted(entries, key=lambda e: (e.path != centre, -degrees[e.path])):
         x, y = places[entry.path]
         radius = 11 if entry.path == centre else round(5 + min(5, math.sqrt(degrees[entry.path])), 1)
+        kind = f" ({KIND_NAMES.get(entry.type, entry.type)})" * (titles[entry.title] > 1)
+        name = name_beside(cut_text(entry.title, NAME_CHARS) + kind, (x, y), radius, width, taken)
+        if not name and entry.path != centre:
+            continue
+        names.append(name)
         address = escape(asked.link("graph" if large else "note", path=entry.path))
-        kind = "centre" if entry.path == centre else "dot"
-        dots.append(
-            f'<a href="{address}" class="{kind}"><title>{escape(entry.title)}</title>'
+        place = "centre" if entry.path == centre else "dot"
+        dots[entry.path] = (
+            f'<a href="{address}" class="{place}"><title>{escape(entry.title + kind)}</title>'
             f'<circle cx="{x}" cy="{y}" r="{radius}" fill="{COLOURS.get(entry.type, OTHER)}"/></a>'
         )
-        if len(names) < NAMED and (name := name_beside(entry.title, (x, y), radius, width, taken)):
-            names.append(name)
-    label = escape(f"{len(entries)} notes around {next(e.title for e in entries if e.path == centre)}")
+    lines = [
+        f'<line x1="{places[a][0]}" y1="{places[a][1]}" x2="{places[b][0]}" y2="{places[b][1]}"/>'
+        for a, b in links
+        if a in dots and b in dots
+    ]
+    label = escape(f"{len(dots)} notes around {next(e.title for e in entries if e.path == centre)}")
     head = f'<svg class="graph" viewBox="0 0 {width} {height}" role="group" aria-label="{label}">'
-    return "".join([head, *lines, *dots, *names, "</svg>"])
+    return "".join([head, *lines, *dots.values(), *names, "</svg>"])
 
 
-def name_beside(title: str, place: tuple[float, float], radius: float, width: int, taken: list[Box]) -> str:
-    """Write a note's name right or left of *place* and add its box to *taken*. Return "" if both sides are taken."""
-    shown = cut_text(title, NAME_CHARS)
+def name_beside(shown: str, place: tuple[float, float], radius: float, width: int, taken: list[Box]) -> str:
+    """Write the name *shown* beside, below or above *place* and add its box to *taken*. Return "" if all is taken."""
     x, y = place
     long = len(shown) * CHAR_WIDTH
-    for left in (False, True):
-        start = x - radius - 5 - long if left else x + radius + 5
-        box = (start, y - 8, start + long, y + 8)
-        if start > 0 and box[2] < width and not any(overlap(box, other) for other in taken):
+    right, left, below = x + radius + 5, x - radius - 5 - long, radius + 10
+    sides = [(start, y + down) for down in (0, -10, 10) for start in (right, left)]
+    for start, level in (*sides, (x - long / 2, y + below), (x - long / 2, y - below)):
+        box = (start, level - 8, start + long, level + 8)
+        if box[0] > 0 and box[2] < width and not any(overlap(box, other) for other in taken):
             taken.append(box)
-            at, anchor = (box[2], ' text-anchor="end"') if left else (start, "")
-            return f'<text x="{at:.0f}" y="{y + 4:.0f}"{anchor} aria-hidden="true">{escape(shown)}</text>'
+            at, anchor = {right: (right, "start"), left: (x - radius - 5, "end")}.get(start, (x, "middle"))
+            return f'<text x="{at:.0f}" y="{level + 4:.0f}" text-anchor="{anchor}" aria-hidden="true">{escape(shown)}</text>'
     return ""
 
 
@@ -145,7 +155,8 @@ def placed(
         furthest = max(
             abs(other) for other in among if (other < 0) is (offset < 0)
         )  # on the same side of the centre
-        return round(room / 2 + offset / (furthest or 1) * (room / 2 - edge), 1)
+        share = abs(offset / (furthest or 1)) ** SPREAD
+        return round(room / 2 + math.copysign(share, offset) * (room / 2 - edge), 1)
 
     return {p: (scaled(x, xs, width, 70), scaled(y, ys, height, 24)) for p, (x, y) in offsets.items()}
 

@@ -10,9 +10,8 @@ from ..graph.state import given_lately
 from ..index.store import Entry
 from ..inject.decide import Prompt, decide_slice, record_of
 from ..message.turn import Message, message_from_json
-from ..plan.pages import session_title
 from ..text.words import cut_text, told_words, words_in
-from .notes import entries_at, message_row, row_of
+from .notes import entries_at, message_row, name_of, row_of
 from .request import Asked
 
 SHOWN = 20  # prompts shown on a page
@@ -87,7 +86,8 @@ def prompt_row(
         entry = known.get(path)
         row = row_of(asked, entry, why) if entry else None
         if entry and (shared := shared_words(words, entry)):
-            why = f"it says {shared}; {why}".removesuffix("; ")
+            ways = [way for way in why.split("; ") if way not in ("", "found by words")]
+            why = "; ".join([f"it says {shared}", *ways])
         changed = bool(entry and entry.updated and entry.updated > day)
         told = {"row": row, "path": path, "score": score, "why": why, "changed": changed, "place": place}
         (given if place else left).append(told)
@@ -96,7 +96,8 @@ def prompt_row(
         "at": asked.time_of(at),
         "link": asked.link("given", at=at),
         "words": cut_text(" ".join(words.split()), PROMPT_CHARS),
-        "session": session_title(session),
+        "session": session,
+        "chat": name_of(session),
         "reason": REASONS.get(str(record.get("reason") or ""), ""),
         "system_tokens": system,
         "prompt_tokens": prompt,

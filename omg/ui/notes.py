@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
+from functools import reduce
 from itertools import islice
 from typing import Any
 
@@ -28,7 +30,7 @@ from ..plan.edits import as_read, split_history
 from ..plan.pages import due_day, persons_words, session_title, standing_loops
 from ..text.characters import with_labels
 from ..text.words import cut_text
-from .drawing import drawn_graph, neighbourhood
+from .drawing import KIND_NAMES, drawn_graph, neighbourhood
 from .request import Asked
 
 ROWS = 50  # notes on a page of the list
@@ -40,7 +42,20 @@ SESSIONS_SHOWN = 30
 BESIDE = 24  # neighbours drawn on a note's page
 SAYERS = {"user": "you", "human": "you, by hand", "assistant": "the assistant", "tool": "a tool or a page"}
 
-SPEAKERS = {"user": "you", "assistant": "the assistant"}
+SPEAKERS = {
+    "user": "you",
+    "assistant": "the assistant",
+}  # a sender may call themselves by other keys of SAYERS
+STATES = {"superseded": "no longer so", "any": "any state"}
+# A session's title (plan/pages.py) → what a person calls the session.
+NAMES = {
+    r"^main project \w+-": "project ",
+    r"^main thread\b": "your chat, thread",
+    r"^main$": "your chat",
+    r"^person ": "",
+    r"^(\S+) (?:direct|dm) (\S+)": r"\2 on \1",
+    r"^(\S+) (group|channel|room) (\S+)": r"\2 \3 on \1",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +69,15 @@ class Row:
     marks: tuple[str, ...]
     warnings: tuple[str, ...]
     why: str = ""
+
+    @property
+    def kind(self) -> str:
+        return KIND_NAMES.get(self.entry.type, self.entry.type)
+
+
+def name_of(session: str) -> str:
+    """Return what a person calls the *session* or memory: "your chat", "clara", "group -1004815 on telegram"."""
+    return reduce(lambda name, old: re.sub(old, NAMES[old], name), NAMES, session_title(session))
 
 
 def row_of(asked: Asked, entry: Entry, why: str = "") -> Row:
@@ -72,25 +96,21 @@ def row_of(asked: Asked, entry: Entry, why: str = "") -> Row:
 
 
 def marks_of(entry: Entry, today: date) -> tuple[str, ...]:
-    """Say whether the note is pinned, when it is due, and whether it is an open loop."""
+    """Say whether the note is pinned, when it is due, and whether it is open or done."""
     said = entry.updated or entry.created
     due = due_text(entry.event, today, entry.loop, said) if entry.event else ""
-    loop = f"{entry.loop} loop" if entry.loop and entry.status == "active" else ""
+    loop = entry.loop if entry.loop and entry.status == "active" else ""
     return tuple(filter(None, ("pinned" * entry.pinned, due, loop)))
 
 
 def warnings_of(entry: Entry) -> tuple[str, ...]:
     """Say why the note may be wrong: its status, a contradiction, or who said it."""
-    status = "" if entry.status == "active" else status_words(entry)
+    status = "" if entry.status == "active" else STATES.get(entry.status, entry.status)
     origin = f"from {SAYERS[entry.origin]}" if entry.origin in ("assistant", "tool") else ""
     outdated = (
         "mentions something that no longer holds" if entry.outdated and entry.type != "reflection" else ""
     )
     return tuple(filter(None, (status, "contradicted" if entry.contradicts else "", outdated, origin)))
-
-
-def status_words(entry: Entry) -> str:
-    return "no longer so" if entry.status == "superseded" else entry.status
 
 
 # --- the list
@@ -224,11 +244,8 @@ def filter_choices(graph: Graph) -> dict[str, list[tuple[str, str]]]:
         "type": [(type, type) for type in LISTED],
         "map": [(p, t) for p, t in graph.index.maps().items() if counts.get(p)],
         "by": [(origin, SAYERS[origin]) for origin in ORIGINS],
-        "session": [(key, session_title(key)) for (key,) in sessions if key],
-        "status": [
-            *((s, "no longer so" if s == "superseded" else s) for s in STATUSES),
-            ("any", "any state"),
-        ],
+        "session": [(key, name_of(key)) for (key,) in sessions if key],
+        "status": [(s, STATES.get(s, s)) for s in (*STATUSES, "any")],
     }
 
 
@@ -312,7 +329,6 @@ def graph_view(asked: Asked) -> dict[str, Any]:
         "rows": [row_of(asked, e) for e in around if e.path != centre],
         "drawing": drawn_graph(asked, around, links, centre, large=True),
         "total": total,
-        "most": MOST_DRAWN,
         "given": bool(name),
     }
 

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from ..client import ask_daemon
 from ..dates.days import time_text
 from ..errors import BadNode, OmgError
 from ..forget.selection import readable_note
-from ..graph.graph import Graph
 from ..graph.state import given_lately
-from ..index.links import CONTRADICTION
-from ..index.store import Entry
-from ..journal import Change, Receipt, is_closed, readable, undone_cycles
+from ..journal import Change, Receipt, closed_files, readable, undone_cycles
 from ..node.note import Node, parse_node
-from ..plan.corrections import UNANSWERED_DAYS, corrected_by, is_in_doubt
+from ..plan.corrections import UNANSWERED_DAYS, corrected_by
+from ..tools.today import Doubt, doubts_of
 from ..worker.events import event_lines, parsed_events
 from ..worker.status import DAYS, cost_of, home_status, observer_text
 from .drawing import drawn_bars
 from .given import tokens_of
-from .notes import SAYERS, entries_at, linked_row, message_row, row_of
+from .notes import Row, message_row, row_of
 from .request import Asked
 
 # --- Days
@@ -35,16 +29,17 @@ from .request import Asked
 
 CYCLES = 12  # cycles on a page
 CHANGES = 25  # shown entries of a cycle
-KINDS = {
+KINDS = {  # in the order of a day
     "observation": "Learnt from what was said",
-    "reflection": "A night",
     "edit": "By hand or on request",
+    "reflection": "A night",
     "rebuild": "Made again from the archive",
     "undo": "A change was taken back",
     "forget": "Forgotten",
     "upgrade": "Upgrade: notes of earlier rules",
 }
 TENDED = "with new links or marks"  # the note says the same as before; such notes are counted, not listed
+DEEDS = ("learnt", "changed", "replaced", "closed", "brought back", "set aside", "removed", "written", TENDED)
 REFUSED = (b'"edit_refused"', b'"verdict_refused"')
 
 
@@ -59,14 +54,21 @@ class Deed:
 
 
 def days_view(asked: Asked) -> dict[str, Any]:
-    """List the changes of notes by day, newest first; with `nights`, only the changes by nightly runs."""
+    """
+    List the changes of notes by the day when they were said or asked for, newest first; with `nights`, only the changes
+    by nightly runs. A day begins with what was learnt.
+    """
     graph, at, nights = asked.graph, asked.number("at"), bool(asked.get("nights"))
-    files = newest_receipts(graph, "-reflection-" if nights else "")
+    name = "-reflection-" if nights else ""
+    files = [f for f in reversed(closed_files(graph)) if name in f.name and "-maps-" not in f.name]
     undone = undone_cycles(graph)
     shown = [r for file in files[at : at + CYCLES] if (r := readable(graph, file)) and is_told(r)]
     days: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for receipt in shown:
-        days[str(done_at(asked, receipt).date())].append(cycle_row(asked, receipt, receipt.id in undone))
+        row = cycle_row(asked, receipt, receipt.id in undone)
+        days[row["day"]].append(row)
+    for rows in days.values():
+        rows.sort(key=lambda row: row["order"])
     reflected = graph.state().reflected_ms
     return {
         "title": "Days",
@@ -81,15 +83,6 @@ def days_view(asked: Asked) -> dict[str, Any]:
     }
 
 
-def newest_receipts(graph: Graph, name: str) -> list[Path]:
-    """List the files of closed receipts, newest first. Each file's name contains *name*."""
-    with os.scandir(graph.folder / "receipts") as entries:
-        found = [
-            (e.stat().st_mtime_ns, e.name, e.path) for e in entries if is_closed(e.name) and name in e.name
-        ]
-    return [Path(path) for _, name, path in sorted(found, reverse=True) if not name.endswith("-maps.json")]
-
-
 def is_told(receipt: Receipt) -> bool:
     return bool(receipt.summary) or any(not is_page(c) for c in receipt.changes)
 
@@ -98,26 +91,24 @@ def is_page(change: Change) -> bool:
     return not change.path.startswith(("nodes/", "reflections/2", "inbox/"))
 
 
-def done_at(asked: Asked, receipt: Receipt) -> datetime:
-    return datetime.fromisoformat(receipt.done or receipt.at).astimezone(asked.graph.zone)
-
-
 def cycle_row(asked: Asked, receipt: Receipt, undone: bool) -> dict[str, Any]:
     told_whole = receipt.kind == "rebuild"  # a rebuild may change thousands of notes
     deeds = [deed_of(asked, c) for c in receipt.changes if not (told_whole or is_page(c))]
+    deeds.sort(key=lambda deed: DEEDS.index(deed.what))
     counts = Counter(deed.what for deed in deeds)
-    said = datetime.fromisoformat(receipt.at).astimezone(asked.graph.zone)
-    done = done_at(asked, receipt)
+    at = datetime.fromisoformat(receipt.at).astimezone(asked.graph.zone)
     return {
         "kind": KINDS.get(receipt.kind, receipt.kind),
-        "at": f"{done:%H:%M}",
-        "said": f"{said:%Y-%m-%d}" if receipt.kind == "observation" and said.date() != done.date() else "",
+        "order": [*KINDS, receipt.kind].index(receipt.kind),
+        "day": f"{at:%Y-%m-%d}",
+        "at": f"{at:%H:%M}",
         "counts": ", ".join(f"{n} {what}" for what, n in counts.items()),
         "deeds": (shown := [deed for deed in deeds if deed.what != TENDED])[:CHANGES],
         "more": max(0, len(shown) - CHANGES),
         "summary": receipt.summary if told_whole or receipt.kind in ("reflection", "undo", "upgrade") else (),
         "cycle": "" if undone or not receipt.changes else receipt.id,
         "undone": undone,
+        "folded": undone or receipt.kind == "undo",
     }
 
 
@@ -131,7 +122,7 @@ def deed_of(asked: Asked, change: Change) -> Deed:
 
 def what_became(before: Node | None, after: Node | None, change: Change) -> str:
     if change.before is None:
-        return "learnt"
+        return "learnt" if change.path.startswith("nodes/") else "written"
     if change.after is None:
         return "removed"
     if before and after:
@@ -171,69 +162,30 @@ ASKED_AT_ONCE = 30
 
 def decide_view(asked: Asked) -> dict[str, Any]:
     """List the doubts that the person can settle, newest first: contradictions and unconfirmed claims."""
-    doubts = [*contradictions(asked), *claims(asked)]
-    doubts.sort(key=lambda d: d["day"], reverse=True)
+    doubts = [(row_of(asked, doubt.entry), doubt) for doubt in doubts_of(asked.graph)]
+    doubts.sort(key=lambda d: d[0].day, reverse=True)
     since = str(asked.today - timedelta(days=UNANSWERED_DAYS))
-    fresh = [d for d in doubts if d["day"] >= since]
+    fresh = sum(row.day >= since for row, _ in doubts)
     return {
         "title": "To decide",
-        "fresh": fresh[:ASKED_AT_ONCE],
-        "old": [d for d in doubts if d["day"] < since][:ASKED_AT_ONCE],
+        "fresh": [doubt_row(asked, *d) for d in doubts[:fresh][:ASKED_AT_ONCE]],
+        "old": [doubt_row(asked, *d) for d in doubts[fresh:][:ASKED_AT_ONCE]],
         "total": len(doubts),
         "days": UNANSWERED_DAYS,
     }
 
 
-def contradictions(asked: Asked) -> Iterator[dict[str, Any]]:
-    entries = asked.graph.index.ask(contradicting)
-    for entry in entries:
-        for other in entry.contradicts:
-            if entry.path < other and (beside := linked_row(asked, other)) is not None:
-                one = row_of(asked, entry)
-                first, second = sorted((one, beside), key=lambda row: row.day)
-                yield {
-                    "kind": "pair",
-                    "row": second,
-                    "other": first,
-                    "day": second.day,
-                    "why": "These two cannot both be so.",
-                }
-
-
-def contradicting(db: sqlite3.Connection) -> list[Entry]:
-    select = f"""select distinct path from note join link on src = note.id or dst = note.id
-        where kind = {CONTRADICTION} and status = 'active'"""
-    return entries_at(db, [path for (path,) in db.execute(select)])
-
-
-def claims(asked: Asked) -> Iterator[dict[str, Any]]:
-    """
-    Yield the notes that only the person can confirm: proposals of the assistant, and statements about the person that
-    come from the assistant or a web page.
-    """
-    graph = asked.graph
-    for origin in ("assistant", "tool"):
-        for entry in graph.index.entries(origin=origin):
-            node = readable_note(graph, entry.path)
-            if node is None or not entry.path.startswith("nodes/") or not is_in_doubt(node):
-                continue
-            found = corrected_by(node)
-            row = row_of(asked, entry)
-            said = graph.index.messages([s.id for s in node.sources[:1]])
-            yield {
-                "kind": "claim",
-                "row": row,
-                "corrects": bool(found),
-                "was": found[1].was if found else "",
-                "said": [message_row(asked, m) for m in said],
-                "day": row.day,
-                "why": doubt_text(origin, bool(node.proposes)),
-            }
-
-
-def doubt_text(origin: str, proposed: bool) -> str:
-    who = SAYERS[origin]
-    return f"{who.capitalize()} {'proposes this; you did not say it in these words' if proposed else 'says this of you'}."
+def doubt_row(asked: Asked, row: Row, doubt: Doubt) -> dict[str, Any]:
+    node = readable_note(asked.graph, doubt.entry.path)
+    found = corrected_by(node) if node else None
+    said = asked.graph.index.messages([s.id for s in node.sources[:1]]) if node else ()
+    return {
+        "row": row,
+        "why": doubt.why,
+        "other": row_of(asked, doubt.other) if doubt.other else None,
+        "was": found[1].was if found else "",
+        "said": [message_row(asked, m) for m in said],
+    }
 
 
 # --- Health and cost
@@ -282,15 +234,11 @@ def status_now(asked: Asked) -> dict[str, Any]:
     return home_status(asked.memory.worker)
 
 
-def last_days(asked: Asked) -> list[str]:
-    return [str(asked.today - timedelta(days=n)) for n in reversed(range(DAYS))]
-
-
 GIVEN_NAMES = ("notes of their own", "only what always stands", "nothing")
 
 
 def given_by_day(asked: Asked) -> dict[str, Counter[str]]:
-    days = {day: Counter[str]() for day in last_days(asked)}
+    days = {str(asked.today - timedelta(days=n)): Counter[str]() for n in reversed(range(DAYS))}
     for record in given_lately(asked.graph.folder):
         system, prompt = tokens_of(record)
         if (day := str(asked.day_of(record["at"]))) in days:

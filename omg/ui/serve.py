@@ -32,9 +32,11 @@ from urllib.parse import parse_qsl
 from ..client import ask_daemon
 from ..errors import BadInput, NotFound, OmgError
 from ..graph.graph import Graph
+from ..identity import Identity
 from ..memory import Memory
 from ..worker.registry import PATIENCE_S
 from .actions import ACTIONS, Done
+from .notes import name_of
 from .pages import FOLDER, VIEWS, error_page, filled, page_of
 from .request import Asked
 
@@ -220,10 +222,16 @@ async def with_headers(request: Request, answer_to: Callable[[Request], Awaitabl
     return answer
 
 
-def people_of(memory: Memory) -> list[tuple[str, str]]:
-    """Return folder and key of every graph, or [] if there is only one."""
-    known = [(who.folder, who.key) for who in memory.registry.identities()]
+def people_of(memory: Memory) -> list[tuple[str, str, str]]:
+    """Return folder, key and name of every graph, or [] if there is only one."""
+    known = [(who.folder, who.key, owner_of(who)) for who in memory.registry.identities()]
     return known if len(known) > 1 else []
+
+
+def owner_of(who: Identity) -> str:
+    """Return the name of the person or group whose memory it is: "you" for the owner."""
+    name = "you" if who.key == f"agent:{who.agent}:main" else name_of(who.key)
+    return name if who.agent == "main" else f"{name}, with the agent {who.agent}"
 
 
 def is_daemon_up(home: Path) -> bool:

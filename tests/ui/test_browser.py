@@ -105,7 +105,7 @@ def test_each_button_does_what_its_label_says_and_undo_reverses_it(
     browser.press_button("Undo")
     assert any("peanuts" in text for text in described(graph))
     browser.open(note)
-    browser.press_button("Not me, or not so")
+    browser.press_button("Wrong")
     assert not any("peanuts" in text for text in described(graph))
     browser.press_button("Undo")
     assert any("peanuts" in text for text in described(graph))
@@ -122,7 +122,7 @@ def test_each_button_does_what_its_label_says_and_undo_reverses_it(
 def test_three_taps_remove_a_wrong_note_and_two_taps_show_why_a_note_was_given(
     page: Page, chromium: Browser, omg: Memory
 ) -> None:
-    taps = iter(("The user likes tea.", "Not me, or not so"))
+    taps = iter(("The user likes tea.", "Wrong"))
     for tap in taps:
         chromium.press_button(tap)
     assert "The user likes tea." not in described(omg.find())
@@ -134,9 +134,9 @@ def test_a_question_to_decide_is_settled_in_place_with_one_tap(
     page: Page, chromium: Browser, omg: Memory
 ) -> None:
     chromium.open(address(page, "decide"))
-    assert text_of(chromium).count("cannot both be so") == 1
+    assert text_of(chromium).count("cannot both be right") == 1
     chromium.js(
-        "[...document.querySelectorAll('main button')].find(b => b.textContent === 'The first holds').click()"
+        "[...document.querySelectorAll('main button')].find(b => b.textContent === 'The first is right').click()"
     )
     chromium.until("document.querySelector('main .flash')?.innerText.includes('Settled')")
     assert sum("ferry leaves" in text for text in described(omg.find())) == 1
@@ -156,16 +156,16 @@ def test_a_contradiction_and_a_proposal_can_be_decided_in_every_offered_way(
         )
         browser.until("!!document.querySelector('main .flash')")
 
-    decide("The second holds")
+    decide("The second is right")
     (held,) = (text for text in described(graph) if "ferry leaves" in text)
     browser.press_button("Undo")
-    decide("The first holds")
+    decide("The first is right")
     assert [text for text in described(graph) if "ferry leaves" in text] != [held]
     browser.press_button("Undo")
-    decide("Both hold")
+    decide("Both are right")
     assert sum("ferry leaves" in text for text in described(graph)) == 2
     assert not any(e.contradicts for e in graph.index.entries() if "ferry leaves" in e.description)
-    decide("Not so")
+    decide("Wrong")
     assert "The user likes tea." not in described(graph)
     browser.press_button("Undo")
     decide("Right")

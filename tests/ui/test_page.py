@@ -22,7 +22,9 @@ from omg.llm.replies import ModelReply
 from omg.memory import Memory
 from omg.plan.edits import Edit
 from omg.tools.removing import Codes
+from omg.tools.today import decide_text
 from omg.tools.tools import slash_command
+from omg.ui.notes import name_of
 from omg.ui.pages import VIEWS, framed_page
 
 SAID = (
@@ -129,6 +131,7 @@ def test_a_page_shows_only_the_notes_of_one_identity(page: Page, omg: Memory) ->
     assert isinstance(alice, Identity)
     assert "in Porto" not in page.get() + page.get(q="where I live")
     hers = page.get(who=alice.folder)
+    assert ">you</option>" in hers and ">alice</option>" in hers and 'title="agent:main:alice"' in hers
     assert "Porto" in hers and "Leipzig" not in hers
     assert "peanuts" not in page.get("note", path=path_of(omg.find(), "peanuts"), who=alice.folder)
     assert page.status == 404
@@ -297,6 +300,21 @@ def test_an_action_that_cannot_be_done_says_why(page: Page) -> None:
     assert page.status == 422
 
 
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        ("agent:main:main", "your chat"),
+        ("agent:main:main:thread:demo", "your chat, thread demo"),
+        ("agent:main:main:project:1a2b3c4d-harbour", "project harbour"),
+        ("agent:main:person:clara", "clara"),
+        ("agent:main:telegram:direct:111", "111 on telegram"),
+        ("agent:main:telegram:group:-1004815", "group -1004815 on telegram"),
+    ],
+)
+def test_a_conversation_is_called_as_a_person_calls_it(key: str, name: str) -> None:
+    assert name_of(key) == name
+
+
 # --- what prompts were given, what was done, what is unsure
 
 
@@ -349,6 +367,15 @@ def test_the_view_of_days_shows_what_was_learnt_and_can_undo_it(page: Page, grap
     assert "undone" in page.get("days")
 
 
+def test_a_day_begins_with_what_was_learnt_and_ends_with_what_was_taken_back(
+    page: Page, graph: Graph
+) -> None:
+    page.undo(page.post("pin", path=path_of(graph, "peanuts"), back="note"))
+    shown = page.get("days")
+    order = [shown.index(f"<h3>{kind}") for kind in ("Learnt from what was said", "By hand", "A change was")]
+    assert order == sorted(order)
+
+
 def test_only_unsure_notes_are_asked_about_and_one_tap_settles_each(
     page: Page, graph: Graph, omg: Memory
 ) -> None:
@@ -356,10 +383,30 @@ def test_only_unsure_notes_are_asked_about_and_one_tap_settles_each(
     one, other = against(graph, omg)
     propose_note(graph, "The user likes tea.", "Tea", None, omg.clock())
     shown = page.get("decide")
-    assert "cannot both be so" in shown and "likes tea" in shown and "Leipzig" not in shown
+    assert "cannot both be right" in shown and "likes tea" in shown and "Leipzig" not in shown
     page.post("keep", path=one, other=other)
     page.post("reject", path=path_of(graph, "likes tea"))
     assert "Nothing waits for you" in page.get("decide")
+
+
+def test_the_page_and_the_chat_ask_the_same_questions_in_the_same_words(
+    page: Page, graph: Graph, omg: Memory
+) -> None:
+    one, other = against(graph, omg)
+    propose_note(graph, "The user likes tea.", "Tea", None, omg.clock())
+    tall = Edit("create", "Height", "The user is two metres tall.", type="fact", origin="tool")
+    path = write_edits(graph, [tall], omg.clock(), "wrote")
+    shown, told = page.get("decide"), decide_text(graph)
+    for words in (
+        "These two cannot both be right.",
+        "The assistant proposes this; you did not say it in these words.",
+        "A tool or a page says this of you.",
+        "The user is two metres tall.",
+        "The ferry leaves at gate A.",
+        "The ferry leaves at pier B.",
+    ):
+        assert words in shown and words in told
+    assert f"/omg keep {one}" in told and f"/omg keep {other}" in told and f"/omg reject {path}" in told
 
 
 def test_a_question_unanswered_for_a_month_is_listed_last(page: Page, graph: Graph, omg: Memory) -> None:
@@ -373,6 +420,18 @@ def test_the_health_view_says_what_waits_and_what_models_cost(page: Page, omg: M
     omg.capture([{"role": "user", "content": "I moved to Hamburg."}])
     shown = page.get("health")
     assert "1 turn:" in shown and "$0.50" in shown and "<td>1,000</td>" in shown and "<svg" in shown
+
+
+def test_each_dot_of_the_graph_has_a_name_and_equal_titles_are_told_apart(
+    page: Page, graph: Graph, omg: Memory
+) -> None:
+    for type in ("project", "fact"):
+        tidepool = Edit("create", "Tidepool", f"Tidepool is a {type}.", type=type, origin="user")
+        write_edits(graph, [tidepool], omg.clock(), "wrote")
+    view = page.get("graph")
+    picture = view[view.index('<svg class="graph"') :].partition("</svg>")[0]
+    assert picture.count("<circle") == picture.count("<text") > 4
+    assert "Tidepool (project)" in picture and "Tidepool (fact)" in picture
 
 
 def test_every_view_exists_and_has_its_heading(page: Page) -> None:
