@@ -46,12 +46,12 @@ STRAIGHT = str.maketrans({"’": "'", "‘": "'", "\u00a0": " "})
 
 
 @cache
-def cue(name: str, *, begins: bool = True) -> re.Pattern[str]:
+def cue(name: str, *, anywhere: bool = False) -> re.Pattern[str]:
     """
     Return the pattern *name* of words.toml, for all languages in one.
 
-    By default the pattern can match anywhere; the caller matches it where a clause begins. With *begins* False, the
-    pattern matches only at the beginning of a word, and is made for searching.
+    By default the pattern is made for `match`, at a place that the caller knows: the beginning of a clause. With
+    *anywhere*, the pattern is made for `search`, and matches only where a word begins.
     """
     with (Path(__file__).parent / "words.toml").open("rb") as f:
         tables = tomllib.load(f)
@@ -66,12 +66,12 @@ def cue(name: str, *, begins: bool = True) -> re.Pattern[str]:
             rf"(?:{text})(?![^\W_])" if language in SPACED and name in WHOLE_WORDS else f"(?:{text})"
         )
     whole = "|".join(parts)
-    return re.compile(whole if begins else rf"(?<![^\W_])(?:{whole})", re.I)
+    return re.compile(rf"(?<![^\W_])(?:{whole})" if anywhere else whole, re.I)
 
 
 def holds(name: str, text: str) -> re.Match[str] | None:
     """The first match of the patterns called *name* in *text*."""
-    return cue(name, begins=False).search(text)
+    return cue(name, anywhere=True).search(text)
 
 
 def holds_at(text: str, at: int) -> bool:
