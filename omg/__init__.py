@@ -130,7 +130,7 @@ Where to change what:
     how files in inbox/ are read         inbox.py, message/drop.py
     how a deleted or moved file is seen  daemon.py (when files are looked at), worker/registry.py, graph/graph.py
     how notes and words are forgotten    forget/selection.py (what goes), forget/removal.py (how each file changes)
-    which old chats can be imported      importers/recognise.py; their forms: its neighbours
+    which old chats can be imported      importers/recognise.py; how a file is read: the other modules of importers/
     what an export holds                 export.py
     the tables of many machines          fleet/schema.sql, fleet/store.py
     retries of a fleet                   fleet/homes.py (another machine was quicker), fleet/serve.py (a job failed)

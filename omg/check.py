@@ -1,11 +1,13 @@
 """
 Asks a model whether a person's words support a claim about the person, and tests which models can do this.
 
-The question shows numbered claims, and the sentences of people's messages that have words of a claim. It also shows the
-proposal of the assistant that a message may answer. It never shows the result of a tool.
+The question shows the claims, and the sentences of people's messages that share words with a claim. If a person may
+have answered a proposal ("Yes, do that."), the question also shows the assistant's proposal. Results of tools are never
+shown.
 
 - A missing or unknown verdict counts as "not supported".
-- A cited message may be shown in part. If the claim is then not supported, a second question shows the whole message.
+- A long message is first shown in part. If a claim about it is not supported, the model is asked again with the whole
+  message.
 """
 
 from __future__ import annotations
@@ -145,11 +147,11 @@ def numbered(claims: Sequence[Claim]) -> Iterator[tuple[str, dict[str, Any]]]:
     """
     Yield the number and the JSON object of each claim, as the question shows them.
 
-    The object of a claim has the keys of the claim's `says`, and these:
+    An object has the claim's text and the claim's `says`. Three examples:
 
-    - "text": the text of the claim
-    - "more", instead of "text": the claim is a sentence, and the claim before belongs to the same edit
-    - "note": the title of the note. Only the first claim of an edit has this key, and a description never has it.
+        {"text": "Ada lives in Bruges.", "type": "fact"}       the description of a note
+        {"more": "She rents a flat."}                          a sentence of the same edit
+        {"text": "She has a cat.", "note": "Ada's family"}     a sentence of another edit, with the title of its note
     """
     before = None
     for n, claim in enumerate(claims, 1):

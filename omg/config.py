@@ -76,10 +76,10 @@ def pause_of(value: Any) -> float | Literal[False]:
 
 def model_names(value: Any) -> Any:
     """
-    Check the setting *value*: one model, or a list of models with the preferred model first.
+    Check the setting *value*: one model, or a list of models with the preferred model first. Return *value*.
 
-    A later model in the list is asked if the models before it fail. `offline` (rules, no model) cannot be in a list: if
-    all models fail, turns wait. Returns *value*. Raises ValueError.
+    Raises ValueError for a wrong setting, for example a model named twice. `offline` (rules instead of a model) is
+    wrong in a list: if all models of a list are down, turns wait for a model, and no rules replace the models.
     """
     if value is None:
         return value
@@ -330,18 +330,19 @@ class Context(Table):
 
     def notes_tokens(self, threshold: int) -> int:
         """
-        Return the most tokens that the notes in place of cut turns may have. *threshold*: tokens of messages at which
-        turns are cut.
+        Return the limit, in tokens, for the notes that replace old turns in the context.
+
+        *threshold*: tokens of messages in the context at which notes begin to replace turns.
         """
         value = self.observation_tokens
         return round(threshold * value if value <= 1 else value)
 
     def blocked_from(self, threshold: int) -> float:
         """
-        Return the tokens of messages above which the gateway's turn waits; infinite if it never waits.
+        Return the size of a context from which a new prompt has to wait; infinite if no prompt ever waits.
 
-        The wait ends once OMG has observed older turns, because these can then leave the context. *threshold*: tokens
-        of messages at which turns leave.
+        The prompt waits until OMG has observed older turns and can take these turns out of the context. *threshold*:
+        the size from which OMG takes turns out. Both sizes are tokens of messages.
         """
         if self.block_after is False:
             return math.inf
@@ -437,13 +438,11 @@ def read_json5(file: Path, mtime_ns: int, size: int) -> dict[str, Any]:
 
 def own_memory(home: Path, agent: str) -> Path | None:
     """
-    Return the folder `memory/` in the workspace of *agent*, which is imported as the owner's words.
+    Return the folder `memory/` in the workspace of *agent*, or None if OMG must not read the folder.
 
-    Returns None in these cases:
-
-    - OpenClaw's configuration is missing, or does not name *agent*.
-    - Somebody besides the owner can write to an agent. OpenClaw keeps notes from every session in this folder, so
-      another person's words would be imported as the owner's.
+    OMG imports this folder into the owner's memory. So the result is None if anybody else can send messages to any
+    agent: OpenClaw writes notes about all sessions into the folder. The result is also None if OpenClaw's configuration
+    is missing or does not name *agent*.
     """
     if (found := configured(home)) is None:
         return None

@@ -343,12 +343,12 @@ def runs_of(given: Sequence[Mapping[str, Any]]) -> dict[int, str]:
 
 def runs_kept(context: RequestContext, again: Mapping[int, str]) -> dict[str, str]:
     """
-    Return the served notes that the state keeps for later requests, as run id → text.
+    Return the notes that must be kept for later requests, as run id → text.
 
-    The state keeps two kinds of texts:
+    OMG adds the same notes to the same prompt in each request. These notes are kept:
 
-    - the texts in *again* (index of a message → the text that this request puts before the message)
-    - the text served last, if this request lacks the message of its run: the next request will have the message
+    - the notes in *again*, which this request adds to earlier prompts (index of the prompt → text)
+    - the newest notes, if their prompt is not in this request. The gateway sends the prompt with the next request.
     """
     own, runs = context.own, runs_of(context.given)
     here = {run for i, run in runs.items() if i not in again}
@@ -404,15 +404,15 @@ def waiting_places(graph: Graph, session: str) -> Iterator[tuple[str, int]]:
 
 def is_accounted_for(context: RequestContext, turn: range, missing: Sequence[int]) -> bool:
     """
-    Whether the messages of *turn* that the archive lacks need no observation.
+    Whether *turn* may leave the context although the archive lacks some of its messages.
 
-    *missing*: indices of these messages. Each of them has to meet one condition:
+    *missing*: indices of the messages that the archive lacks. Each of them has to be of one kind:
 
-    - The message was forgotten.
-    - The message is empty.
-    - No person began the turn, and OMG does not archive such a message.
+    - a forgotten message
+    - an empty message
+    - a message that OMG never archives, in a turn without a person, such as a heartbeat
 
-    If *turn* is a person's, at least one of its messages must be archived or forgotten.
+    If a person began *turn*, at least one message of *turn* must be archived or forgotten.
     """
     own = context.is_no_persons(turn)
     entries = ({"entryId": str(i), "message": context.given[i]} for i in turn)
@@ -449,8 +449,9 @@ class Cut:
     """
     What the gateway is to do with the context: replace the messages *cut* (indices) by *text*.
 
-    *served*: index of a message → notes to put before the message, as in an earlier request. *told*: start and end (ms)
-    of a time; *text* replaces all messages between them, even messages that this request lacks.
+    *served*: index of a message → notes to put before the message, as in an earlier request. *told*: (start, end) in
+    ms. The gateway also leaves out each message between start and end that this request did not have, because *text*
+    covers it.
     """
 
     text: str = ""
@@ -636,9 +637,10 @@ def cut_context(
 
 def told_times(graph: Graph, session: str, own: SessionState) -> tuple[int, int]:
     """
-    Return start and end (ms) of the time whose messages the timeline replaces.
+    Return (start, end) in ms: all messages between these two times are covered by the timeline.
 
-    Returns (0, 0) if a message from before the end is still pending, because the timeline lacks this message.
+    The timeline is the text in place of messages that left the context. Returns (0, 0) if a message from before the end
+    is still pending, because the timeline does not cover a pending message.
     """
     late = any(at < own.told_before_ms for _, at in waiting_places(graph, session))
     return (0, 0) if late else (own.cut_ms, own.told_before_ms)
@@ -708,14 +710,13 @@ def note_request(
 
 def beginning_of_cut(context: RequestContext) -> set[int]:
     """
-    Return the turns at the start of the request that were cut before, but that the state does not list as cut.
+    Return the first turns of the request that must be cut again, although the state does not list them as cut.
 
-    The state lists each cut turn by the turn's first message. The list does not fit if this request starts elsewhere
-    than the request of the last cut:
+    The state lists each cut turn by its first message. The gateway may send another part of the conversation than last
+    time, so the list can miss a turn in two cases:
 
-    - This request starts earlier. Its first turns are older than the listed turns, and the timeline replaces them
-      already.
-    - This request starts in the middle of a cut turn, for example with an answer without the question.
+    - The request starts earlier than last time. The added turns are older than all listed turns.
+    - The request starts in the middle of a cut turn, for example with an answer without the question.
 
     A turn that is not observed yet is never returned.
     """

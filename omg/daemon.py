@@ -14,10 +14,10 @@ The daemon: its server, routes, threads, lock, signals and log.
 The daemon speaks HTTP with JSON on a unix socket. Only the owner can enter the socket's folder, so no other authentication
 is needed. Every request gets an answer, and a bad request does not disturb other clients.
 
-Each request has its own thread. One thread takes in turns and a person's edits (`_keep`), one starts the threads that
-observe (`_observe`, worker/worker.py), and one reflects (`_reflect`). No request for a prompt's memory waits for a lock
-that is held during a model call, or while another process writes to a vault. Only the child process (llm/child.py)
-imports model libraries.
+Each request has its own thread. Three more threads work in the background: `_keep` stores new turns and people's
+edits, `_observe` starts the threads that observe (worker/worker.py), and `_reflect` reflects. No request for a prompt's
+memory waits for a lock that is held during a model call, or while another process writes to a vault. Only the child
+process (llm/child.py) imports model libraries.
 """
 
 from __future__ import annotations
@@ -527,8 +527,8 @@ class Daemon:
         """
         Call *what* with the graph of *who*, and log an error instead of raising it.
 
-        So a broken graph does not keep the caller from the other graphs. The same error is logged once. *aim*: what
-        *what* does with a graph, as a participle for the log: "followed".
+        So a broken graph does not keep the caller from the other graphs. A repeated error is logged once. *aim*
+        completes the line in the log: "… cannot be followed: …".
         """
         try:
             what(self.memory.graph(who, wait_s=PATIENCE_S, keep=False, make=False))

@@ -293,9 +293,9 @@ def fingerprint(folder: Path) -> str:
     """
     Return a hash that tells the model in *folder* from any other model.
 
-    The hash reads the settings, and of each file of weights the size, the first megabyte and the last megabyte. So the
-    hash changes if a model of the same name was trained again or pools differently, and 90 MB need not be read at each
-    start.
+    The hash also changes if a model with the same name was trained again, or pools differently. It covers the settings,
+    and the size, the first megabyte and the last megabyte of each file of weights. Reading whole files (90 MB) would
+    slow down each start.
     """
     seen = hashlib.sha256()
     for file in sorted([*folder.glob("*.json"), *folder.glob("*/config.json")]):

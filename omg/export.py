@@ -174,13 +174,13 @@ def place(value: dict[str, Any], source: Graph, into: Graph, taken: Taken) -> No
     """
     Write *value*, a note or message of an export, to the temporary graph *source*.
 
-    `take_export` merges *source* into the graph *into* afterwards. Left out is
+    `take_export` merges *source* into the graph *into* afterwards. So three kinds of values are not written:
 
-    - what was forgotten in *into*
-    - what *into* has already
-    - what cannot be used
+    - a value that was forgotten in *into*
+    - a value that *into* already has
+    - a value that cannot be used
 
-    *taken* counts the notes, the messages and what was left out.
+    *taken* counts the notes and messages written, and the values not written.
     """
     try:
         if isinstance(value.get("note"), str):

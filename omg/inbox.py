@@ -12,10 +12,11 @@ Turns loose notes into messages: files that people leave in inbox/, and the agen
                                           since the epoch; removed once the transcript of the run arrives
     <home>/writes.jsonl                   files that runs wrote, as transcripts show (message/drop.py); kept for KEPT_MS
 
-A message's id is `inbox:<path>:<hash of the text>`. If text is added to a note, only the added text is new. The
-message's key is made from the text alone. Renaming a note adds no message. The text of notes and memory files is
-never changed here. A run of any session may have written an inbox file, because everybody who reaches the agent
-can make the agent write files.
+A message is new if no known message has the same id or the same key. The id is `inbox:<path>:<hash of the text>`, and
+the key is made from the text alone. So a renamed note gives no new message, and a longer note gives only the added
+text. The text of these files is never changed here.
+
+A file in the inbox may come from a run of any session: everybody who reaches the agent can make the agent write files.
 """
 
 from __future__ import annotations
@@ -72,10 +73,9 @@ def take_loose(
     Make the new messages in loose notes pending, and return how many were new.
 
     - *known*: file → the file's state when it was last read; updated here.
-    - *wrote*: returns whether a run of the agent may have written a file. None: the run is not over, so the file
-      waits.
-    - *memory*: the folder with the agent's daily notes. Not used if the vault is the folder `memory/omg`: then
-      the daily notes are in `memory`.
+    - *wrote*: returns whether a run of the agent may have written a file. None: the run is not over, so the file waits.
+    - *memory*: the folder with the agent's daily notes. Ignored if the vault is a folder `memory/omg`: then the daily
+      notes are in the folder above the vault.
     - *force*: also read notes that were saved just now.
     """
     texts = ((file, f"inbox/{file.stem}") for file in other_files(graph))

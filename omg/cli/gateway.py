@@ -112,10 +112,12 @@ def init_command(
 
 def lay(vault: Path | None, identity: str) -> Path:
     """
-    Add the missing files of the template to the vault of *identity*, and return the vault's folder.
+    Add the missing files of the template to a vault, and return the vault's folder.
 
-    *vault*: first move the vault to this path; None: the vault stays in its folder. Raises BadInput if nobody has the
-    session key *identity*, or if *vault* cannot be used.
+    - *identity*: a session key such as "agent:main:main". Sessions with this key use the vault.
+    - *vault*: a new path; the vault is first moved to this path. None: the vault is not moved.
+
+    Raises BadInput if sessions with the key *identity* have no memory, or if *vault* cannot be used.
     """
     from ..identity import identity_of_session
     from ..worker.registry import lay_template

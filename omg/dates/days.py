@@ -47,12 +47,12 @@ def due_text(event: str | None, today: date, loop: str | None = None, said: date
     """
     Say when a note's *event* is, seen from *today*: "in 2 days", "3 weeks ago".
 
-    Returns "" without an event. In two cases the text tells more:
+    Returns "" without an event. Two kinds of notes have other texts:
 
-    - *loop* is "open": the note tells something still to be done, until the last day of the event. The text is "due
-      tomorrow" or "was due yesterday". From two weeks after that day on, it is "planned for …, has probably happened".
-    - The event began after *said*, the day on which the note's text was last said, and is past. Then the note only told
-      a plan, and the text is "planned for …, has probably happened".
+    - The note tells something still to be done (*loop* is "open"): "due tomorrow", "was due yesterday". From two weeks
+      after the event: "planned for …, has probably happened".
+    - The note tells a plan: its text was last said on the day *said*, before the event. After the event: "planned for
+      …, has probably happened".
     """
     days = event_span(event)
     if days is None:
@@ -113,7 +113,7 @@ def mark_past_plans(text: str, today: date, said: date | None = None) -> str:
     """
     Mark planned dates in *text* that are past: "(2 weeks ago, has probably happened)".
 
-    A date is planned if its sentence looks ahead, as in "the talk will be on 5 March 2026". No mark gets
+    A date is planned if its sentence looks ahead: "the talk will be on 5 March 2026". These dates are never marked:
 
     - a date without a year
     - a date in a link or in a name

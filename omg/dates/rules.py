@@ -288,8 +288,8 @@ def _dated(m: re.Match[str], today: date, tense: str) -> Days | tuple[()] | None
     Return the days of a date: "7 January", "3 to 7 January 2026". Return None if the match is no date: "I may 5".
 
     - Without a year, the verb chooses the year. With a weekday, only last, this and next year can be chosen.
-    - The weekday has to fit. If it fits in no year, return ().
-    - If the verb looks ahead and the weekday fits only in past years, the weekday counts as wrong and is not used.
+    - If the weekday is wrong in each possible year, return ().
+    - In "we will meet on Monday 5 May", the weekday may be right in a past year only. Then the weekday is ignored.
     """
     years, weekday = _years(m, today), m["wd"] or m["wd2"]
     if weekday and not m["year"]:
@@ -664,7 +664,7 @@ class When(NamedTuple):
 
 def resolve_dates(text: str, today: date, ahead: bool = False) -> list[When]:
     """
-    Return the days that *text*, said *today*, names, in order and without overlaps. *ahead*: treat *text* as a plan.
+    Find the days in *text*, said *today*. Return them in order, without overlaps. *ahead*: treat *text* as a plan.
 
     - Weeks begin on Monday. On a Sunday, "last week" means the seven days before this Sunday.
     - "next Friday" is in next week; "last Friday" is the latest Friday before *today*.
@@ -674,7 +674,7 @@ def resolve_dates(text: str, today: date, ahead: bool = False) -> list[When]:
     - A date up to two months ago is chosen if the verb allows it: "the deadline is May 28", said in June.
     - A date with a wrong weekday gives no day: "Sunday 13 November 2026", which is a Friday.
     - "A to B" gives one span. Recurring days give no day: "every Friday", "on Mondays", "I work Monday to Friday".
-    - Of two steps in one sentence, the second is later: "leave on Monday and return on Wednesday".
+    - In "leave on Monday and return on Wednesday", the second day is the later day.
     """
     hits = _found(text, today, RULES, ahead=ahead)
     return [When(*h.days, text[h.start : h.end].rstrip("."), h.start) for h in hits]
@@ -705,7 +705,7 @@ class _Hit(NamedTuple):
     match: re.Match[str]
 
     def days_from(self, today: date, tense: str) -> Days:
-        """Return the days that the match means in a text said *today*. If there are none, return `days`."""
+        """Return the days that the match means in a text said *today*; if it means none, the field `days`."""
         return _meant(self.meaning, self.match, today, tense) or self.days
 
     def floats(self) -> bool:

@@ -247,8 +247,8 @@ def text_columns(node: Node, zone: tzinfo) -> tuple[str, str, str, str, str]:
     """
     Return a note's texts for the full-text search: (title, description, body, tags, dates).
 
-    All texts are folded (`fold_text`). A description that the title or the body repeats becomes "". An alias that
-    is also the title is left out.
+    All texts are folded (`fold_text`). *tags* also has the note's aliases, except an alias that equals the title. A
+    description that repeats the title or a part of the body becomes "".
     """
     heading = node.title  # read once: a note without a heading searches its aliases for a title
     title, body = fold_text(heading), fold_text(plain_body(node.body, heading))

@@ -186,12 +186,12 @@ def fused_scores(words: Mapping[int, float], near: Near | None, whole: float) ->
     """
     Combine scores by words with closeness in meaning. Return (candidates, confidence).
 
-    - *words*: id → score by words; each score is divided by the best of these scores.
+    - *words*: note id → score by words. Each score is divided by the best of these scores.
     - *near*: the cosines; None without vectors. Closeness is 1 for the best cosine, and 0 for the median.
-    - A candidate's score is the weighted sum of both.
-    - *whole*: the score by words of a note that has each word of the question once.
-    - *confidence* (0 to 1) says how surely the best candidate answers. A score of *whole* or a cosine of 1 gives
-      1.
+    - *whole*: the score by words that a note gets if each word of the question stands in the note once.
+
+    A candidate's score is the weighted sum of both. The confidence (0 to 1) says how surely the best candidate answers
+    the question. It is 1 if the best score by words reaches *whole*, or if a cosine is 1.
     """
     top = max(words.values(), default=0.0)
     share = WORDS_SHARE if near else 1.0

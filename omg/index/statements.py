@@ -283,8 +283,8 @@ def put_vectors(db: sqlite3.Connection, gone: int, ids: Iterable[int], vectors: 
     """
     Store *vectors* for the statements with the numbers *ids*.
 
-    *gone*: how many removals there had been, from `missing_vectors`. If statements were removed since, nothing is
-    stored: a new statement may have the number of a removed statement.
+    *gone*: the number of removals that `missing_vectors` returned. If a statement was removed since then, nothing is
+    stored, because a new statement may have the number of the removed statement.
     """
     import numpy as np
 

@@ -220,10 +220,10 @@ def sureness(
 
 
 def is_sure(graph: Graph, query: ParsedQuery, hits: Sequence[Hit], said: Sequence[Said]) -> bool:
-    """Return whether *hits* and *said* answer *query* surely enough. Three measures may decide:
-    - `sureness` if *query* names days, *said* is empty, or the search used no vectors
-    - otherwise the best cosine, if the encoder reads the language of *query*
-    - otherwise, for Chinese, the best cosine plus the share of common pairs of characters; else `sureness`"""
+    """Return whether *hits* and *said* answer *query* surely enough. In most cases, `sureness` decides. If the search
+    used vectors, *query* names no days and *said* is not empty, another measure decides for some languages:
+    - the best cosine, if the encoder reads the language of *query*
+    - for Chinese, the best cosine plus the share of *query*'s pairs of characters that a message has"""
     if said and graph.index.by_meaning and not query.days:
         cosines = [hit.cosine or 0.0 for hit in hits]
         if asks_encoder(graph.index.embedder, query.text):

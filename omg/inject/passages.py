@@ -720,9 +720,8 @@ def is_former(read: Callable[[str], str], path: str, text: str, at_ms: int, unci
     Return whether *text* repeats what a note said before the note changed.
 
     - *read*: path → text of the note. *path*: the note.
-    - *at_ms*: when *text* was said. The result is False if the note changed before.
-    - *uncited*: the note was not made from the message of *text*. Then *text* must repeat more of the former
-      words.
+    - *at_ms*: when *text* was said. If the note had already changed by then, the result is False.
+    - *uncited*: the note was not made from the message of *text*. Then *text* must repeat more of the former words.
     """
     changed_ms, former = former_of(read, path)
     told = (s.is_repeated_by(text, not uncited) for s in former if s.kept or not uncited)
