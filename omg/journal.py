@@ -324,8 +324,10 @@ def renamed_to(graph: Graph, change: Change) -> str | None:
 
 def add_undone(graph: Graph, change: Change) -> None:
     """
-    Add a tombstone for the note that *change* made or extended. The person undid the change, so the messages that
-    *change* added must not make this note again. Does nothing if *change* added no message, or a text is no note.
+    Add a tombstone for the note that *change* made or extended, because a person undid *change*.
+
+    The tombstone keeps the messages that *change* added from making this note again. Does nothing if *change* added no
+    message, or if the file is not a valid note.
     """
     try:
         after = parse_node(change.after, change.path) if change.after else None

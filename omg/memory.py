@@ -219,11 +219,11 @@ class Memory:
         session: str = MAIN,
     ) -> str:
         """
-        Write *text*, one line, as a note, at once and without a model. Return the note's path. Raises BadInput if
-        an argument cannot be used.
+        Write *text*, one line, as a note, at once and without a model. Return the note's path. Raises BadInput if an
+        argument cannot be used.
 
-        - *said*: the user's message that asks for the note: a message as in `capture`, or only the text of the
-          message. The message is captured and becomes the note's source.
+        - *said*: the user's message that asks for the note: a message as in `capture`, or only the text of the message.
+          The message is captured and becomes the note's source.
         - *when*: the day or days of the event, "2026-03-05" or "2026-03-05..2026-03-07".
 
         The note's origin depends on *said*:
@@ -232,9 +232,9 @@ class Memory:
         - "assistant" for any other message, until the user confirms the note
         - "tool" without *said*
 
-        A note of origin "assistant" or "tool" is marked as such. Its type is fact or episode, whatever *type* says; a
-        fact never stands in `system`. A model may call this method as a tool. Then your code must take *said* from
-        the conversation, never from the model's arguments.
+        A note of origin "assistant" or "tool" is marked as such. Its type is fact or episode, whatever *type* says, and
+        such a fact never stands in `system`. A model may call this method as a tool. Then your code must take *said*
+        from the conversation, never from the model's arguments.
         """
         graph = self.graph(self._whose(session))
         message, source = {"role": "user", "content": said} if isinstance(said, str) else said, None

@@ -127,10 +127,10 @@ def readings(text: str, sought: str, most: int = READINGS) -> Iterator[str]:
 
 def may_hide(text: str, sought: str) -> bool:
     """
-    Whether *text* has JSON escapes that may stand for a part of *sought*.
+    Whether JSON escapes in *text* may hide a part of *sought* from a plain search.
 
-    If *sought* has only letters and digits, only an escape with a character's code may (a backslash, u and four
-    digits). Otherwise every backslash may.
+    - If *sought* has only letters and digits: whether *text* has an escape such as "\\u0041".
+    - Otherwise: whether *text* has any backslash.
     """
     return ("\\u" if sought.isalnum() else "\\") in text
 
@@ -521,7 +521,8 @@ class Holding:
     """
     The result of one search for *words* in a graph.
 
-    - *notes*: path → bytes of each note with the words in its path or text, even of a copy that a sync service made
+    - *notes*: path → bytes of each note with the words in its path or text. Duplicates of notes, as a sync service
+      makes them, are included.
     - *said*: (session, message) for each message with the words
     - *keys*: the session keys with the words
 
@@ -581,12 +582,12 @@ def conversations_of(graph: Graph) -> Conversations:
 
 def copies_of(graph: Graph) -> Iterator[tuple[Path, Path]]:
     """
-    Yield (folder, vault) of each graph on disk that is an old copy or a part of *graph*:
+    Yield (folder, vault) of each older graph that is still on disk beside *graph*:
 
-    - each graph that was merged into *graph*
-    - each graph that a former version of `omg rebuild` replaced, by *graph* or by such a merged graph
+    - a graph that was merged into *graph*
+    - a graph that an old version of `omg rebuild` kept when it rebuilt *graph* or a merged graph
 
-    Also removes half-finished rebuilds.
+    Also deletes what an interrupted rebuild left behind.
     """
     joined = joined_folders(graph)
     for folder in (graph.folder, *joined):

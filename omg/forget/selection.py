@@ -190,14 +190,15 @@ def former_telling(
     graph: Graph, words: str, notes: set[str], messages: set[str], talk: Conversations
 ) -> tuple[set[str], set[str]]:
     """
-    Return the paths of former notes and the ids of further messages to forget.
+    Return (paths, message ids): what else to forget, so that no outdated note counts as true again.
 
-    A note is lost if only *messages* support its present text. No outdated text of a lost note may come back as if it
-    was true, so the result has
+    For example, the note "Ada lives in Bruges" replaced the note "Ada lives in Ghent", and now all messages about
+    Bruges are forgotten (*messages*). Without the note about Bruges, the note about Ghent would count again. So the
+    result has:
 
-    - the notes that a lost note replaced, and their proposed corrections
-    - the messages that these former notes were made from
-    - the messages behind the History of a lost note
+    - the older note, and corrections that were proposed for the older note
+    - the messages that the older note was made from
+    - the messages behind the newer note's History
     """
     touched = notes | set(graph.index.citing(sorted(messages)))
     replacing = {p for there in replaced_by(graph, touched).values() for p in there}
@@ -411,8 +412,8 @@ def said_again(graph: Graph, what: Selection, now: datetime) -> list[str]:
     """
     Return the texts of the person's messages that stay, although they repeat a removed note.
 
-    *what*: what is removed. The key words of a note are the words of its description that its own messages have, too. A
-    message with all key words of a note repeats the note.
+    *what*: what is removed. A message repeats a note if the message has all key words of the note. A key word stands
+    both in the note's description and in a message that the note was made from.
     """
     found: dict[str, str] = {}
     for entry in filter(None, map(graph.index.entry, what.paths if not what.text else ())):

@@ -111,13 +111,14 @@ class Tombstones:
 
     def blocks(self, node: str, sources: Iterable[str], cited: Callable[[], bool]) -> bool:
         """
-        Whether a person's deletion forbids a note with the id *node*, made from the messages *sources*.
+        Whether a note must not be made, because a person deleted a note that was made from the same messages.
 
-        A deleted note forbids a note if all *sources* were sources of the deleted note, and if one condition is met:
+        *node*: the id of the new note. *sources*: the ids of the new note's messages. Returns True if a deleted note
+        was made from all these messages, and one condition is met:
 
-        - Both notes have the same id.
-        - No present note cites *sources* (*cited* returns False). Otherwise the deleted note could come back under
-          another id.
+        - The deleted note has the id *node*.
+        - No present note cites *sources* (*cited* returns False). Then the new note probably is the deleted note with a
+          new name.
         """
         self._read()
         sources = list(sources)

@@ -119,8 +119,9 @@ class HostAnswers:
 
     def lost(self, value: Mapping[str, Any]) -> None:
         """
-        Record that a hook ended before the answer came. So the text of the answer never reached the conversation,
-        and a later answer may contain the same text. *value*: the answer, as `answer` returned it.
+        Record that the client never got *value*, a result of `answer`, because the hook ended too early.
+
+        The text in *value* did not reach the conversation, so a later answer gives the same text again.
         """
         found = self.sessions.find(str(value.get("host")), str(value.get("session")), "")
         if found is not None and (keys := value["given"]):
@@ -130,9 +131,12 @@ class HostAnswers:
         """
         Return (text, hashes): the text for the client, and a hash of each part of the text.
 
-        A later call compares the hashes, to leave out a part that the context already has. A key of *hashes* is a
-        memory's session key for `system`, or the session key with " prompt" for the notes. Returns ("", {}) if
-        the text cannot be made short enough for the client.
+        Later calls compare the hashes, and leave out a part that the context already has. An example of *hashes*:
+
+            "agent:main:main"           hash of the part `system`
+            "agent:main:main prompt"    hash of the notes for the prompt
+
+        Returns ("", {}) if the text cannot be made short enough for the client.
         """
         memories = ((found.person, PERSON), (found.project, PROJECT.format(found.name)))
         keys = [(key, head) for key, head in memories if key]

@@ -97,13 +97,12 @@ def read_chat(chat: JsonObject, member: Member, items: ItemReading, contexts: Co
 
 def parts_said(message: JsonObject, at_ms: int, contexts: Contexts) -> tuple[str, list[JsonObject]]:
     """
-    Return (kind, parts): what was said in *message*, or why nothing counts as said.
+    Return (kind, parts): what was said in *message*, or why *message* is left out.
 
-    - If something was said, *kind* is "".
-    - If the message is to be counted as left out, *parts* is empty, and *kind* is the reason.
-    - For an empty message, the user's instructions and ChatGPT's memory, both are empty.
-
-    Instructions and memory are stored in *contexts*.
+    - ("", parts) if something was said
+    - (reason, []) if the message is left out and counted, for example ("code that ran", [])
+    - ("", []) if *message* is empty, or holds the user's instructions or ChatGPT's memory. Instructions and memory are
+      stored in *contexts*.
     """
     author, content, about = (mapping_in(message, key) for key in ("author", "content", "metadata"))
     role, kind = author.get("role"), content.get("content_type")

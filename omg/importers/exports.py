@@ -108,11 +108,11 @@ def unzipped(source: Path | IO[bytes], where: str, opened: ExitStack, depth: int
 
 def items_of(member: Member, read: Callable[[int], object] = lambda n: None) -> Iterator[Any]:
     """
-    Yield the items of the JSON array in *member*, one at a time. If the file holds a single JSON value, that
-    value is yielded.
+    Yield the items of the JSON array in *member*, one at a time. If the file holds a single JSON value, that value is
+    yielded.
 
-    *read* is called after each read, with the number of bytes just read. Raises BadInput where the file is cut
-    short, damaged or not JSON; the items before are already yielded then.
+    *read* is called after each read, with the number of bytes just read. If the file is cut short, damaged or not JSON,
+    the items before the fault are yielded, and then BadInput is raised.
     """
     decoder, scan = codecs.getincrementaldecoder("utf-8")("replace"), json.JSONDecoder(strict=False)
     with member.open() as file:

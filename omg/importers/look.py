@@ -116,8 +116,10 @@ def prices(look: Look, models: Sequence[str], config: Config) -> list[Price]:
 
 def look_text(look: Look, ways: Sequence[Price], now: str) -> str:
     """
-    Return *look* as text for a person, with the estimated costs. *ways*: the price of each way to observe. *now*:
-    the way that is configured.
+    Return *look* as text for a person, with the estimated costs of making notes from the messages.
+
+    *ways*: the cost by rules alone, by rules with a model at night, and by a model at once. *now*: the name of the
+    configured model, or "the rules".
     """
     total = sum(look.conversations.values())
     where = ", ".join(f"{n} of {service}" for service, n in look.conversations.most_common())

@@ -267,10 +267,10 @@ def read_gemini(path: Path, session: str, offset: int) -> Iterator[TranscriptRow
 
 def is_cut(path: Path, start: int, row: Mapping[str, Any]) -> bool:
     """
-    Return whether the row at *start* replaces the history by a shorter history.
+    Return whether the row at *start* replaces the conversation by a shorter conversation.
 
-    A shorter history has new message ids: its last id does not occur before *start*. When a session starts or
-    resumes, the client writes the history again with the old ids; this returns False.
+    True if the last message in the row has a new id. When a client only resumes a session, it writes the conversation
+    again with the old ids: False.
     """
     messages = mapping_in(row, "$set").get("messages")
     if not isinstance(messages, list) or len(messages) < 2 or not isinstance(messages[-1], dict):

@@ -195,8 +195,8 @@ def clean_entries(entries: Iterable[Any], asked: Collection[str] = ()) -> tuple[
 
     Text that OMG or the gateway added to a message is removed. Left out:
     - `/omg`, and OMG's answer to this command
-    - each turn that the gateway started by itself: a heartbeat, cron, a message from another session; if *asked* names
-      the turn's trigger, only the turn's prompt
+    - each turn that the gateway started by itself: a heartbeat, cron, a message from another session. If *asked* names
+      the turn's trigger, the turn is kept without its prompt.
 
     After a call of omg_forget, the agent's words are replaced, because they may repeat the forgotten text. This ends
     when a person speaks, or when the agent calls a tool that is not a memory tool.

@@ -451,11 +451,10 @@ def before_speaker(text: str, found: list[Statement], spoken: Sequence[int]) -> 
 
 def beside(text: str, found: list[Statement], spoken: Sequence[int]) -> None:
     """
-    Mark words as "quoted" if a neighbouring sentence shows that they are not the person's own.
+    Mark statements as "quoted" if the sentence beside them shows that they are somebody else's words.
 
-    Such a sentence says nothing by itself:
-    - it may stand before the words: "Translate into German.", "My brother texted me yesterday."
-    - it may stand after the words: "At least my ex says so."
+    - The sentence may stand before the statements: "My brother texted me yesterday.", "Translate into German."
+    - The sentence may stand after the statements: "At least my ex says so."
     """
     for place, n in enumerate(spoken):
         said = found[n].text
@@ -502,9 +501,9 @@ def led_by(
     """
     Return an introduction and the statements that it introduces, as places in *found*.
 
-    *place*: the place of the introduction in *spoken*. *line*: up to the end of the line. Without *line*:
-    - up to the end of the paragraph
-    - up to the end of the next paragraph, if the introduction ends its own paragraph
+    *place*: the place of the introduction in *spoken*. The last statement that it introduces is:
+    - with *line*, the last statement in the line of the introduction
+    - without *line*, the last statement in its paragraph; in the next paragraph if the introduction ends its own
     """
     last = place + 1
     while last < len(spoken):
@@ -606,12 +605,12 @@ def is_framed(text: str, said: Sequence[Statement], place: int, notes: Sequence[
     """
     Whether another sentence puts the statement at *place* in doubt.
 
-    The sentence may name another speaker for the statement, or may deny the statement. Two kinds of sentences can:
-    - a sentence before the statement, unless the person speaks about themselves in the sentence
-    - a sentence after the statement that is very short or points back ("That is …")
+    A sentence does so if it names another speaker or denies the statement:
+    - A sentence before the statement counts, unless the person speaks about themselves in it ("My cat is old.").
+    - A sentence after the statement counts if it is very short or points back ("That is …").
+    - A sentence that repeats one of *notes* never counts.
 
-    Sentences that repeat one of *notes* put nothing in doubt, nor do forms and lists. A statement in a line that looks
-    like a comment in code is always in doubt.
+    A statement in a form or a list is never in doubt. A line that looks like a comment in code is always in doubt.
     """
     one = said[place]
     if CODE_MARK.match(text, text.rfind("\n", 0, one.start) + 1):
