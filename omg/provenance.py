@@ -340,8 +340,8 @@ def second_try(proposed: Proposed, answers: Sequence[tuple[Claim, Verdict]]) -> 
     """
     Return claims for a second check of new notes whose description was not supported.
 
-    Each claim is the person's own statement that is most like the note. A description with one word too many would else
-    lose the whole note.
+    Each claim is the person's own statement that is most like the note. If the check supports the statement, it becomes
+    the note's description. So one wrong word of the model does not cost the whole note.
     """
     failed = [c.of for c, v in answers if c.part == "head" and v == "not supported"]
     found = [
@@ -354,10 +354,14 @@ def second_try(proposed: Proposed, answers: Sequence[tuple[Claim, Verdict]]) -> 
 
 def parted(proposed: Proposed, place: int, own: Sequence[tuple[Claim, Verdict]], done: Settled) -> Parts:
     """
-    Return (the supported part of the edit at *place*, a note of the assistant's words).
+    Split the edit at *place* into what the check supported and what only the assistant said.
 
-    The first is None if the check supported nothing. The second is None unless the assistant said what was refused.
-    Refusals are added to *done*.
+    Returns two edits:
+    - the edit without its refused parts; None if nothing is left
+    - a note with the refused sentences that the assistant said ("Booked."), as the assistant's words; None without such
+      sentences
+
+    Each refusal is added to *done*.
     """
     edit, target = proposed.edits[place], proposed.targets.get(place)
     failed = [(c, verdict) for c, verdict in own if verdict != "supported" and c.part != "quote"]

@@ -158,13 +158,13 @@ def known_notes(
     """
     Return the notes that *messages* may be about, best first.
 
-    *now*: the task, state and next step of the conversation, as text. Found are:
+    *now*: the task, state and next step of the conversation, as text. The result has:
     - notes drafted in this batch
-    - hits of the index for each message and for *now*
+    - notes found by a search for each message and for *now*
     - open loops that are due about the day of the last message
 
-    *session* is given only if a model is asked. Then the index also searches by meaning, and notes are added that share
-    no word with the messages (`notes_unnamed`). Without *session*, the notes made from the messages *before* are added.
+    If a model is asked, *session* is given: then the search also goes by meaning, and notes without a word of the
+    messages are added. If *session* is None, the notes made from the messages in *before* are added.
     """
     graph, at = plan.graph, datetime.fromtimestamp(messages[-1].timestamp / 1000, UTC)
     texts = [m.text for m in messages if m.role != "tool"]

@@ -615,8 +615,9 @@ def target_of(
     """
     Return the note that *item* changes, as it is before the change; None for a new note.
 
-    *place*: the place of an earlier edit in the same reply. If *item* names no shown note, *item* changes the note as
-    this edit leaves it.
+    - If *item* names a note that the model was shown, this note is returned.
+    - Otherwise *item* may go on with an earlier edit of the same reply, at index *place*. The note is returned as the
+      earlier edit leaves it.
     """
     if note := named_note(item, shown):
         body = next((text for handle, text in shown.bodies.items() if shown.notes[handle] is note), "")

@@ -71,10 +71,10 @@ def likely_twins(plan: Plan, parsed: ParsedReply, shown: ShownToObserver) -> Twi
 
 def notes_like(plan: Plan, edit: Edit, known: set[str]) -> list[Entry]:
     """
-    Return active notes that resemble *edit*, best first.
+    Return active notes that resemble *edit*, best first, without the *known* notes.
 
-    Left out are the *known* notes. An edit that tells what a person said is compared only with such notes, and any
-    other edit only with other notes.
+    If *edit* comes from what a person said, only notes made from people's words are returned. Otherwise only notes made
+    from an assistant's words are returned.
     """
     graph, text = plan.graph, f"{edit.title}. {edit.description}"
     at = datetime.fromtimestamp(edit.said_ms / 1000, UTC)

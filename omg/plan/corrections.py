@@ -185,9 +185,9 @@ def titled_by_corrected(title: str, made: Correction) -> bool:
     """
     Return whether *title* names something that *made* corrects: a day, or a replaced word.
 
-    A word that the new sentence leaves out without replacing it is a special case:
-    - "I eat nuts and eggs" → "I eat nuts": nothing is added, so the title "Eggs" is corrected.
-    - "I start a new job on Monday" → "I start on Tuesday": "Tuesday" is added, so the title "New job" is not.
+    A word that is only left out counts if the new sentence adds nothing:
+    - "I eat nuts and eggs" → "I eat nuts": True for the title "Eggs".
+    - "I start a new job on Monday" → "I start on Tuesday": False for the title "New job", because "Tuesday" is added.
     """
     days = taken_days(made)
     was, says = ([w for w in stems_of(text) if w in told_words(text)] for text in (made.was, made.says))

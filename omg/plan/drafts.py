@@ -120,9 +120,9 @@ class Restated:
     @property
     def restated(self) -> bool:
         """
-        Whether the update changes what the note says.
+        Whether the update changes the note's description.
 
-        This is a new description; if a person wrote the whole note, any new text counts, too.
+        In a note that a person wrote by hand, any change of the text counts, except in its History.
         """
         other = self.node.description != self.old.description
         return other or (
@@ -409,8 +409,8 @@ class Plan:
         """
         Draft a new note that replaces the target of *edit*, and return the new note's path.
 
-        The target's file stays, but the maps no longer list the target. *old*: the target as the new note's History
-        describes it. By default, the target itself.
+        The new note's History tells what the target said. *old* is the target's state to tell there; by default, the
+        target's present state. The target's file stays, but the maps no longer list the target.
         """
         assert edit.target is not None
         old = old or self.draft(edit.target).node
@@ -552,9 +552,10 @@ class Plan:
 
     def retitle(self, path: str, moved: Node, was: str) -> str:
         """
-        Give a note that moved from *was* to *path* the aliases of *moved* and a fitting title.
+        Set the aliases and the title of a note that gets a new path, and return *path*.
 
-        A title that only repeated the former file name is made from the new file name. Any other title stays.
+        *path*: where the note's file is now. *was*: the note's former path. *moved*: the note with its new path and new
+        aliases. A title made from the former file name is made again from the new file name. Any other title stays.
         """
         unnamed = replace(moved, heading="")
         by_name = replace(unnamed, path=was, aliases=self.draft(path).node.aliases).title

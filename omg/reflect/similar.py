@@ -306,7 +306,7 @@ def similar_notes(alike: NotesAlike, paths: Iterable[str]) -> dict[str, dict[str
 
 def may_disagree(a: Entry, b: Entry) -> bool:
     """
-    Whether a model should be asked if two similar notes repeat or contradict each other.
+    Whether to ask a model about two similar notes. The model says if the notes repeat or contradict each other.
 
     True in two cases:
     - The notes share at least LIKE of their words.

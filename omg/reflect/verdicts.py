@@ -124,10 +124,10 @@ def loops_past_their_day(snapshot: Snapshot) -> list[tuple[Entry, int]]:
 
 def overdue(loop: Entry, days: int, alike: NotesAlike) -> Matter | None:
     """
-    Return the question whether the plan in the note *loop* has ended.
+    Return a question for the model: how did the plan in the note *loop* end?
 
-    *days*: how many days ago the plan was due. The question also names up to NEWS_SHOWN newer notes that may tell the
-    end. Returns None if no note tells the end and *days* is less than LATE_DAYS.
+    *days*: how many days ago the plan was due. The question names up to NEWS_SHOWN newer notes that may have the
+    answer. If no note may have the answer, returns None until *days* reaches LATE_DAYS.
     """
     news = [n.path for n in alike.to(loop) if is_news(n, loop)][:NEWS_SHOWN]
     return Matter("overdue", (loop.path, *news)) if news or days >= LATE_DAYS else None

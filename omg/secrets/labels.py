@@ -191,11 +191,11 @@ def _value(text: str, start: int, end: int, kind: str) -> Sequence[Span]:
 
 def _assigned_value(text: str, start: int, end: int, kind: str) -> Sequence[Span] | None:
     """
-    Return the span of the secret that is assigned to a label.
+    Return the span of the secret that is assigned to a label, as in "password: …".
 
-    Returns an empty sequence if the assigned value is no secret. Returns None if the caller must look further:
-    - Nothing is assigned to the label.
-    - No secret follows, and the assignment has no equals sign. A later word of the sentence may be the secret.
+    - Returns () if the assigned value is no secret, for example a placeholder, or source code.
+    - Returns None if nothing is assigned to the label. Also returns None for an ordinary word without an equals sign
+      ("my password: well, …"), because a later word of the sentence may be the secret.
     """
     m = ASSIGNED.match(text, end)
     if not m or (not m["sep"].strip() and text[start:end].lower() == "pass"):  # not "pass `--all`"

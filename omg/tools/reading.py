@@ -157,10 +157,11 @@ def lines_and_quotations(
     graph: Graph, query: ParsedQuery, hits: Sequence[Hit], said: Iterable[Passage], room: int
 ) -> str:
     """
-    Write a line for each of *hits*, then fill *room* (tokens) with more text.
+    Write a line for each of *hits*, then add details until *room* (tokens) is full.
 
-    By turns, this text is a hit's sentences about *query*, and a quotation from *said*. The quotations are printed in
-    the order they were said. If a quotation does not fit, a last line tells how to find more.
+    Details are added in this order: the sentences about *query* from the first hit's note, the first quotation from
+    *said*, the sentences from the second hit's note, and so on. The quotations are printed in the order they were said.
+    If a quotation does not fit, a last line tells how to find more.
     """
     more_said = MORE_SAID[not hits]
     lines = [hit_line(hit) for hit in hits]

@@ -258,9 +258,9 @@ def asking(message: Mapping[str, Any]) -> tuple[str, ...]:
 
 def notes_about(intake: Intake, graph: Graph, query: str, *, said: bool) -> list[str]:
     """
-    Find up to five notes that resemble *query*. No note holds *query* word for word.
+    Find up to five notes that resemble *query*. Called if no note has the exact words of *query*.
 
-    *said*: whether a message holds *query* word for word. How much a note must resemble *query*:
+    *said*: whether a message has the exact words of *query*. How much a note must resemble *query*:
     - If *said*, the note has more than half of the words.
     - Otherwise, half of the words or a similar meaning is enough.
     """

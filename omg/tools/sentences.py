@@ -384,8 +384,8 @@ def says_new(change: Change, said: Said) -> bool:
 
     True in two cases:
     - The message says the new sentence word for word.
-    - The message says all new words. It may leave some replaced words unmentioned, but not more than there are new
-      words.
+    - The message says all new words. Each new word can replace one old word that the message does not take back: "blue"
+      can replace "red", but not "dark red".
     """
     new = {*change.come} - LEFT_OUT - VERBS
     enough = len(telling(change.gone) - said.wrong) <= len(telling(change.come))

@@ -149,7 +149,7 @@ def notice_text(graph: Graph, since: float, until: float) -> str:
 
 def new_words(change: Change) -> str:
     """
-    Return the note's description if *change* made a new one.
+    Return the note's description if *change* wrote or rewrote it.
 
     Returns "" if *change* kept the description, removed the note, or is about a page.
     """

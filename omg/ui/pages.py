@@ -51,9 +51,9 @@ def framed_page(memory: Memory, body: Mapping[str, Any]) -> dict[str, Any]:
     """
     Return the owner's page for a frame of the gateway's Control UI.
 
-    *body* is `{view, params, base}`; the answer is `{status, html, policy}`. The page shows only the owner's memory,
-    changes nothing and loads no other file. The frame cannot send forms, so a script opens the fields of a form as an
-    address.
+    *body* is `{view, params, base}`; the answer is `{status, html, policy}`. The page shows only the owner's memory and
+    changes nothing. Such a frame cannot send a form, so a script turns the form's fields into an address (`?view=…`)
+    and opens this address.
     """
     given = body.get("params")
     params = {str(k): str(v) for k, v in given.items() if k != "who"} if isinstance(given, Mapping) else {}

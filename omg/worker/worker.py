@@ -309,8 +309,8 @@ class Worker:
         Take in the spool and observe due turns, or with *force* all pending turns.
 
         Returns the results once everything is done. A graph with an error pauses, and is tried again later. With
-        *force*, other errors than a failed observation are raised at the end, for example a locked vault. Only the
-        first error is raised.
+        *force*, an error such as a locked vault is raised after all graphs are done. A failed observation is never
+        raised.
         """
         works, troubles = self.start(force=force, once=True)
         for work in works:
@@ -523,10 +523,10 @@ class Worker:
 
     def _observe(self, graph: Graph, work: Work, batch: list[Pending]) -> bool:
         """
-        Observe *batch*. Returns whether the graph's other batches can be observed now.
+        Observe *batch*. Returns whether to go on with the graph's other batches.
 
-        - After a useless reply, True: only later turns of the same conversation wait.
-        - If the other batches would fail, too, False: for example, the model is down.
+        - True after a useless reply: only later turns of the same conversation wait.
+        - False after an error that would stop the other batches, too, for example if the model is down.
         """
         started = time.monotonic()
         try:
