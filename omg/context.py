@@ -450,8 +450,8 @@ class Cut:
     What the gateway is to do with the context: replace the messages *cut* (indices) by *text*.
 
     *served*: index of a message → notes to put before the message, as in an earlier request. *told*: (start, end) in
-    ms. The gateway also leaves out each message between start and end that this request did not have, because *text*
-    covers it.
+    ms; *text* covers all messages between the two times. While the daemon is down, the plugin uses *told* to cut
+    messages that this request did not have.
     """
 
     text: str = ""
