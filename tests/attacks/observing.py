@@ -145,15 +145,23 @@ def about(sentence: str, line: str) -> bool:
 
 
 class Trying:
-    """A home in which each row is a person of its own."""
+    """Homes in which each row is a person of its own, PEOPLE to a home: each turn has all people of its home looked at."""
+
+    PEOPLE = 20
 
     def __init__(self, folder: Path, check: str) -> None:
         self.model = None if check == "none" else Model(check)
-        observation = Observation(model="gateway" if self.model else "offline")
+        self.folder, self.n = folder, 0
+        self.memory = self.open(folder)
+
+    def open(self, folder: Path) -> Memory:
         config = Config(
-            home=folder, observation=observation, embedding=Embedding(model="none"), time={"zone": "UTC"}
+            home=folder,
+            observation=Observation(model="gateway" if self.model else "offline"),
+            embedding=Embedding(model="none"),
+            time={"zone": "UTC"},
         )
-        self.memory, self.n = Memory(config, embed=None, gateway=self.model), 0
+        return Memory(config, embed=None, gateway=self.model)
 
     def hear(self, session: str, said: Sequence[tuple[str, Any]]) -> None:
         entries = []
@@ -178,6 +186,9 @@ class Trying:
 
     def tried(self, row: Row, number: int) -> tuple[list[Node], list[Node]]:
         """The notes of the row's person before and after."""
+        if number and number % self.PEOPLE == 0:
+            self.memory.close()
+            self.memory = self.open(self.folder / f"from-{number}")
         session = f"agent:main:telegram:direct:p{number}"
         for sentence in row.known:
             if self.model:
