@@ -4,13 +4,14 @@ The child process that imports LiteLLM, seen from both ends of its pipe. The chi
     Child.call(question) ── a JSON line ──▶ listen → complete → litellm ── a JSON line ──▶ an answer
 
 An answer is `{text, tokens_in, tokens_out, usd, cut}` or `{why, status, again, wait_s}`, with the number of its question.
-Importing LiteLLM costs some 4 s of CPU and 200 MB, so only the child imports it, at the first question. The child holds no
+Importing LiteLLM costs some 3 s of CPU and 200 MB, so only the child imports it, at the first question. The child holds no
 state and imports nothing of ours, so it may be killed at any moment. (worker/intake.py reads long drops in such a process.)
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import inspect
 import itertools
 import json
@@ -187,6 +188,7 @@ def child_gone(why: str, status: int = 0, again: bool = True, wait_s: float | No
 
 def child_main(idle_s: float) -> None:
     def load() -> None:
+        gc.disable()  # the import makes only objects that stay: to look for garbage took a third of its time
         try:
             import litellm
         except Exception as e:
@@ -194,6 +196,8 @@ def child_main(idle_s: float) -> None:
                 f"LiteLLM cannot be imported: {e}; install OMG with its extra `models`, or LiteLLM alone:"
                 " pip install litellm"
             ) from e
+        gc.freeze()
+        gc.enable()
         litellm.suppress_debug_info = True
         litellm.telemetry = False
 
