@@ -36,7 +36,7 @@ sys.path[:0] = [str(REPO), str(REPO / "tests")]
 
 from corpora.stalls import shapes
 
-from bench.load import Talk, up, wait_for
+from bench.load import Talk, noted, up, wait_for
 
 
 def drop_text(home: Path, session: str, n: int, text: str) -> None:
@@ -108,7 +108,7 @@ def measure(
         for talk in talks:
             for _ in range(4):
                 talk.say()
-        wait_for(lambda: all(talk.prompt() for talk in talks), 300, "everybody's first note")
+        wait_for(lambda: noted(home, talks), 300, "everybody's first note")
         idle = prompts(talks, seconds / 3, pause_s)
         stop = threading.Event()
         made: list[int] = []
