@@ -39,13 +39,12 @@ LOCOMO = [
 FACTS = {"facts": [{"type": "fact", "text": "Ann adopted a grey cat called Miso."}]}
 # Arguments of the smallest run, and what it has to print.
 TINY: dict[str, tuple[str, str]] = {
-    "cost": ("--recorded {recorded} --data {talk} --json", '"low"'),
+    "cost": ("--recorded {recorded} --data {talk} --effort low --json", '"low"'),
     "day": ("--days bursts quiet --notes 0 20 --tokens 900 --json", '"ratios": {"bursts": {"0": '),
-    "fidelity": ("--recorded {recorded} --data {talk} --json", "body sentences"),
     "floor": ("{tmp}/vault {tmp}/floor.db", ""),
     "fuzz": ("--steps 3 --life 3", "0 broken"),
     "hostile": ("--seconds 1 --kb 40 --people 2 --waiting 1 --json", '"hostile"'),
-    "imports": ("--chats 6 --megabytes 2 --kills 1 --beside 6 --each 2", "beside an import: a prompt p50"),
+    "imports": ("--chats 4 --megabytes 1 --kills 1 --beside 2 --each 0.5", "beside an import: a prompt p50"),
     "inject": ("--notes 30 --messages 60 --prompts 12 --embedder none --json", "{"),
     "load": ("--sessions 2 --minutes 0.03 --embedder none --connections 20 --json", '"burst"'),
     "languages": ("--notes 30 --embedder static --json", '"static de own"'),
@@ -54,8 +53,10 @@ TINY: dict[str, tuple[str, str]] = {
     "offline": ("--data {data} --links 3 --json", '"in_prose"'),
     "qa": ("--data {data} --out {tmp}/qa --stage observe --json", "troubles"),
     "record_demo": ("--stale", ""),
-    "reflect": ("--notes 30 --json", "notes"),
-    "replay": ("--recorded {recorded} --data {talk} --json", '"this"'),
+    "reflect": ("--notes 30 --pairs 5 --json", "notes"),
+    "replay": ("--recorded {recorded} --data {talk} --out {shared}/replayed --json", '"this"'),
+    # reads what `replay` made, or makes it
+    "fidelity": ("--recorded {recorded} --data {talk} --out {shared}/replayed --json", "body sentences"),
     "silence": ("--data {data} --prompts 4 --embedder none --json", '"sure.py"'),
     "size": ("--json", '"total"'),
     "situations": ("--only s15 s31 --out {tmp}/situations --stage observe --json", '"situations"'),
@@ -75,9 +76,14 @@ def test_every_script_that_needs_neither_postgres_nor_a_browser_is_tested() -> N
     assert sorted([*TINY, "fleet", "pictures"]) == sorted(file.stem for file in BENCH.glob("*.py"))
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("shared")
+
+
 @pytest.mark.parametrize("name", TINY)
 def test_a_script_of_bench_runs_on_a_tiny_input(
-    name: str, tmp_path: Path, openai_server: OpenAIServer
+    name: str, tmp_path: Path, shared: Path, openai_server: OpenAIServer
 ) -> None:
     (tmp_path / "vault").mkdir()
     (tmp_path / "vault" / "a.md").write_text("---\ntype: fact\n---\n\nA cat.\n")
@@ -87,7 +93,12 @@ def test_a_script_of_bench_runs_on_a_tiny_input(
     openai_server.always(FACTS)
     words, shown = TINY[name]
     args = words.format(
-        tmp=tmp_path, data=data, base=openai_server.base, recorded=recorded, talk=talk
+        tmp=tmp_path,
+        shared=shared,
+        data=data,
+        base=openai_server.base,
+        recorded=recorded,
+        talk=talk,
     ).split()
     env: dict[str, Any] = {**os.environ, "TMPDIR": str(tmp_path)}
     done = subprocess.run(
