@@ -102,9 +102,9 @@ def change_everywhere(graph: Graph, edit: Removal) -> None:
 
 def make_anew(graph: Graph, trace: Trace) -> None:
     """
-    Make the files again that OMG derives from the notes: maps, log pages, index.
+    Rebuild the files that OMG derives from the notes: maps, log pages and the index.
 
-    The files SEEN (kept replies of a model, and what the nightly run has seen) are only removed.
+    Files that only save calls of a model (SEEN) are removed, and not rebuilt.
     """
     for name in SEEN:  # these files name notes; to make them again costs a few calls of a model
         (graph.folder / name).unlink(missing_ok=True)

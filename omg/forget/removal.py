@@ -136,8 +136,10 @@ class Removal:
 
     def _rewrite(self, graph: Graph, path: str, outcome: Outcome) -> None:
         """
-        Change the text of a note in the vault, and its path if it holds the words. A person's text still counts as
-        theirs, and the file keeps its permissions.
+        Remove what is forgotten from the text of the note at *path*.
+
+        A note whose path holds forgotten words is renamed. A person's text still counts as the person's, and the file
+        keeps its permissions. Does nothing if the note is gone, or is no text.
         """
         data = graph.vault.bytes(path)
         if data is None and self.redacts:
@@ -280,8 +282,9 @@ class Removal:
 
     def given(self, text: str) -> str:
         """
-        *text*, the record of prompts, without the lines that name one of the notes, a session of the messages, or the
-        words.
+        Return *text*, the record of recent prompts, without the lines about what is forgotten.
+
+        A line is dropped if it names a note, message or session of `trace`, or has any word of `trace.text`.
         """
         words = told_words(self.trace.text)
         kept = (line for line in text.splitlines(keepends=True) if not self.trace.in_line(line))
@@ -289,7 +292,12 @@ class Removal:
         return "".join(line for line in kept if not any(holds_words(line, word) for word in words))
 
     def log(self, text: str) -> str:
-        """*text*, a log, without the lines that name one of the notes, or a session that is forgotten whole."""
+        """
+        Return the log *text* without the lines about forgotten notes and sessions.
+
+        A line is dropped if it names a note of `trace`, or a session that is forgotten whole. In all other lines, BLANK
+        replaces the forgotten words.
+        """
         named = self.trace.paths | self.trace.keys
         kept = (line for line in text.splitlines(keepends=True) if not any(name in line for name in named))
         return self.clean("".join(kept))
@@ -361,7 +369,11 @@ class Removal:
         return self.value(value)
 
     def value(self, value: Any) -> Any:
-        """*value*, a note's property or any value of JSON, with its texts changed."""
+        """
+        Return *value* with the forgotten words and links removed from every text inside.
+
+        *value*: a note's property, or any JSON value. A former name of a renamed note becomes the new name.
+        """
         if isinstance(value, str):
             return self.names.get(value) or self.clean(self._linked(value))
         if isinstance(value, list | tuple):

@@ -58,8 +58,10 @@ LINK_TARGET = re.compile(r"(?<=\[\[)[^|\]\n]+")
 @dataclass(frozen=True, slots=True)
 class Selection:
     """
-    What a forgetting removes: paths, message ids, and everything else that mentions the notes and messages. If
-    `redacts`: the paths and messages that hold `text`, which a redaction changes. All tuples are sorted.
+    What a forgetting removes: notes, messages, and everything else that mentions these notes and messages.
+
+    With `redacts`, no note or message is removed: `paths` and `messages` name those that hold `text`, and only the
+    words `text` are taken out. All tuples are sorted.
     """
 
     paths: tuple[str, ...]
@@ -173,10 +175,10 @@ def select(graph: Graph, wanted: Wanted) -> Selection:
 
 def sources_without(graph: Graph, notes: Iterable[str], messages: Collection[str]) -> set[str]:
     """
-    Return the sources of each note in *notes* that has no source in *messages*.
+    Return the ids of messages that say the words to forget in other words.
 
-    A source is the id of a message that a note was made from. *notes* and *messages* hold the words to forget. The
-    returned messages say the same in other words, so they are forgotten, too.
+    *notes* and *messages* hold the words themselves. Suppose that a note in *notes* cites none of *messages*. Then the
+    messages that the note cites say the same in other words, and are returned.
     """
     found = set[str]()
     for path in sorted(notes):
@@ -190,7 +192,7 @@ def former_telling(
     graph: Graph, words: str, notes: set[str], messages: set[str], talk: Conversations
 ) -> tuple[set[str], set[str]]:
     """
-    Return (paths, message ids): what else to forget, so that no outdated note counts as true again.
+    Return (paths, message ids) to forget as well, so that no outdated note counts again.
 
     For example, the note "Ada lives in Bruges" replaced the note "Ada lives in Ghent", and now all messages about
     Bruges are forgotten (*messages*). Without the note about Bruges, the note about Ghent would count again. So the
@@ -198,7 +200,7 @@ def former_telling(
 
     - the older note, and corrections that were proposed for the older note
     - the messages that the older note was made from
-    - the messages behind the newer note's History
+    - the messages that support only a former statement, in the section History of the newer note
     """
     touched = notes | set(graph.index.citing(sorted(messages)))
     replacing = {p for there in replaced_by(graph, touched).values() for p in there}
@@ -215,8 +217,15 @@ def notes_going(
     graph: Graph, wanted: Wanted, named: set[str], messages: set[str], parts: Mapping[str, Part]
 ) -> tuple[set[str], set[str]]:
     """
-    The paths that are removed together with the notes *named* and with *messages*. Second: paths of removed notes that
-    have no file any more.
+    Return the paths of all notes to remove, and the former paths of notes without a file.
+
+    Removed are:
+
+    - the notes *named*, the notes that cite one of *messages*, and the inbox notes that gave one of *messages*
+    - reflections on these notes
+    - topic maps that lose all their notes, or whose name has the forgotten words
+
+    *parts*: messages that are only removed in part. A note that the remaining part supports stays.
     """
     spared = {p for part in parts.values() for p in part.notes}
     citing = graph.index.citing(sorted({*messages, *parts}))
@@ -396,7 +405,12 @@ def readable_note(graph: Graph, path: str) -> Node | None:
 
 
 def with_answers(messages: set[str], said: Iterable[tuple[str, Message]]) -> set[str]:
-    """*messages*, and each later answer, call or result of the assistant's that repeats words of one of *messages*."""
+    """
+    Return *messages*, and the ids of replies that repeat a word from *messages*.
+
+    *said*: pairs (session, message). A reply is a message or tool call of the assistant, or a tool's result. Replies
+    count only up to the user's next message outside *messages*.
+    """
     found = set(messages)
     answering: dict[str, frozenset[str]] = {}  # session → words of the removed messages
     for session, m in sorted(said, key=lambda s: s[1].timestamp):
