@@ -361,12 +361,13 @@ def note_result(home: Path, key: str, value: int) -> None:
 
 def is_able(home: Path, model: str, ask: Ask, now: datetime) -> bool:
     """
-    Whether *model* can check claims: it gets at least ENOUGH (19) of twenty test claims right.
+    Return whether *model* gets at least ENOUGH (19) of twenty test claims right.
 
-    The first call tests the model through *ask*. The result is kept in the home.
+    The first call asks the model the test claims through *ask*, and stores the result in the home. If the model gives
+    no usable answer to the test:
 
-    If the model gives no usable answer to the test, the call raises ModelError. Later than WAIT_S (ten minutes) after
-    the first try, the call returns False instead.
+    - up to WAIT_S (ten minutes) after the first try: raises ModelError
+    - later: returns False
     """
     if (right := examined(home, model)) is not None:
         return right >= ENOUGH

@@ -339,10 +339,10 @@ class Context(Table):
 
     def blocked_from(self, threshold: int) -> float:
         """
-        Return the size of a context from which a new prompt has to wait; infinite if no prompt ever waits.
+        Return how large a context must be for a new prompt to wait, in tokens.
 
-        The prompt waits until OMG has observed older turns and can take these turns out of the context. *threshold*:
-        the size from which OMG takes turns out. Both sizes are tokens of messages.
+        The prompt waits until OMG has observed older turns, and can remove these turns from the context. *threshold*:
+        the size from which OMG removes turns. Returns infinity if no prompt ever waits.
         """
         if self.block_after is False:
             return math.inf
@@ -438,11 +438,13 @@ def read_json5(file: Path, mtime_ns: int, size: int) -> dict[str, Any]:
 
 def own_memory(home: Path, agent: str) -> Path | None:
     """
-    Return the folder `memory/` in the workspace of *agent*, or None if OMG must not read the folder.
+    Return the folder `memory/` in the workspace of *agent*, if OMG may import the folder.
 
-    OMG imports this folder into the owner's memory. So the result is None if anybody else can send messages to any
-    agent: OpenClaw writes notes about all sessions into the folder. The result is also None if OpenClaw's configuration
-    is missing or does not name *agent*.
+    Returns None in two cases:
+
+    - Somebody besides the owner can write to an agent. OpenClaw's notes in the folder may then be about other people,
+      but an import would add them to the owner's memory.
+    - OpenClaw's configuration is missing or does not name *agent*.
     """
     if (found := configured(home)) is None:
         return None

@@ -449,9 +449,10 @@ class Cut:
     """
     What the gateway is to do with the context: replace the messages *cut* (indices) by *text*.
 
-    *served*: index of a message → notes to put before the message, as in an earlier request. *told*: (start, end) in
-    ms; *text* covers all messages between the two times. While the daemon is down, the plugin uses *told* to cut
-    messages that this request did not have.
+    - *served*: index of a message → notes to put before the message, as in an earlier request.
+    - *told*: (start, end) in ms. *text* covers all messages with times between *start* and *end*. If the daemon is down
+      at the next request, the plugin repeats this cut. The gateway may then also send older messages; the plugin cuts
+      these messages if *text* covers all of them.
     """
 
     text: str = ""

@@ -543,7 +543,11 @@ class Daemon:
             self._warn_once(who.key, e, aim)
 
     def _warn_once(self, what: str, error: Exception, aim: str = "followed") -> None:
-        """Log that *what* cannot be *aim*, once for each reason."""
+        """
+        Log the warning "<what> cannot be <aim>: <error>", for example "the spool cannot be followed: …".
+
+        Logs nothing if the last warning about *what* and *aim* gave the same error.
+        """
         if self._warned.get((what, aim)) != error_text(error):
             self._warned[what, aim] = error_text(error)
             trace = None if isinstance(error, OmgError | OSError) else error

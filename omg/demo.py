@@ -228,7 +228,11 @@ def story_in(folder: Path, ask: Ask | None) -> Story:
 
 
 def demo_config(folder: Path, model: str = "offline") -> Config:
-    """Write the configuration of a home in *folder*, so that every `omg` command finds this memory, and return it."""
+    """
+    Make the demo's home, *folder*/home, and return the home's configuration.
+
+    The home names the demo's vault, so an `omg` command with OMG_HOME=*folder*/home uses the demo's memory.
+    """
     home = folder / "home"
     set_vault(home, DEMO_SESSION, folder / "vault")
     settings = {

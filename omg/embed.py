@@ -174,10 +174,13 @@ def read_table() -> Callable[[list[str]], Any]:
 
 def multilingual() -> Embedder:
     """
-    Return an embedder whose vectors join two parts: the static table's vector and the encoder's.
+    Return an embedder that joins two vectors: the static table's and the multilingual encoder's.
 
-    The table is better for English. The encoder is better for its 15 other languages, and from one language to another. A
-    stored text has both parts; `question_vector` decides which parts count for a question. Raises ConfigError.
+    - The table's vector is better for English.
+    - The encoder's vector is better for 15 other languages, and for a question in another language than the note.
+
+    A stored text has both vectors; `question_vector` chooses between them for a question. Raises ConfigError if a
+    package is missing.
     """
     if importlib.util.find_spec(ENCODER) is None:
         raise ConfigError(
@@ -291,11 +294,10 @@ def transformer(name: str, folder: Path) -> Embedder:
 
 def fingerprint(folder: Path) -> str:
     """
-    Return a hash that tells the model in *folder* from any other model.
+    Return a hash that changes with the model in *folder*.
 
-    The hash also changes if a model with the same name was trained again, or pools differently. It covers the settings,
-    and the size, the first megabyte and the last megabyte of each file of weights. Reading whole files (90 MB) would
-    slow down each start.
+    The hash covers the settings, and the size, the first megabyte and the last megabyte of each file of weights. So a
+    model that was trained again under the same name gets another hash.
     """
     seen = hashlib.sha256()
     for file in sorted([*folder.glob("*.json"), *folder.glob("*/config.json")]):
@@ -304,6 +306,7 @@ def fingerprint(folder: Path) -> str:
         size = file.stat().st_size
         with file.open("rb") as weights:
             seen.update(f"{file.name} {size}".encode() + weights.read(1 << 20))
+            # Only the first and the last megabyte: reading whole files (90 MB) would slow down each start.
             weights.seek(max(0, size - (1 << 20)))
             seen.update(weights.read())
     return seen.hexdigest()[:12]

@@ -495,13 +495,13 @@ def forget_command(
 
 def refuse_mixed(ids: Sequence[str], spoken: dict[str, str | None], *, redact: bool, only: bool) -> None:
     """
-    Check which arguments of `omg forget` were given together.
+    Refuse arguments of `omg forget` that do not go together.
 
-    *ids*: the notes. *spoken*: the values of --session, --before and --matching. Raises BadInput if
+    *ids*: the notes. *spoken*: the values of --session, --before and --matching. Raises BadInput in three cases:
 
-    - there are no *ids*, and all values in *spoken* are None
-    - *redact* is set, and --matching is not the only other argument
-    - *only* is set, and notes are not the only other argument
+    - Nothing is named: no *ids*, and only None in *spoken*.
+    - --redact (*redact*) is given without --matching, or together with notes, --session or --before.
+    - --only (*only*) is given without notes, or together with any other option.
     """
     given = {name for name, value in spoken.items() if value is not None} | ({"notes"} if ids else set())
     if not given:
@@ -619,7 +619,11 @@ def choice_lines(graph: Graph, shown: dict[str, Selection], again: Sequence[str]
 
 
 def unreached(what: Selection) -> list[str]:
-    """List the places, with paths, from which OMG cannot forget."""
+    """
+    Return a line for each file that may still hold the forgotten text.
+
+    OMG does not change these files. A line names the file, and says why or what to do.
+    """
     left = [f"you also wrote it in {path}: remove it there yourself" for path in what.left]
     return [*left, *(f"not reached: {place}" for place in what.beyond)]
 

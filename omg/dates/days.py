@@ -45,14 +45,14 @@ _PAUSES = (
 
 def due_text(event: str | None, today: date, loop: str | None = None, said: date | None = None) -> str:
     """
-    Say when a note's *event* is, seen from *today*: "in 2 days", "3 weeks ago".
+    Return when a note's *event* is, seen from *today*: "in 2 days", "3 weeks ago".
 
-    Returns "" without an event. Two kinds of notes have other texts:
+    Returns "" without an event. Two kinds of notes get other words:
 
-    - The note tells something still to be done (*loop* is "open"): "due tomorrow", "was due yesterday". From two weeks
-      after the event: "planned for …, has probably happened".
-    - The note tells a plan: its text was last said on the day *said*, before the event. After the event: "planned for
-      …, has probably happened".
+    - *loop* is "open": something is still to be done. Until the event is over: "due tomorrow". In the two weeks after:
+      "was due yesterday". Later: "planned for …, has probably happened".
+    - *loop* is None, and the text is from the day *said*, when the event was still ahead. Once the event is over:
+      "planned for …, has probably happened".
     """
     days = event_span(event)
     if days is None:

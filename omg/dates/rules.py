@@ -1,7 +1,7 @@
 """Finds dates in English text: each rule is a pattern, and the days that its match means.
 
-A phrase that could mean two different days, such as 5/7/2023, is left alone. A phrase with a longer unit means the
-whole unit: "two weeks ago" means a week, "in 2022" a year."""
+A phrase that could mean two different days, such as 5/7/2023, is left alone. A phrase may mean several days: "two weeks
+ago" means a whole week, "in 2022" a whole year."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def tense_between(before: str, after: str) -> str:
 
 
 def is_past_tense(sentence: str, m: re.Match[str], ahead: list[tuple[int, int]]) -> bool:
-    """Whether the verb *m* is a past tense, and no participle as in "will be submitted" or "is closed"."""
+    """Return whether the verb *m* tells of the past. False for the verb in "will be submitted" and "is closed"."""
     since = max((b for _, b in ahead if b <= m.start()), default=-1)
     state = STATE.search(sentence, max(0, m.start() - 12), m.start())
     return not state and (
@@ -319,7 +319,7 @@ def _dated(m: re.Match[str], today: date, tense: str) -> Days | tuple[()] | None
 
 
 def _in_doubt(m: re.Match[str], tense: str) -> bool:
-    """Whether the tense may belong to another verb: "the deadline was May 28 and they still wait"."""
+    """Return whether the date *m* may disagree with *tense*: "I booked a session on May 20" may mean a future day."""
     before, after = sentence_around(m.string, *m.span())
     if tense == "behind":  # in "I booked a session on May 20", May 20 may be the day of the session
         return bool(ARRANGING.search(before))
@@ -668,9 +668,9 @@ def resolve_dates(text: str, today: date, ahead: bool = False) -> list[When]:
 
     - Weeks begin on Monday. On a Sunday, "last week" means the seven days before this Sunday.
     - "next Friday" is in next week; "last Friday" is the latest Friday before *today*.
-    - A weekday, or a date without a year, is future in a plan, and past in a report. The nearest verb tells which of
-      the two it is; "for", "by" and "until" make a plan. If nothing tells, a weekday is future, and a date is the
-      nearest such day.
+    - A weekday, or a date without a year, is future in a plan, and past in a report. The nearest verb decides
+      between the two; "for", "by" and "until" make a plan. If no word decides, a weekday is future, and a date gets
+      the year in which it is nearest to *today*.
     - A date up to two months ago is chosen if the verb allows it: "the deadline is May 28", said in June.
     - A date with a wrong weekday gives no day: "Sunday 13 November 2026", which is a Friday.
     - "A to B" gives one span. Recurring days give no day: "every Friday", "on Mondays", "I work Monday to Friday".
@@ -694,8 +694,8 @@ LOOKED_AT = 8_000  # only so many characters are searched, at 25 µs each; no qu
 
 
 class _Hit(NamedTuple):
-    """A match of a rule in a text. *start*, *end*: the match's position. *days*: the days that the match means. From
-    the other fields, `days_from` finds the days again, as if the text was said on another day."""
+    """A match of a rule in a text, from *start* to *end*. *days*: the days that the match means in a text said today.
+    `days_from` finds the days for a text said on another day, by *meaning* (the rule's function) and *match*."""
 
     start: int
     end: int

@@ -406,7 +406,11 @@ class Home:
 
 
 class Homes:
-    """The homes that this process has checked out. At most *kept* of them stay idle; *child* asks the models for all."""
+    """
+    The homes that this process has checked out.
+
+    At most *kept* homes stay checked out while nobody uses them. One process, *child*, asks the models for every home.
+    """
 
     def __init__(
         self,
