@@ -162,9 +162,11 @@ def known_notes(
     - notes drafted in this batch
     - notes found by a search for each message and for *now*
     - open loops that are due about the day of the last message
+    - if *session* is given, because a model observes: notes about what was said just before *messages*, and all notes
+      of a small graph
+    - if *session* is None: notes made from the messages in *before*
 
-    If a model is asked, *session* is given: then the search also goes by meaning, and notes without a word of the
-    messages are added. If *session* is None, the notes made from the messages in *before* are added.
+    The search uses vectors only if *session* is given.
     """
     graph, at = plan.graph, datetime.fromtimestamp(messages[-1].timestamp / 1000, UTC)
     texts = [m.text for m in messages if m.role != "tool"]

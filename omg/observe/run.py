@@ -386,8 +386,10 @@ def without_twins(
     plan: Plan, parsed: ParsedReply, shown: ShownToObserver, ask: Ask, agent: str
 ) -> ParsedReply:
     """
-    Ask the model about unshown notes that resemble new notes of *parsed*, and return *parsed* with its answers. Asks
-    nothing if there are no such notes.
+    Turn new notes in *parsed* into updates of existing notes that say the same.
+
+    The model decides in a second question. The model is asked only if an existing note that it has not seen resembles a
+    new note. Otherwise *parsed* is returned unchanged.
     """
     see_that_it_stands(plan.graph)
     twins = likely_twins(plan, parsed, shown)

@@ -298,7 +298,11 @@ def prove_installation(claw: OpenClaw, home: Path) -> Iterator[Step]:
 def copied_in(
     claw: OpenClaw, config: dict[str, Any], place: Path, files: Files
 ) -> Generator[Step, None, bool]:
-    """Let OpenClaw load the plugin, and copy *files* to *place*. Return whether *place* had other files before."""
+    """
+    Let OpenClaw load the plugin, and copy *files* to *place*.
+
+    Yields the steps. Returns whether one of *files* was missing in *place*, or had other content.
+    """
     if changes := admission_patch(config, place.name):
         what, names = f"allow the plugin `{place.name}`", ", ".join(f"plugins.{name}" for name in changes)
         yield Step(what, names, do=partial(claw.patch, {"plugins": changes}))

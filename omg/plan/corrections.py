@@ -94,8 +94,10 @@ def with_sentence(text: str, made: Correction) -> str:
 
 def draft_correction(plan: Plan, path: str, made: Correction, sources: tuple[Source, ...]) -> Corrected:
     """
-    Draft the correction *made* of the note at *path*. If the note is a tool's or the assistant's, draft a new
-    note that replaces it.
+    Draft a correction of the note at *path*. *made*: the old and the new sentence.
+
+    A note that a tool or the assistant wrote is not corrected. Instead, a new note is drafted, which replaces the
+    note.
     """
     draft = plan.draft(path)
     if draft.node.origin not in PERSONS:
@@ -119,7 +121,8 @@ def corrected(old: Node, made: Correction, sources: tuple[Source, ...], plan: Pl
     """
     Return *old* with the correction *made*, and a line for the note's History.
 
-    The line has the description before the correction.
+    The line has a date and the former description. If the correction changes only the text below the description, the
+    line has the former sentence.
     """
     main, lines = split_history(old.body)
     event = made.event or old.event
@@ -320,7 +323,7 @@ def days_said(node: Node) -> set[date]:
 
 
 def correction_proposed(node: Node, made: Correction, sources: tuple[Source, ...]) -> Edit:
-    """Return the edit for a new note that proposes the correction *made* of *node*."""
+    """Return the edit for a new note that proposes to correct *node*. *made*: the old and the new sentence."""
     was = f"It is to replace: “{made.was}”"
     link = wikilink(node.path)
     return edit_of(made, sources, "assistant", body=was, links=(node.path,), proposes=link)

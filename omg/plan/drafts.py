@@ -109,7 +109,11 @@ class Restated:
 
     @property
     def anew(self) -> bool:
-        """Whether the note gets another type or title, and may be renamed."""
+        """
+        Whether the update gives the note another type or title, so that the note may get a new path.
+
+        Always False if a person edited the file.
+        """
         return self.draft.ours and (self.node.type, self.edit.title) != (self.old.type, self.old.title)
 
     @property
@@ -132,9 +136,9 @@ class Restated:
     @property
     def late(self) -> bool:
         """
-        Whether the edit brings text from an older conversation than the note's.
+        Whether the edit brings text that is older than the note's latest message.
 
-        False for an edit of a note that the same reply makes or changes.
+        Always False if the edit changes the note of another edit in the same reply (`Edit.about`).
         """
         says = self.edit.description or self.edit.body or self.edit.drop
         return bool(says) and self.edit.about is None and 0 < self.edit.said_ms < last_said_ms(self.old)
@@ -142,16 +146,16 @@ class Restated:
     @property
     def stated(self) -> bool:
         """
-        Whether a person wrote the note's statement, so that an update must not replace it.
+        Whether an update must keep the note's statement, because a person wrote the statement.
 
-        False for a person's command about a note that nobody edited: such a command may replace the statement. An edit
-        without a source is a person's command.
+        Exception: a person's command may replace the statement if nobody has edited the note's file. A command is an
+        edit without sources.
         """
         return self.draft.stated and (self.draft.touched or bool(self.edit.sources))
 
 
 class Plan:
-    """Drafts for the notes of one vault. *day*, the day of the messages, dates the drafts."""
+    """Drafts for the notes of one vault. *day*: the day of the messages, which becomes the date of each draft."""
 
     def __init__(self, graph: Graph, day: dt.date) -> None:
         self.graph, self.day = graph, day
@@ -529,8 +533,8 @@ class Plan:
         """
         Remove *node* from the property `contradicts` of other notes.
 
-        Call this when *node* changes or no longer holds. Returns the paths of those notes that have the same title as
-        *node* and that a person edited.
+        Call this when *node* changes or no longer holds. Returns the paths of the changed notes that a person edited
+        and that have the title of *node*. The caller decides anew whether *node* contradicts these notes.
         """
         theirs: list[str] = []
         for path in node.contradicts:

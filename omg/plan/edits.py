@@ -269,10 +269,11 @@ def dated(old: Node, day: dt.date, text: str) -> list[str]:
 
 def former_state(old: Node, event: str | None, day: dt.date) -> str:
     """
-    Return a line for the History with the present description of *old*.
+    Return a line for the History of *old*: a date and the present description.
 
-    *event*: the note's new day. If the day changes, the line names the former day. *day*: begins the line if *old* has
-    no date.
+    - *event*: the note's event after the change. If the event changes, the line also names the days of the former
+      event.
+    - *day*: the date of the line if *old* has no date.
     """
     when = unnamed_days(old.event, old.description) if old.event != event else ""
     return f"- {old.updated or old.created or day}: {old.description}{when}"

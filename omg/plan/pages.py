@@ -400,10 +400,10 @@ def new_page(path: str, block: str, title: str = "", above: str = "") -> str:
 
 def persons_words(text: str, path: str) -> str:
     """
-    Return what a person wrote on the page *text*: everything except its head, its block, and the lines of
-    `new_page`.
+    Return what a person wrote on the generated page *text*.
 
-    Returns "" if the page's markers are broken, because OMG's former text cannot be told from the person's.
+    Left out are the properties, the title, the text between OMG's two markers, and the line that explains the markers.
+    Returns "" if a marker is missing, because nobody can say which text is OMG's.
     """
     if generated_block(text) is not None:
         whole = with_generated_block(text, "")
@@ -428,8 +428,9 @@ TOP_TOPICS = 4  # in the index; with the maps of types, twelve lines
 
 class MapPages:
     """
-    The generated pages of one vault. *drafted* returns path → the index's entry of each note that is about to
-    be written.
+    The generated pages of one vault.
+
+    *drafted*: a function that returns the notes about to be written, as a mapping from path to index entry.
     """
 
     def __init__(self, graph: Graph, drafted: Callable[[], Mapping[str, Entry]] = dict) -> None:
@@ -457,7 +458,7 @@ class MapPages:
         return self.lists((moc,))[moc]
 
     def lists(self, mocs: Iterable[str]) -> dict[str, list[Entry]]:
-        """Return map → `listed` of the map, for each of *mocs*."""
+        """Return map → the notes that the map lists once the drafts are written, for each of *mocs*."""
         drafts, found = self.drafted(), {}
         for moc in sorted(mocs):
             entries = self.indexed(moc) if self.known is None else self.known.get(moc, ())
