@@ -70,13 +70,15 @@ def take_loose(
     force: bool = False,
 ) -> int:
     """
-    Make the new messages in loose notes pending, and return how many were new.
+    Make pending messages from new text in inbox files and the agent's daily notes.
+
+    Returns how many messages are new.
 
     - *known*: file → the file's state when it was last read; updated here.
     - *wrote*: returns whether a run of the agent may have written a file. None: the run is not over, so the file waits.
     - *memory*: the folder with the agent's daily notes. Ignored if the vault is a folder `memory/omg`: then the daily
       notes are in the folder above the vault.
-    - *force*: also read notes that were saved just now.
+    - *force*: also read files that were saved just now.
     """
     texts = ((file, f"inbox/{file.stem}") for file in other_files(graph))
     files, taken = [*loose_notes(graph), *texts, *day_files(graph, memory)], 0
@@ -170,7 +172,11 @@ def unread_files(graph: Graph) -> tuple[list[str], list[str]]:
 
 
 def put_loose(graph: Graph, messages: Iterable[Message]) -> int:
-    """Make the messages that are new pending. Returns their number."""
+    """
+    Make a pending turn of the new messages among *messages*.
+
+    Returns how many messages are new.
+    """
     if fresh := graph.unseen(messages):
         what = hashlib.sha256("".join(m.id for m in fresh).encode()).hexdigest()[:16]
         turn = Turn(INBOX_SESSION, INBOX_SESSION, graph.identity.agent, "inbox", "", "", "", tuple(fresh))
@@ -229,7 +235,7 @@ def day_named(name: str) -> date | None:
 
 
 def read_loose(graph: Graph, path: str) -> Node | None:
-    """Read the loose note at *path*; None if it is gone, or if OMG wrote it."""
+    """Read the inbox note at *path*. Returns None if the file is gone, or if OMG wrote the file."""
     data = graph.vault.bytes(path)
     return None if data is None or graph.vault.ours(data) else parse_node(data.decode("utf-8"), path)
 
@@ -383,7 +389,7 @@ class Runs:
         return None if under_way else False
 
     def shown(self) -> list[Writes]:
-        """The writes that transcripts show, oldest first."""
+        """Return the recorded periods in which the agent may have written inbox files, oldest first."""
         if read := read_if_changed(self.file, self._seen):
             self._shown, self._seen = [*parsed_writes(read[0].decode("utf-8", "replace"))], read[1]
         return self._shown if self.file.exists() else []

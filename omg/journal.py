@@ -101,7 +101,9 @@ def receipt_id(at: datetime, name: str = "", of: str | None = None) -> str:
 def new_receipt(
     kind: str, at: datetime, changes: Iterable[Change], *, name: str = "", **more: Any
 ) -> Receipt:
-    """Make a receipt with a new id, which contains *name* (by default *kind*). *more*: other fields of Receipt."""
+    """
+    Make a receipt with a new id. The id contains *name* or, without *name*, *kind*. *more*: other fields of Receipt.
+    """
     stamp = at.astimezone(UTC).isoformat(timespec="seconds")
     return Receipt(receipt_id(at, name or kind), kind, stamp, tuple(changes), **more)
 
@@ -343,8 +345,13 @@ def put_in_inbox(
     graph: Graph, change: Change, outcome: Outcome, why: str = "you changed at the same time"
 ) -> None:
     """
-    Write the new text of *change*, which could not be made, into an inbox note: the text of a new note, or a line of
-    history. Other changes have no new text: maps are made anew, and sources and links are no text.
+    Save the new text of *change*, which failed, as an inbox note for the person.
+
+    - For a new note, the text is the whole note.
+    - For a changed note, the text is the line that *change* adds to the note's History.
+    - For any other change, there is no text to save. Only the path is added to `outcome.kept`.
+
+    *why*: completes "This was meant for `<path>`, which …".
     """
     new = change.rebase.history
     if change.before is None and change.rebase.block is None:
@@ -374,7 +381,10 @@ def closed_files(graph: Graph) -> list[Path]:
 
 
 def changes_since(graph: Graph, day: date) -> Iterator[Change]:
-    """Yield the changes of closed receipts from *day* (in any time zone) on, oldest first. Reads one receipt at a time."""
+    """
+    Yield the changes of closed receipts since *day*, oldest first. Begins a day earlier, so that all time zones are
+    covered. Reads one receipt at a time.
+    """
     for file in closed_files(graph):
         if file.name >= f"{day - timedelta(days=1):%Y%m%d}" and (receipt := readable(graph, file)):
             yield from receipt.changes

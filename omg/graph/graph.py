@@ -64,9 +64,13 @@ class Tombstones:
     """
     The file of tombstones: salted hashes of forgotten messages and of deleted notes, without any content.
 
-    A line is {"node": hash | null, "sources": [hash…]}. With a node, a person deleted that note, and the note does not come
-    back from those messages. With null, the messages themselves were forgotten. A line {"salt": …} holds for the lines
-    below it; a file joined from two graphs has two salts.
+    A line is {"node": hash | null, "sources": [hash…]}:
+
+    - "node" is the hash of a note's id: a person deleted this note. OMG does not make the note again from the messages
+      in "sources".
+    - "node" is null: the messages in "sources" were forgotten.
+
+    A line {"salt": …} holds for the lines below it. A file joined from two graphs has two salts.
     """
 
     def __init__(self, file: Path) -> None:

@@ -83,7 +83,8 @@ def common_directory(folder: Path) -> Path | None:
     - if `.git` is a symbolic link or any other file, as in a submodule: the path of `.git`
     - if *folder* is in no checkout: None
 
-    So a downloaded folder cannot pass for a part of another repository.
+    A `.git` file in a downloaded folder may name any repository. If that repository does not list the
+    folder, the folder counts as a checkout of its own.
     """
     try:
         folder = folder.resolve(strict=True)

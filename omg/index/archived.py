@@ -42,8 +42,11 @@ SPOKEN = "trim(coalesce(json_extract(line, '$.sender'), '') || ' ' || json_extra
 
 def take_in(db: sqlite3.Connection, folder: Path, zone: tzinfo) -> tuple[int, set[str]]:
     """
-    Add the new messages of the archive's files. Return their number, and the ids of all messages that were
-    added or removed or stand beside such a message.
+    Read the new messages of the archive's files into the database.
+
+    Returns how many messages are new, and a set of message ids. The set has all added and removed messages, and the
+    messages next to them in the conversation. A file that changed other than at its end is read again from the
+    beginning.
     """
     known = {
         name: (offset, tail) for name, offset, tail in db.execute("select file, offset, tail from archive")

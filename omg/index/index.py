@@ -79,7 +79,7 @@ LONGEST_WAIT_S = 0.1  # after a wait, a thread runs for half that time or more, 
 
 
 class PromptsFirst:
-    """Counts the prompts that this process is answering, and lets background threads wait for these."""
+    """Makes background threads wait while this process answers prompts."""
 
     def __init__(self) -> None:
         self._answering, self._ended = 0, threading.Condition()

@@ -160,7 +160,7 @@ def resolve_row(db: sqlite3.Connection, target: str) -> int | None:
 
 def relink_rows(db: sqlite3.Connection, column: str = "", values: Iterable[str | int] = ()) -> set[int]:
     """
-    Find again the notes that links lead to. Return the rows of the notes with a link that now leads elsewhere.
+    Update which note each link leads to. Return the rows of notes with a changed link.
 
     Looks at the links with one of *values* in *column* ("leaf" or "src"); without a column, at all links.
     """

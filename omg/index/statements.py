@@ -111,7 +111,7 @@ def is_silent(message: Message) -> bool:
 
 
 def first_number(row: int, message: Message) -> int:
-    """Return the number of the first statement of *message*, which is in *row*."""
+    """Return the number of the first statement in *message*. *row*: the row of *message* in the table `message`."""
     return row << PLACES | ASSISTANT * (message.role == "assistant")
 
 

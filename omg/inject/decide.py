@@ -199,8 +199,8 @@ def sureness(
     known: Callable[[str], bool],
     by_meaning: bool,
 ) -> float:
-    """Return how surely *hits* and *said*, both best first, answer *query*: from 0 to about 1. *known*: whether any
-    note or message has a word. *by_meaning*: whether the search used vectors besides words.
+    """Return how surely *hits* and *said*, both best first, answer *query*: from 0 to about 1. *known*: tells for a
+    word whether a note or message has the word. *by_meaning*: whether the search used vectors besides words.
 
     A *query* with days gets 1 in two cases: it has no other terms, or it asks about what the user did or said
     (`is_of_own`)."""
@@ -220,10 +220,10 @@ def sureness(
 
 
 def is_sure(graph: Graph, query: ParsedQuery, hits: Sequence[Hit], said: Sequence[Said]) -> bool:
-    """Return whether *hits* and *said* answer *query* surely enough. In most cases, `sureness` decides. If the search
-    used vectors, *query* names no days and *said* is not empty, another measure decides for some languages:
-    - the best cosine, if the encoder reads the language of *query*
-    - for Chinese, the best cosine plus the share of *query*'s pairs of characters that a message has"""
+    """Return whether *hits* and *said* answer *query* surely enough. `sureness` decides, with two exceptions. These
+    need vectors, a *query* without days, and at least one statement in *said*:
+    - a *query* in a language that the encoder reads: the best cosine decides
+    - a *query* in Chinese: the best cosine plus the share of *query*'s pairs of characters that a message has"""
     if said and graph.index.by_meaning and not query.days:
         cosines = [hit.cosine or 0.0 for hit in hits]
         if asks_encoder(graph.index.embedder, query.text):
@@ -295,8 +295,8 @@ def named_lines(
 
 
 def pages_asked_for(graph: Graph, query: ParsedQuery) -> list[Hit]:
-    """Return the pages on the weeks or months that *query* asks for. A page's score is the share of the query's
-    words that name the days: one half in "What happened in March?"."""
+    """Return the pages on the weeks or months that *query* asks for. A page's score is the share of the query's words
+    that name the days: 1/2 in "What happened in March?", since "what" and "in" do not count."""
     found: dict[str, Hit] = {}
     asked = word_forms(query.terms)
     for when in query.days:
@@ -336,7 +336,7 @@ def topics_of(graph: Graph, hits: Sequence[Hit], named: Mapping[str, float]) -> 
     """Return the topics that bear on a prompt, as hits. A topic is a map that groups related notes.
     - If the prompt names the map of a type ("List my projects"): the topics below this map, at most MANY_NOTES.
     - Otherwise at most MAPS_GIVEN: topics that the prompt names, then topics with the best hit or several hits.
-    A topic without a summary by a model is left out, because it adds nothing to its notes. *named*: path → share."""
+    A topic without a model's summary is left out: it adds nothing to its notes. *named*: what `named_in` returned."""
     falls: Counter[str] = Counter()
     for n, hit in enumerate(hits):
         for moc in filter(is_topic, maps_of(hit.entry, loop=False)):

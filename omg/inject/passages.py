@@ -115,8 +115,8 @@ PENDING_TOKENS = 20_000  # the latest messages that wait to be observed; a searc
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A message, or the part of it that answers. *note*: the path of a note made from the message. *handle*: the
-    name that opens that note."""
+    """A message, or the part of the message that answers the prompt. *note*: the path of a note made from the message.
+    *handle*: the name that opens this note."""
 
     at_ms: int
     speaker: str
@@ -214,9 +214,9 @@ def with_what_followed(
     """
     Return *told*, with later statements of the person on the same facts inserted.
 
-    The later statement comes before the older statement, so that the prompt shows what is outdated. Example:
-    "Since I left Acme …" is inserted before "I work at Acme". Statements still in the context of *session* are
-    not inserted.
+    A later statement is put right before the older statement: "Since I left Acme …" before "I work at Acme". So a
+    prompt that has the older statement also has the later one. Statements still in the context of *session* are not
+    inserted.
     """
     own = graph.state().sessions.get(session) or SessionState()
     noted = [(h.score, h.entry.description, said_ms(h.entry, graph.zone), "") for h in hits[:FOLLOWED]]
@@ -271,8 +271,8 @@ def written_share(text: str, words: Sequence[str]) -> float:
 
 
 def told_once(told: Iterable[Said]) -> list[Said]:
-    """Return *told*, best first, without near-repeats. Of statements that repeat each other, the person's latest is
-    kept. The kept statement takes the place of the best of them."""
+    """Return *told*, best first, without near-repeats. Of statements that repeat each other, only the person's latest
+    is kept, at the position of the best."""
     kept: list[tuple[Said, frozenset[str]]] = []
     having = defaultdict[str, list[int]](list)  # word → places in *kept* of statements with the word
     for said in told:
@@ -558,8 +558,8 @@ def add_best(
 
 
 def waiting(graph: Graph, words: Sequence[str] = ()) -> Iterator[Said]:
-    """Yield the statements of messages that wait to be observed and have one of *words*; without *words*, of all
-    that wait. Reads only the latest PENDING_TOKENS, because hundreds of messages wait during an import."""
+    """Yield the statements of messages that are not observed yet. With *words*, messages without any of *words* are
+    left out. Only the latest PENDING_TOKENS are read, because an import leaves hundreds of messages pending."""
     read = 0
     for pending in reversed(graph.pending()):
         read += pending.tokens

@@ -373,7 +373,7 @@ class GatewayModel:
         return {}
 
     def close(self) -> None:
-        """End every wait, of callers for an answer and of the plugin for a question."""
+        """Stop all waiting: a call that waits for an answer fails, and the plugin's open polls return no question."""
         self._closed.set()
         for _, answer in list(self._waiting.values()):
             with suppress(queue.Full):

@@ -501,9 +501,9 @@ def led_by(
     """
     Return an introduction and the statements that it introduces, as places in *found*.
 
-    *place*: the place of the introduction in *spoken*. The last statement that it introduces is:
-    - with *line*, the last statement in the line of the introduction
-    - without *line*, the last statement in its paragraph; in the next paragraph if the introduction ends its own
+    *place*: the introduction's place in *spoken*. The result ends with the last statement before:
+    - with *line*: the end of the introduction's line
+    - without *line*: the next blank line; a blank line right below the introduction does not count
     """
     last = place + 1
     while last < len(spoken):

@@ -76,7 +76,11 @@ SUBTITLE = re.compile(r"\s{0,20}\d{1,2}:\d\d(?::\d\d)?[.,]\d{1,3} --> ")
 
 @lru_cache(maxsize=512)
 def material_in(text: str) -> tuple[Span, ...]:
-    """The material in *text*, in order; spans do not overlap."""
+    """
+    Find the parts of *text* that a person only passes on, such as code and forwarded mails.
+
+    Returns the parts in order; they do not overlap.
+    """
     lines = text.split("\n")
     found = [""] * len(lines)  # of each line: its kind, "" for spoken
     for mark in (mark_fences, mark_blocks, mark_chat, mark_turns, mark_mail):

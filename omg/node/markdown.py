@@ -320,7 +320,7 @@ def same_value(a: Any, b: Any) -> bool:
 
 
 def jsonable(value: Any) -> Any:
-    """Convert dates in *value* to text and tuples to lists, as a head holds them."""
+    """Return *value* with each date as ISO text, each tuple as a list, and each key as text."""
     if isinstance(value, dt.date):
         return value.isoformat()
     if isinstance(value, (list, tuple)):
