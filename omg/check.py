@@ -145,9 +145,9 @@ def verdicts_on(
 
 def numbered(claims: Sequence[Claim]) -> Iterator[tuple[str, dict[str, Any]]]:
     """
-    Yield the number and the JSON object of each claim, as the question shows them.
+    Yield (number, JSON object) for each claim, for the question in which the model checks claims.
 
-    An object has the claim's text and the claim's `says`. Three examples:
+    An object has the claim's text, and what else the edit claims (`says`, such as the type). Three examples:
 
         {"text": "Ada lives in Bruges.", "type": "fact"}       the description of a note
         {"more": "She rents a flat."}                          a sentence of the same edit
@@ -234,7 +234,14 @@ def said_in(
 
 
 def answered_by(message: Message, proposal: str) -> dict[str, str]:
-    """Return {"answers": the *proposal*, or its end}; {} if *message* is too long to be a mere answer."""
+    """
+    Return the part of the assistant's *proposal* that *message* may answer, as {"answers": part}.
+
+    - If *message* is very short ("Yes, do that."), the part is the whole *proposal*. A long *proposal* loses its
+      middle.
+    - If *message* is longer, the part is the end of *proposal*.
+    - If *message* is too long for an answer, or nothing was proposed, {} is returned.
+    """
     if not proposal or len(message.spoken) > ANSWER_CHARS:
         return {}
     assent = len(message.spoken) <= ASSENT_CHARS
@@ -248,11 +255,11 @@ def passed_on(message: Message) -> str:
 
 def shown_of(text: str, chosen: Collection[int] | None, short: int, most: int, *, whole: bool) -> str:
     """
-    Return the part of *text* that the question shows:
+    Return the part of *text* that the question to the model shows.
 
-    - all of *text*, if it has at most *short* characters
-    - the *chosen* pieces (by number), if any are chosen and *whole* is false
-    - otherwise *text* with its middle cut out, at most *most* characters
+    - A text of at most *short* characters is returned whole.
+    - From a longer text, only the *chosen* pieces are returned, by their numbers in `pieces_of`.
+    - With *whole*, or without chosen pieces, the middle is cut out. The result has at most *most* characters.
     """
     if whole or len(text) <= short or not chosen:
         return text if len(text) <= short else cut_middle(text, most)

@@ -211,8 +211,11 @@ def asks_encoder(embedder: Embedder | None, text: str) -> bool:
 
 def question_vector(embedder: Embedder, text: str) -> Vector:
     """
-    Return the vector of the question *text*, to multiply with stored vectors: each product is a cosine. With
-    `multilingual`, both parts count for an English question, and only the encoder's part for any other.
+    Return the vector of the question *text*, to compare with stored vectors.
+
+    The product of two vectors is their cosine. A vector of the model `multilingual` has two parts: from a table of
+    English words, and from an encoder of many languages. Only the encoder's part counts for a question that is not in
+    English.
     """
     vector: Vector = embedder([text])[0]
     if asks_encoder(embedder, text):

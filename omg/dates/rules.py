@@ -284,13 +284,12 @@ def _numeric(m: re.Match[str], _today: date, _tense: str) -> Days | None:
 
 
 def _dated(m: re.Match[str], today: date, tense: str) -> Days | tuple[()] | None:
-    """
-    Return the days of a date: "7 January", "3 to 7 January 2026". Return None if the match is no date: "I may 5".
+    """Return the days of a date: "7 January", "3 to 7 January 2026". Return None if the match is no date: "I may 5".
 
-    - Without a year, the verb chooses the year. With a weekday, only last, this and next year can be chosen.
-    - If the weekday is wrong in each possible year, return ().
-    - In "we will meet on Monday 5 May", the weekday may be right in a past year only. Then the weekday is ignored.
-    """
+    - Without a year, the tense of the verb chooses the year.
+    - "Monday 5 May" without a year can only mean last year, this year or next year.
+    - If the weekday fits in no year, return (). If "we will meet on Monday 5 May" fits only a past year, ignore the
+      weekday."""
     years, weekday = _years(m, today), m["wd"] or m["wd2"]
     if weekday and not m["year"]:
         years = range(today.year - 1, today.year + 2)
@@ -471,8 +470,8 @@ def _of_month(m: re.Match[str], today: date, tense: str) -> Days | tuple[()] | N
 
 
 def _nth_days(n: int, name: str, months: Iterable[Days]) -> list[Days]:
-    """Return the part number *n* of each month that has such a part. *name*: the kind of part ("Day", "Week", "Weekend"
-    or a weekday). *n* counts from 0, and -1 is the last. The first week is days 1 to 7."""
+    """Return, for each month, the day, week or weekend number *n*: the third Friday, the last weekend. *name*: "Day",
+    "Week", "Weekend" or a weekday. *n* counts from 0, and -1 is the last. The first week is days 1 to 7."""
     found: list[Days] = []
     for first, last in months:
         days = [first + i * ONE_DAY for i in range((last - first).days + 1)]
@@ -686,7 +685,7 @@ def full_dates(text: str) -> list[tuple[int, int, Days]]:
 
 
 def looks_ahead(text: str, start: int, end: int) -> bool:
-    """Whether the sentence speaks of a plan before *start*, with words such as "is going to" or "plans to"."""
+    """Whether the words before the date at *start* … *end* are about a plan: "is going to", "plans to"."""
     return bool(INTENT.search(sentence_around(text, start, end)[0]))
 
 
@@ -790,7 +789,7 @@ def _is_next(link: str) -> bool:
 
 
 def _in_order(first: _Hit, last: _Hit, today: date) -> tuple[Days, Days]:
-    """The days of both hits, with *last* after *first*. In a report, neither is after *today*."""
+    """Return the days of *first* and *last*, with *last* later. If the verb is in the past, no day is after *today*."""
     later = last.days_from(first.days[0], "ahead") if last.floats() else last.days
     if first.floats() and (not last.floats() or (first.tense == "behind" and later[0] > today)):
         return first.days_from(last.days[0], "behind"), last.days

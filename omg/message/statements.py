@@ -533,7 +533,11 @@ def taken_back(text: str, found: list[Statement], spoken: Sequence[int]) -> None
 
 
 def refuses(text: str) -> bool:
-    """Whether *text* asks not to remember, or to forget: "Don't save that.", but not "I forgot that …"."""
+    """
+    Whether *text* asks to forget something, or asks not to remember something.
+
+    True for "Forget my address." and "Don't save that.", but not for "I forgot that …".
+    """
     if FIRST.search(text.partition(" that ")[0]) and not WANTING.search(text):
         return False
     begun = " ".join(text.split()[:SHORT])
@@ -638,8 +642,10 @@ def repeats(tokens: Tokens, note: Tokens) -> bool:
 
 def frames(text: str, other: Statement, *, before: bool) -> bool:
     """
-    Whether *other*, a sentence of *text*, may name another speaker for a neighbouring statement. *before*: *other*
-    stands before the statement.
+    Whether the sentence *other* of *text* may put a neighbouring statement in doubt.
+
+    For example, "Tom told me this." may mean that Tom made the next statement. *before*: *other* stands before the
+    statement. Otherwise *other* stands after the statement.
     """
     said, line = other.text, text.rfind("\n", 0, other.start) + 1
     if LIST_MARK.match(text, line) or said.endswith(":") or MARK.match(said[-1:]):
@@ -681,10 +687,11 @@ def adds_nothing(text: str) -> bool:
 
 def unframed_statements(message: Message, *notes: Tokens) -> list[Statement]:
     """
-    Return the person's statements and questions that no other sentence puts in doubt.
+    Return the person's statements and questions, except those that another sentence puts in doubt.
 
-    `is_framed` says what a doubt is. Questions are included, because a question may ask to remember something. A
-    sentence that repeats one of the *notes* ("You still think that …") puts nothing in doubt.
+    "Tom told me this." before a statement puts the statement in doubt (see `is_framed`). A question is included because
+    the person may ask to remember something. *notes*: a sentence that only repeats one of these notes ("You still think
+    that …") puts no statement in doubt.
     """
     said = [s for s in statements_of(message) if s.governed in ("", "asked")]
     return [s for n, s in enumerate(said) if not is_framed(message.text, said, n, notes)]

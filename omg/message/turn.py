@@ -31,7 +31,11 @@ from ..text.tokens import count_tokens, split_text
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Characters *start* to *end* of a text. *kind*: "code", or "quote" for all other material."""
+    """
+    Characters *start* to *end* of a text: a part that a person passed on, such as a pasted mail.
+
+    *kind*: "code" for code, "quote" for anything else.
+    """
 
     start: int
     end: int
@@ -150,8 +154,9 @@ def mark_fences(lines: Lines, found: list[str]) -> None:
 
 def mark_blocks(lines: Lines, found: list[str]) -> None:
     """
-    Mark the lines of *found* that look like material by their form.
+    Write "quote" or "code" into *found* for each line that a person passed on.
 
+    The form of the lines decides:
     - lines that begin with ">" or a similar sign
     - indented code
     - lines from a tag to its end tag, and from BEGIN: to END:

@@ -130,7 +130,11 @@ HIRAGANA = regex.compile(r"\p{Hiragana}")
 
 
 def telling(tokens: Iterable[str]) -> set[str]:
-    """The *tokens* that carry meaning. Hiragana is left out: in Japanese it writes the grammar."""
+    """
+    Return the *tokens* that carry meaning.
+
+    Stop words, negations and "the user" are left out. So is Hiragana, the script of Japanese particles and endings.
+    """
     idle = STOP | {USER, USERS}
     return {t for t in tokens if t not in idle and not denies(t) and not HIRAGANA.fullmatch(t)}
 

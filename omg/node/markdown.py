@@ -405,10 +405,11 @@ SLUG_CHARS = 50
 
 def slugify(title: str) -> str:
     """
-    Return a file name for *title*: lower case, at most 50 letters, digits and hyphens. Never empty, never a path.
+    Return a file name for *title*: at most 50 lower-case letters, digits and hyphens.
 
-    A longer name is cut after its last whole word; if the first word is longer than 50, within this word. Latin letters
-    lose their accents. Letters of other scripts keep their marks, in the form NFC.
+    - A longer name is shortened by whole words. If the first word alone is too long, the word is cut.
+    - Latin letters lose their accents. Letters of other scripts keep their marks, in the form NFC.
+    - The name is never empty and never a path.
     """
     kept: list[str] = []
     for char in unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", title).lower()):

@@ -151,9 +151,9 @@ def earning_span(text: str, tells: Callable[[str], bool]) -> tuple[int, int]:
 
 def is_led(text: str, at: int) -> bool:
     """
-    Whether a speaker's name and a colon may stand before the "I" at *at*.
+    Whether the "I" at index *at* may be another speaker, named before a colon.
 
-    In "My brother: I am vegan.", the "I" may be the brother.
+    True for "My brother: I am vegan.", because the brother may have said "I am vegan".
     """
     lead = text[:at].rstrip()
     if not lead.endswith((":", "：")) or not FIRST.match(text, at):

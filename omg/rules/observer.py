@@ -281,8 +281,8 @@ class OfflineObserver:
 
         *found* is `(kind, start, at)`:
         - kind: a key of TYPES, or a type of note
-        - start: where the part worth noting begins in *text*
-        - at: where the clause begins that decided the kind
+        - start: the index in *text* where the part worth noting begins
+        - at: the index in *text* of the clause that decided the kind
         """
         kind, start, at = found
         text = " ".join(text.split())

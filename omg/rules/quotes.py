@@ -60,9 +60,10 @@ def is_title(quoted: str) -> bool:
 
 def is_one_of(day: When, text: str) -> bool:
     """
-    Whether *day* is a birthday in one particular year ("her birthday last Friday"), not its yearly date ("May 8").
+    Whether *day* is a birthday in one year only: "her birthday last Friday".
 
-    True if the words for *day* name a weekday, or if *text* speaks of *day* in the past tense.
+    False for the date of every birthday: "her birthday is May 8". True if the words for *day* name a weekday, or if
+    *text* speaks of *day* in the past tense.
     """
     return "day" in day.phrase.lower() or tense_of(text, day.at, day.after) == "behind"
 
@@ -100,8 +101,10 @@ def with_days(text: str, days: Sequence[When]) -> str:
 
 def event_of(text: str, days: Sequence[When], said: date) -> str | None:
     """
-    The day or days of the event that *text* tells, as text; None if none of *days* fits. The first day that fits is
-    taken. If *text* tells a plan, days that are not over yet come before past days.
+    Return when the event in *text* happens: a day, or first and last day ("2026-03-05..2026-03-07").
+
+    Takes the first of *days* that fits; None if none fits. If *text* is about a plan, days that are not over come
+    first.
     """
     text = straight(text)
     moved = [m.end() for m in re.finditer(rf"[,.;…—–-]\s*(?:{cue('right').pattern})[,.:;!\s]", text, re.I)]

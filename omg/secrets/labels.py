@@ -416,7 +416,11 @@ PART = re.compile(r"[\w~.-]{16,}")
 
 
 def placed_secrets(text: str) -> Iterator[Span]:
-    """Yield passwords and tokens that URLs, commands and calls show by their position."""
+    """
+    Yield passwords and tokens that are recognized by their place in a URL, command or call.
+
+    Example: "hunter2xyz" in "https://ada:hunter2xyz@example.org/".
+    """
     lowered = text.lower()
     for needle, strict, pattern in PLACES:
         for m in pattern.finditer(text) if needle in lowered else ():

@@ -1,8 +1,8 @@
 """
 Redacts the secrets in a text, and in the arguments and results of tool calls.
 
-Secrets are searched in the text as a reader sees it (without invisible characters) and removed from the text as it
-is written. Redacting twice changes nothing more: `redact(redact(x)[0]) == (redact(x)[0], 0)`.
+Invisible characters do not hide a secret: the text is searched as a reader sees it. Redacting twice changes nothing
+more: `redact(redact(x)[0]) == (redact(x)[0], 0)`.
 """
 
 from __future__ import annotations

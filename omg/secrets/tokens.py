@@ -383,8 +383,9 @@ def seed_phrases(text: str) -> Iterator[Span]:
 
 def phrase_of(run: Sequence[re.Match[str]]) -> Iterator[Span]:
     """
-    Yield the span of *run* if it has enough words. Repeated words do not count, because no wallet repeats many
-    words.
+    Yield the span of the seed words in *run* if they can be a wallet's recovery phrase.
+
+    A phrase has at least SEED_COUNT words, and nearly all words differ.
     """
     if len({m[0].lower() for m in run}) >= SEED_COUNT - 1 and len(run) >= SEED_COUNT:
         yield run[0].start(), run[-1].end(), "recovery phrase"

@@ -91,7 +91,10 @@ def _long(text: str) -> int:
 @cache
 def _encoded() -> Callable[[str], int]:
     """
-    Return the function that counts: tiktoken's (0.3 s and 80 MB on first use), or the estimate without a table.
+    Return the function that counts tokens.
+
+    The function is tiktoken's encoder if the encoder's table is installed (0.3 s and 80 MB on first use). Otherwise the
+    function is `estimate_tokens`.
     """
     with _loading:
         folder = _folder()
