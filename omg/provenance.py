@@ -163,8 +163,11 @@ PLAIN = frozenset(("type",))  # fields that need no check beside a description i
 @dataclass(frozen=True, slots=True)
 class Proposed:
     """
-    The edits of one reply, the messages that each edit cites, and the notes that the edits change or contradict.
-    `targets`: by the edit's index.
+    The edits of one reply, with the messages and notes that the edits cite and change.
+
+    - `cited`: for each edit in turn, the messages that the edit cites
+    - `targets`: index of an edit → the note that the edit changes
+    - `notes`: texts of the notes that an edit may change or contradict
     """
 
     edits: Sequence[Edit]
@@ -272,7 +275,8 @@ def is_of_another(sentence: str, target: Target) -> bool:
     """
     Whether *sentence* shares no meaningful word with the note *target*.
 
-    Such a sentence may have been meant for another note. Always False for a note that the same reply makes.
+    Such a sentence may have been meant for another note. Always False if *target* has no path yet, because another edit
+    is about to make the note.
     """
     known = told_words(f"{target.title} {target.description} {target.body}")
     return target.path is not None and not known & told_words(sentence)
@@ -388,10 +392,10 @@ def parted(proposed: Proposed, place: int, own: Sequence[tuple[Claim, Verdict]],
 
 def without_refused(edit: Edit, refused: Collection[tuple[str, str]], notes: Mapping[str, str]) -> Edit:
     """
-    Return *edit* without the parts that the check refused, except description and title.
+    Return *edit* without the sentences, deletions and contradictions that the check refused.
 
-    Removed are refused sentences, refused deletions of sentences, and refused contradictions. *refused*: (kind of part,
-    text) of each claim. *notes*: path → text of each note that may be contradicted.
+    Description and title are not looked at. *refused*: (kind of part, text) of each refused claim. *notes*: path → text
+    of each note that may be contradicted.
     """
     doubts = (p for p in edit.contradicts if ("doubt", notes.get(p, p)) not in refused)
     body = without_sentences(edit.body, {text for part, text in refused if part == "sentence"})
@@ -497,8 +501,8 @@ def with_neighbours(message: Message, statement: str) -> str:
     """
     Return *statement* with the sentence before and the sentence after in *message*.
 
-    If the sentence before is not the person's own, earlier sentences are added, back to one of the person's. If the
-    result is too long for a quotation, *statement* is returned alone.
+    If the sentence before is a quotation, for example, the text begins at the person's last own sentence before the
+    quotation. A text too long for a quotation is cut down to *statement*.
     """
     said = statements_of(message)
     at = next(n for n, s in enumerate(said) if s.text == statement)
@@ -545,8 +549,13 @@ def says_anything(edit: Edit) -> bool:
 
 def others_edit(proposed: Proposed, place: int, done: Settled) -> Parts:
     """
-    The edit at *place* as an edit of the assistant or a tool, which may not change a person's note. A description
-    that nobody said is refused.
+    Limit the edit at *place* to what the assistant or a tool may change.
+
+    Returns two edits:
+    - the edit itself; None if the edit would change a person's note
+    - a new note with the edit's text, to stand beside the person's note; None if the edit changes no person's note
+
+    Both are None if the assistant never said the edit's description. Each refusal is added to *done*.
     """
     edit, target = proposed.edits[place], proposed.targets.get(place)
     assert edit.origin is not None

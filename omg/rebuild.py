@@ -181,8 +181,10 @@ def take_rebuilt(graph: Graph, now: datetime) -> str:
 
 def differences(graph: Graph, was: Mapping[str, bytes | None], new: Graph) -> Iterator[Change]:
     """
-    Yield the changes that turn the notes and reflections of *graph* into those of *new*. *was*: the files of *graph*
-    before the person's notes were copied. A later change by the person wins.
+    Yield the changes that turn the notes and reflections of *graph* into those of *new*.
+
+    *was*: path → content of each file of *graph*, read before *new* was brought up to date. If the person saves a file
+    after that, the person's version stays.
     """
     for path in sorted({*was, *new.vault.paths()}):
         before, after = was.get(path), new.vault.bytes(path)

@@ -117,7 +117,7 @@ def newest_that_fit(maps: Iterable[ShownMap]) -> list[ShownMap]:
     """
     Choose the *maps* that fit into one question, newest first.
 
-    A map is as new as its newest note. On one day, topics come before the standard maps, such as Facts.
+    A map is as new as its newest note. Of maps that are equally new, topics come before standard maps, such as Facts.
     """
     ordered = sorted(
         maps, key=lambda m: (-(newest_day(m.notes) or dt.date.min).toordinal(), not is_topic(m.path), m.path)

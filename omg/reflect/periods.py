@@ -138,10 +138,10 @@ STATEMENT = re.compile(
 
 def note_in_week(draft: NoteDraft, day: dt.date, zone: dt.tzinfo, added: str) -> Node:
     """
-    The note as it was at the end of the week of *day*. If its statement changed in that week, the former statement is
-    added.
+    Return the note as it was at the end of the week of *day*.
 
-    *added*: the text that the week added to the note, if known. A note that a person edited is taken as it is now.
+    If the note's statement changed in that week, the description also has the former statement: "… Before: …". *added*:
+    the text that the week added to the note; "" if unknown. A note that a person edited is taken as it is now.
     """
     node, first = draft.node, monday(week_of(day))
     if node.type == "reflection":

@@ -279,7 +279,11 @@ class CycleWork:
         )
 
     def ask_about_matters(self, rules: MergeRules) -> None:
-        """Ask the model, call by call. Each call shows the notes with the changes that earlier calls made."""
+        """
+        Ask the model about similar notes and overdue plans, in one or more calls.
+
+        Each call shows the notes with the changes of the earlier calls.
+        """
         if self.ask is None:
             if self.similar:
                 said = f"{len(self.similar)} changed notes that resemble others: no model compared them"
@@ -413,8 +417,11 @@ class CycleWork:
 
     def is_unseen(self, period: Period) -> bool:
         """
-        Whether *period* needs a look: no cycle has seen its present notes, it does not end before `since`, and no
-        undo restored its page.
+        Whether to make a reflection on *period*. True if all of these hold:
+
+        - The notes of *period* are not the ones that an earlier nightly run looked at.
+        - `since` is None, or *period* ends on the day `since` or later.
+        - The page of *period* was not restored by a person's undo.
         """
         late = self.since is None or period.last >= self.since
         seen_so = (self.period_digest(period), period.digest)

@@ -291,8 +291,8 @@ def similar_notes(alike: NotesAlike, paths: Iterable[str]) -> dict[str, dict[str
     """
     Find the notes to compare with each note of *paths*.
 
-    Returns path → (path of a similar note → score), nearest first. Notes without similar notes are left out. The most
-    important notes come first, and notes about events come last.
+    Returns path → {path of a similar note: score}. The most important notes of *paths* come first, and notes about
+    events last. The similar notes of each note are in order of nearness. Notes without similar notes are left out.
     """
     wanted = [alike.active[path] for path in paths if path in alike.active]
     # the cap on a day's cost may stop the questions to the model early

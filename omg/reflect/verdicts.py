@@ -70,8 +70,10 @@ class Matter:
     @property
     def known_by(self) -> tuple[str, ...]:
         """
-        The notes that identify the matter. The later notes about a loop are left out, because they may differ from
-        night to night.
+        The paths of the notes by which the matter is recognised on a later night.
+
+        - "same": both notes
+        - "overdue": only the note about the plan, because the newer notes may differ from night to night
         """
         return tuple(sorted(self.paths)) if self.kind == "same" else self.paths[:1]
 
@@ -82,7 +84,7 @@ class Matter:
 
 @dataclass(slots=True)
 class Group:
-    """Matters whose notes are shown and judged together."""
+    """Questions about notes (matters) that the model gets and answers together."""
 
     matters: list[Matter] = field(default_factory=list)
 
@@ -307,7 +309,7 @@ def what_is_asked(shown: ShownGroup) -> str:
 
 
 def note_shown(handle: str, node: Node) -> str:
-    """A note as the model is shown it. If this text changes, the note counts as changed."""
+    """Return the text that shows *node* to the model. If this text changes, the note counts as changed."""
     marks = [node.type, node.priority, f"heard {said_on(node)}"]
     marks += [f"on {node.event}"] * bool(node.event) + [f"loop {node.loop}"] * bool(node.loop)
     marks += [origin for origin in ("tool", "assistant") if origin == node.origin]
@@ -392,8 +394,10 @@ class Seen:
 
     def note_answer(self, matter: Matter, digest: str, *, answered: bool) -> None:
         """
-        Record that a model was asked about *matter*. A second reply without *matter* counts as an answer, because
-        some models leave out what stays as it is.
+        Record that a model was asked about *matter*, and whether the model *answered*.
+
+        *digest*: hashes of the notes as shown. If the model leaves *matter* out twice for the same *digest*, this
+        counts as an answer: some models leave out what stays as it is.
         """
         before = self.matters.get(matter.key, "")
         silent = f"?{digest}"
