@@ -96,7 +96,7 @@ def after_lead(text: str, at: int = 0) -> int:
 
 
 def clause_starts(text: str) -> Iterator[int]:
-    """The positions where the clauses of *text* begin, after words that lead in."""
+    """Yield the position where each clause of *text* begins, after words such as "Hey, by the way"."""
     found = [0, *(m.end() for m in CLAUSE.finditer(text))][:MOST_CLAUSES]
     yield from dict.fromkeys(after_lead(text, at) for at in found)
 

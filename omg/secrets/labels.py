@@ -214,8 +214,10 @@ def _assigned_value(text: str, start: int, end: int, kind: str) -> Sequence[Span
 
 def _is_no_secret(m: re.Match[str], value: str, kind: str, equals: bool) -> bool:
     """
-    Return whether the assigned *value* is source code or a placeholder. A key after an equals sign also needs a
-    digit to be a secret.
+    Return whether the *value* after a label is no secret. True for:
+
+    - source code and placeholders
+    - a value without a digit, if *kind* is "key" and an equals sign (*equals*) stands before the value
     """
     if kind == "password":
         return bool(m["bare"] and PROGRAM.search(value)) or _stands_in(value)
@@ -346,8 +348,10 @@ def columns(text: str) -> Iterator[Span]:
 
 def _headings(line: str, separator: str) -> list[int]:
     """
-    Return the indexes of the cells in *line* that end with a label; empty if *line* is no row of headings,
-    because a cell is empty or long.
+    Return the indexes of the cells in *line* that end with a label, such as "Password".
+
+    Returns [] if *line* is no row of headings. A row of headings has two or more cells. Each cell has 1 to 30
+    characters: letters, digits, "_", spaces, ".", "/" or "-".
     """
     heads = [line[start:end] for start, end in _cells(line, separator)]
     inner = heads[1:-1] if separator == "|" and not heads[0] else heads

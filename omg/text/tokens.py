@@ -117,7 +117,11 @@ def _encoded() -> Callable[[str], int]:
 
 
 def _folder() -> Path | None:
-    """Return the folder of the litellm wheel that has the table; None if the table is missing or damaged."""
+    """
+    Return litellm's folder with the table by which tiktoken counts tokens.
+
+    Returns None if the table is missing or damaged.
+    """
     litellm = find_spec("litellm")
     for package in (litellm and litellm.submodule_search_locations) or ():
         folder = Path(package) / "litellm_core_utils" / "tokenizers"

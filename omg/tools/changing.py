@@ -71,7 +71,11 @@ LEFT_OUT = " What looked like a password, a code or a key in it was not kept."
 def remember_tool(
     intake: Intake, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Answer omg_remember: note what the user asked to remember. The note cites the user's message of this turn."""
+    """
+    Answer the tool call omg_remember: make a note of the text that the user asked to remember.
+
+    The note cites the user's message of this turn. Raises BadInput without such a message.
+    """
     registry, message = intake.registry, mapping_in(context, "userMessage")
     note = NoteAsked(*(str(params.get(key) or "") for key in ("text", "title", "type", "when")))
     if not said_by_user(message):

@@ -384,8 +384,8 @@ def says_new(change: Change, said: Said) -> bool:
 
     True in two cases:
     - The message says the new sentence word for word.
-    - The message says all new words. Each new word can replace one old word that the message does not take back: "blue"
-      can replace "red", but not "dark red".
+    - The message says all new words, and at most as many old words disappear as new words come. "blue" may stand in for
+      "red", but not for "dark red". Old words that the message denies ("not red") are not counted.
     """
     new = {*change.come} - LEFT_OUT - VERBS
     enough = len(telling(change.gone) - said.wrong) <= len(telling(change.come))
@@ -416,7 +416,12 @@ def are_values(lost: Collection[str], change: Change) -> bool:
 
 
 def is_of_the_subject(change: Change, said: Said) -> bool:
-    """Whether the message names the subject of both sentences, and the new sentence excludes the old one."""
+    """
+    Whether the new sentence may replace the old one, because both have one subject. All of these must hold:
+
+    - The message names the subject, and the subject is not the user.
+    - The sentences share at least SHARED words, or cannot both be true (`is_only_one`).
+    """
     subject = next((t for t in change.after if t in telling(change.after)), "")
     own = change.after[0] != USER and subject in change.kept and subject in said.told
     return own and (len(change.kept) >= SHARED or is_only_one(change))
@@ -448,7 +453,10 @@ def is_of_another(change: Change, said: Said) -> bool:
 
 def is_answer(change: Change, said: Said, before: Sequence[Message], day: date) -> bool:
     """
-    Whether a message with only one right value ("no, 52", "I meant 15:30") follows a message with the wrong value.
+    Whether the message gives only the new value ("no, 52"), after a message with the old value.
+
+    Looks at the last RIGHT_BEFORE messages in *before*. The message with the old value must also have a word that both
+    sentences share.
     """
     gone, come = telling(change.gone), telling(change.come)
     if not said.marked or len(gone) != 1 or telling(said.told) != come or len(come) != 1:
@@ -484,7 +492,7 @@ def stands_in_order(told: Sequence[str], after: list[str], come: Sequence[str]) 
     Other tokens may stand between two tokens of *told*, except:
     - the owner of a thing: "my phone" is not "my sister's phone"
     - "and", "but" or "or", if a new word (one of *come*) follows
-    - a number, day or time in front of a new value of this kind: "open from 9:30" is not "open from 8:00 to 9:30"
+    - a number before a new number, and likewise for days and times: "open from 9:30" is not "open from 8:00 to 9:30"
     """
     at = 0
     for n, token in enumerate(told):

@@ -43,7 +43,7 @@ def confirm(graph: Graph, name: str, now: datetime) -> Settled:
 
 
 def reject(graph: Graph, name: str, now: datetime) -> Settled:
-    """Remove the note *name*. OMG makes no note from its words again."""
+    """Remove the note *name*. OMG makes no note from the removed note's messages again."""
     done = reject_note(graph, name, now)
     return "Removed. OMG makes no note from the same words again.", CurationResult("", done.cycle)
 

@@ -55,8 +55,10 @@ class Deed:
 
 def days_view(asked: Asked) -> dict[str, Any]:
     """
-    List the changes of notes by the day when they were said or asked for, newest first; with `nights`, only the changes
-    by nightly runs. A day begins with what was learnt.
+    Return the page Days: the changes of notes, grouped by day, newest day first.
+
+    A change that OMG learnt from messages belongs to the day of the messages. Any other change belongs to the day on
+    which it was made. Each day begins with what OMG learnt. With `nights`, only the changes by nightly runs are listed.
     """
     graph, at, nights = asked.graph, asked.number("at"), bool(asked.get("nights"))
     name = "-reflection-" if nights else ""

@@ -81,7 +81,7 @@ class Browser:
         return fits
 
     def note(self, done: Done) -> str:
-        """Keep *done* for the next page, and return the mark that selects it."""
+        """Keep the result *done* for the next page. Return the value of `done` in that page's link."""
         mark = secrets.token_urlsafe(6)
         self.done = {mark: done}
         return mark

@@ -360,8 +360,10 @@ class Vault:
 
     def ours(self, data: Bytes) -> bool:
         """
-        Whether OMG last wrote the body of the note in *data*, at any path (people move files). Single properties may still
-        be a person's; `theirs` names them.
+        Whether OMG was the last to write the body of the note whose bytes are *data*.
+
+        The note's path does not matter, because people move files. Single properties may still be a person's; `theirs`
+        names these properties.
         """
         return BODY_PART not in self.theirs(data)
 

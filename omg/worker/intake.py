@@ -80,7 +80,7 @@ def note_people(state: State, people: dict[str, list[str]]) -> None:
 
 
 class Intake:
-    """Takes drops and loose notes in. A bad drop is set aside."""
+    """Turns drops, inbox files and the agent's daily notes into pending turns. A bad drop is set aside."""
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry

@@ -31,7 +31,10 @@ BY_RULE = ". Weeks and months are written by rule; the first night with a gatewa
 
 
 class NightDone(TypedDict, total=False):
-    """The result for one graph, as JSON: `identity` with `error`, or all other keys."""
+    """
+    The result of a nightly run for one graph, as JSON. After a failure: only `identity` and `error`. Otherwise: all
+    keys except `error`.
+    """
 
     identity: str
     error: str
@@ -70,8 +73,13 @@ def reflect_each(
     pending: bool = True,
 ) -> Iterator[NightDone]:
     """
-    Run a cycle for each graph of *whose*, by default for all graphs, and yield the results in this order. *pending*:
-    observe pending turns first.
+    Run a cycle for each graph of *whose*; by default, for all graphs.
+
+    Yields a result for each graph, in the same order.
+
+    - *since*: look again at notes created or updated on this day or later
+    - *dry_run*: write no note
+    - *pending*: observe pending turns first
     """
 
     def begin(who: Identity) -> Future[NightDone]:

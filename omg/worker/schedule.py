@@ -134,8 +134,10 @@ def why_waiting(
     state: State, pending: Sequence[Pending], options: Observation, now: datetime, cap: str
 ) -> str:
     """
-    Why nothing is observed at the moment, for a person in the zone of *now*; "" if nothing waits. *cap*: the reason
-    if the graph cannot be observed.
+    Return why pending turns are not observed yet, for a person to read.
+
+    Times are in the zone of *now*. Returns "" if no turn is pending. *cap*: the reason why the graph cannot be observed
+    at all, or "".
     """
     if not pending:
         return ""
@@ -222,7 +224,7 @@ def recovered(state: State) -> None:
 
 
 def note_capped(state: State, error: str) -> None:
-    """Record that today's cap is reached. This is no failure, and the pause does not grow."""
+    """Record *error*: today's cap on costs is reached. Unlike a failure, this makes no pause longer."""
     state.error = error
 
 

@@ -364,9 +364,9 @@ def files_text(files: Sequence[str], what: str) -> str:
 
 def archived_cycle(graph: Graph, cycle: str) -> str:
     """
-    Return the name *cycle* if this cycle can still be undone; otherwise "".
+    Return *cycle*, the id of a receipt, if this cycle can still be undone; otherwise "".
 
-    *cycle*: after an upgrade of OMG, the cycle that archived the notes of earlier rules.
+    *cycle*: the cycle in which an upgrade of OMG archived notes that former rules had made.
     """
     there = (graph.folder / "receipts" / f"{cycle}.json").exists()
     return cycle if there and cycle not in undone_cycles(graph) else ""
