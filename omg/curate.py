@@ -383,7 +383,12 @@ def propose_correction(graph: Graph, name: str, new: str, now: datetime) -> str:
 
 
 def confirm_note(graph: Graph, name: str, now: datetime) -> CurationResult:
-    """Make the note *name* the person's own. If this note proposes a correction, correct the other note instead."""
+    """
+    Mark the note *name* as confirmed by the person.
+
+    If the note only proposes to correct another note, the other note is corrected and marked as confirmed. Raises
+    BadInput if the note is already the person's own.
+    """
     path = find_note(graph, name)
     refuse_pages(graph, path)
     with planning_under_lock(graph, now) as plan:

@@ -328,8 +328,8 @@ def add_undone(graph: Graph, change: Change) -> None:
     """
     Add a tombstone for the note that *change* made or extended, because a person undid *change*.
 
-    The tombstone keeps the messages that *change* added from making this note again. Does nothing if *change* added no
-    message, or if the file is not a valid note.
+    Without the tombstone, OMG would make the note again from the messages that *change* added. Does nothing if *change*
+    added no message, or if the file is not a valid note.
     """
     try:
         after = parse_node(change.after, change.path) if change.after else None

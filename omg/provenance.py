@@ -90,7 +90,11 @@ def origin_mark(origin: str | None) -> str:
 
 
 def source_name(message: Message, messages: Sequence[Message]) -> str:
-    """The name of the source of *message*, a tool's result or text that a person passed on: "A page (example.org)"."""
+    """
+    Return a name for the place that the text of *message* came from: "A page (example.org)".
+
+    *message* is a tool's result, or a user's message that passes on a text. *messages* include the call of the tool.
+    """
     if message.role == "user":
         return f"A text that {message.sender or 'the user'} passed on"
     calls = (c for m in messages for c in m.calls if c.id and c.id == message.call_id)
@@ -358,12 +362,11 @@ def second_try(proposed: Proposed, answers: Sequence[tuple[Claim, Verdict]]) -> 
 
 def parted(proposed: Proposed, place: int, own: Sequence[tuple[Claim, Verdict]], done: Settled) -> Parts:
     """
-    Split the edit at *place* into what the check supported and what only the assistant said.
+    Divide the edit at *place* into the person's part and a note of the assistant.
 
     Returns two edits:
-    - the edit without its refused parts; None if nothing is left
-    - a note with the refused sentences that the assistant said ("Booked."), as the assistant's words; None without such
-      sentences
+    - the edit without the parts that the check refused; None if nothing is left
+    - a new note with those refused sentences that the assistant said ("Booked."); None without such sentences
 
     Each refusal is added to *done*.
     """
@@ -407,7 +410,11 @@ DENIED = "the user denies this"
 
 
 def retitled(edit: Edit, target: Target | None) -> Edit:
-    """*edit* with a title by rule, or the note's present title, instead of the model's."""
+    """
+    Return *edit* without the model's title.
+
+    An update keeps the note's present title. Any other edit gets a title made from its description.
+    """
     if edit.op == "update":
         return replace(edit, title=target.title if target else edit.title, sets=edit.sets - {"title"})
     return replace(edit, title=short_title(edit.description))
@@ -443,9 +450,11 @@ def without_head(edit: Edit, target: Target | None, quote: str, own: OwnWords) -
 
 def quoted_alone(proposed: Proposed, place: int, done: Settled) -> Edit | None:
     """
-    The edit at *place* as a new note that quotes the person's sentence most like the edit; None if no sentence is
-    like the edit. The rules decide the note's type. If a neighbouring sentence may change the meaning, the note
-    quotes both sentences and is a fact.
+    Return a new note that quotes the person's own words, in place of the edit at *place*.
+
+    - The note quotes the sentence that is most like the edit. Without such a sentence, None is returned.
+    - If a neighbouring sentence may change the meaning, the note quotes the neighbour, too.
+    - Rules choose the note's type. If a neighbour is quoted, the note is a fact or an episode.
     """
     edit = proposed.edits[place]
     found = nearest_statement(edit, proposed.cited[place])
@@ -516,8 +525,12 @@ def with_neighbours(message: Message, statement: str) -> str:
 
 def of_their_own(edit: Edit, target: Target | None) -> Edit:
     """
-    *edit* as a new note of the person's with a link to *target*, if *target* is a note of the assistant or a tool.
-    Other edits stay.
+    Return *edit*, or a new note in the person's name in place of *edit*.
+
+    The new note links to *target*. A new note is made in two cases:
+    - *target* is a note of a tool.
+    - *target* is a note of the assistant, and *edit* has a type that only the user's words can have, such as
+      preference.
     """
     if edit.op == "update" and not says_anything(edit):  # only a link, without a source
         return replace(edit, sources=())
@@ -574,13 +587,14 @@ def others_edit(proposed: Proposed, place: int, done: Settled) -> Parts:
 
 def beside_note(proposed: Proposed, place: int, sentences: Sequence[str]) -> Edit | None:
     """
-    Return a note of the assistant's with those *sentences* that the assistant said, or None.
+    Return a new note in the assistant's name, with the *sentences* that the assistant said.
 
-    *sentences* come from the edit at *place*, which counts as the user's. For each sentence, both must hold:
-    - most of its words are in one message of the assistant, or in what the user said
-    - at least one word is in the assistant's message only
+    The check refused *sentences* as the user's words in the edit at *place*. Both must hold for each sentence in the
+    note:
+    - A message of the assistant has at least one word of the sentence that the user did not say.
+    - Most words of the sentence are in this message or in the user's messages.
 
-    The user's words count, because an answer ("Booked: Friday 9:00.") may refer to these words.
+    Returns None if no sentence meets both conditions.
     """
     asked = {w for m in proposed.cited[place] if m.role == "user" for w in told_words(m.spoken)}
     told: dict[str, Source] = {}
@@ -588,6 +602,7 @@ def beside_note(proposed: Proposed, place: int, sentences: Sequence[str]) -> Edi
         words = told_words(sentence)
         source = max(proposed.said, key=lambda found: len(words & told_words(found[1])), default=None)
         theirs = told_words(source[1]) if source else frozenset()
+        # The user's words count, too: an answer ("Booked: Friday 9:00.") may repeat some of them.
         if source and words & theirs - asked and len(words & (theirs | asked)) >= NEAR * len(words):
             told[sentence] = source[0]
     edit = replace(proposed.edits[place], sources=tuple(dict.fromkeys(told.values())))

@@ -225,7 +225,11 @@ def notes_unnamed(graph: Graph, session: str, since_ms: int) -> list[Entry]:
 
 
 def due_loops(graph: Graph, day: date) -> list[Entry]:
-    """The open loops due about *day*, the nearest first, because the messages may close or move them."""
+    """
+    Return the open loops (things to do) whose day is near *day*, the nearest first.
+
+    The Observer is shown these notes, because the new messages may close a loop or move its day.
+    """
     near = []
     for entry in graph.index.entries(loop="open"):
         span = event_span(entry.event)

@@ -163,9 +163,11 @@ def pending_batches(pending: Sequence[Pending], limit: int) -> Iterator[list[Pen
 
 def size_to_pause(files: Sequence[Pending]) -> int:
     """
-    Return how many of *files* to put into a batch that is full before the last file.
+    Return how many of *files* to observe together, up to the longest pause between two files.
 
-    The batch ends at the longest pause, but holds at least half of the tokens. A call and its result are not parted.
+    - The last file is left for later: the batch is full without the last file.
+    - The batch has at least half of the tokens of all files before the last.
+    - A call and its result stay together.
     """
     said = list(accumulate(p.tokens for p in files[:-1]))
     ends = [n for n in range(1, len(files)) if 2 * said[n - 1] >= said[-1]]

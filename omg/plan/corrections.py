@@ -59,8 +59,9 @@ class Correction:
 @dataclass(frozen=True, slots=True)
 class Corrected:
     """
-    The path of the corrected note. *left*: the note's other sentences that still have words or days which the
-    correction removed.
+    The result of a correction.
+
+    *path*: the corrected note. *left*: other sentences of this note with words or days that the correction replaced.
     """
 
     path: str
@@ -186,9 +187,9 @@ def holds_taken(text: str, made: Correction) -> bool:
 
 def titled_by_corrected(title: str, made: Correction) -> bool:
     """
-    Return whether *title* names something that *made* corrects: a day, or a replaced word.
+    Return whether *title* names a day or a word that the correction *made* changed.
 
-    A word that is only left out counts if the new sentence adds nothing:
+    A word that the correction only left out counts as changed if the new sentence adds no word:
     - "I eat nuts and eggs" → "I eat nuts": True for the title "Eggs".
     - "I start a new job on Monday" → "I start on Tuesday": False for the title "New job", because "Tuesday" is added.
     """
@@ -264,12 +265,12 @@ def accepted_proposals(graph: Graph, before: Sequence[Message], messages: Sequen
 
 def offers(reply: str, text: str) -> bool:
     """
-    Return whether the assistant's *reply*, which contains *text*, offers to note *text*.
+    Return whether the assistant's *reply* offers to make a note of *text*, a part of *reply*.
 
-    Both have to hold:
+    Both must hold:
     - The sentences next to *text* do not deny, drop or correct anything.
-    - *reply* asks nothing, or its last question only asks for agreement: whether *text* is right, whether *text* holds
-      "instead" of something, or whether to note *text*.
+    - *reply* has no question, or its last question only asks for agreement: "Is that right?", "Shall I note this
+      instead?"
     """
     at, spans = place_of(text, reply), sentence_spans(reply)
     if at is None:

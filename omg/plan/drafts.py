@@ -270,12 +270,12 @@ class Plan:
 
     def carried_note(self, edit: Edit) -> str | None:
         """
-        While notes are made anew (a rebuild), find the person's note that already says *edit*.
+        Find the note that a person edited and that already says *edit*. Returns the note's path, or None.
 
-        Returns the note's path, or None. A person edited this note, and all messages of *edit* are among the note's
-        sources. One of these must hold, too:
-        - the note has the name that *edit* would get
-        - the note has at least half of the words of *edit*, and no other note has more
+        Used in a rebuild, which makes all other notes anew. All of these must hold for the note:
+        - All messages of *edit* are among the note's sources.
+        - The note has the name that *edit* would get, or at least half of the words of *edit*.
+        - No other note from these messages is more like *edit*.
         """
         former, ids = self.graph.former, {s.id for s in edit.sources}
         if former is None or not ids:
@@ -413,8 +413,8 @@ class Plan:
         """
         Draft a new note that replaces the target of *edit*, and return the new note's path.
 
-        The new note's History tells what the target said. *old* is the target's state to tell there; by default, the
-        target's present state. The target's file stays, but the maps no longer list the target.
+        The new note's History quotes *old*, a state of the target; by default, the present state. The target's file
+        stays, but the maps no longer list the target.
         """
         assert edit.target is not None
         old = old or self.draft(edit.target).node

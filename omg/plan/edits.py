@@ -163,8 +163,9 @@ class NoteDraft:
     @property
     def written(self) -> bool:
         """
-        Whether a person wrote the whole note with `omg new`, or confirmed the note. A note filed from the inbox
-        is in OMG's words.
+        Whether the note is in a person's words: written with `omg new`, or confirmed.
+
+        False for a note made from an inbox file, because OMG chose the words.
         """
         return self.node.origin == "human" and all(s.kind != "inbox" for s in self.node.sources)
 

@@ -543,9 +543,9 @@ class MapPages:
 
     def now_changes(self, today: date) -> list[Change]:
         """
-        Return the change of the page Now if the plan touches an open loop; else an empty list.
+        Return the change of the page Now, which lists open loops (things to do).
 
-        A note that was an open loop before counts, too.
+        Returns [] unless the plan opens, changes or closes a loop.
         """
         loops = OPEN_LOOPS in self.paths
         change = self.now_change(self.graph.state().sessions, today) if loops else None

@@ -80,8 +80,10 @@ def not_borne_out(
     claims: Sequence[NightClaim], ask: Ask, able: Callable[[str], bool], model: str, agent: str
 ) -> frozenset[Place]:
     """
-    The places of the verdicts of *model* that the check rejects: all of them if no model is *able* to check. Raises
-    ModelError.
+    Return the places of the verdicts that the check does not support.
+
+    A place is the name of a verdict's group and the verdict's number. If *model* is not *able* to check, all places are
+    returned. *model*: the model that gave the verdicts. Raises ModelError if no model answers.
     """
     if not claims or not able(model):
         return frozenset(c.place for c in claims)

@@ -104,7 +104,10 @@ def linked_sentence(text: str, notes: Iterable[Entry]) -> str:
 
 def map_to_tell(path: str, title: str, entries: Iterable[Entry], *, unnamed: bool) -> ShownMap | None:
     """
-    The map at *path* with its newest persons' notes, the note of its project first; None for fewer than LEAST_NOTES.
+    Choose the notes of the map at *path* for a question to the model.
+
+    The newest notes by persons are chosen, at most NOTES_SHOWN. The note of the map's project comes first. Returns None
+    for the maps of open loops and reflections, and if there are fewer than LEAST_NOTES notes.
     """
     if path in (OPEN_LOOPS, MOCS["reflection"][0]):
         return None

@@ -465,7 +465,12 @@ def shown_line(handle: str, node: Node) -> str:
 
 
 def parse_reflection(text: str, shown: Mapping[str, Node]) -> ReflectionDraft:
-    """The claims of a reply that name notes which the model was shown. Raises BadReply if there are none."""
+    """
+    Read the description and the claims from *text*, the model's reply.
+
+    A claim is kept only if the claim names a note in *shown*, the notes that the model was shown. Raises BadReply if no
+    claim is kept.
+    """
     value = cut_out(text, "claims", "text")
     claims: dict[str, Claim] = {}
     for item in value["claims"] if isinstance(value["claims"], list) else ():

@@ -362,7 +362,12 @@ class CycleWork:
         }
 
     def unanswered(self) -> set[str]:
-        """The notes of `unasked` that no model has been asked about in their present form."""
+        """
+        Return the notes that a later night still has to ask a model about.
+
+        `unasked` has the notes that this night was to ask about. A note is left out once a model has answered all
+        questions about its present text. Without a model, all of `unasked` are returned.
+        """
         left = {path for m in self.matters if m not in self.answered for path in m.paths}
         done = {path for path, hash in self.looked_at.items() if self.hashes.get(path) == hash} - left
         return self.unasked - (set() if self.by_rule else done)

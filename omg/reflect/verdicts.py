@@ -2,7 +2,7 @@
 
 The model only proposes. Rules decide by the origin and the days of the notes, and by the check (checking.py).
 
-- A person's note is reworded or replaced only if persons wrote all notes in the same call to the model.
+- A person's note is reworded or replaced only if the model was shown nothing but persons' notes.
 - Before a note that a person edited or pinned is changed, the person is asked."""
 
 from __future__ import annotations
@@ -283,7 +283,12 @@ def shown_groups(groups: Sequence[Group], least: int) -> list[ShownGroup]:
 
 
 def halves(groups: Sequence[Group]) -> list[list[Group]]:
-    """Split *groups* for two calls. A single group is split by its matters. Empty for a single matter."""
+    """
+    Divide *groups* into two lists, one for each of two calls to the model.
+
+    A single group is divided into two groups, each with half of the group's questions (`matters`). Returns [] if there
+    is only one question.
+    """
     if len(groups) == 1:
         matters = groups[0].matters
         groups = [Group(matters[: len(matters) // 2]), Group(matters[len(matters) // 2 :])]
