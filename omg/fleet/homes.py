@@ -409,7 +409,7 @@ class Homes:
     """
     The homes that this process has checked out.
 
-    At most *kept* homes stay checked out while nobody uses them. One process, *child*, asks the models for every home.
+    At most *kept* homes stay checked out while nobody uses them. All homes ask models through one process, *child*.
     """
 
     def __init__(
