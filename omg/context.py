@@ -308,7 +308,13 @@ BY_RUN = ":user"  # follows the run's id in the idempotency key of the message t
 
 
 def served_again(context: RequestContext) -> dict[int, str]:
-    """Map the index of each uncut message to the notes served with that message, if all these notes are still valid."""
+    """
+    Return the notes to add to this request again, as index of a prompt → text of the notes.
+
+    OMG added these notes to the same prompt in an earlier request. A prompt is left out in two cases:
+    - The prompt has left the context.
+    - One of the prompt's notes was since superseded or removed.
+    """
     graph, served, gone = context.graph, context.own.served, set(context.indices(context.cut))
     if not served:
         return {}
@@ -343,12 +349,13 @@ def runs_of(given: Sequence[Mapping[str, Any]]) -> dict[int, str]:
 
 def runs_kept(context: RequestContext, again: Mapping[int, str]) -> dict[str, str]:
     """
-    Return the notes that must be kept for later requests, as run id → text.
+    Return the notes that a later request needs again, as run id → text of the notes.
 
-    OMG adds the same notes to the same prompt in each request. These notes are kept:
+    A run begins with a prompt, and OMG added the notes to this prompt. The notes of two kinds of prompts are returned:
 
-    - the notes in *again*, which this request adds to earlier prompts (index of the prompt → text)
-    - the newest notes, if their prompt is not in this request. The gateway sends the prompt with the next request.
+    - the prompts in *again* (index of the prompt → text), which have their notes in this request, too
+    - the newest prompt, if this request does not hold the prompt yet. The gateway sends the prompt with the next
+      request.
     """
     own, runs = context.own, runs_of(context.given)
     here = {run for i, run in runs.items() if i not in again}
@@ -507,7 +514,11 @@ class RequestContext:
         return [replace(m, tokens=m.tokens + served.get(i, 0)) for i, m in enumerate(self.messages)]
 
     def place(self, i: int) -> tuple[str, int]:
-        """Return role and time (ms) of the message *i*: a key that finds the message in the archive even under another id."""
+        """
+        Return (role, time in ms) of message *i*, to find the message in the archive.
+
+        The archive may know the message under another id.
+        """
         role = str(self.given[i].get("role"))
         return ARCHIVE_ROLES.get(role, role), to_epoch_ms(self.given[i].get("timestamp")) or 0
 
@@ -538,9 +549,10 @@ class RequestContext:
 
     def told_before_ms(self) -> int:
         """
-        Return the time (ms) of the request's first message: a timeline made now replaces all earlier messages.
+        Return the time (ms) before which a new timeline covers all messages.
 
-        Returns 0 if the request has a summary by the gateway, because the summary replaces messages already.
+        The timeline is the text in place of messages that left the context. The time of the request's first message is
+        returned. Returns 0 if the gateway's own summary already replaces earlier messages in the request.
         """
         return self.since_ms() if self.is_spoken(range(len(self.messages))) else 0
 
@@ -638,10 +650,10 @@ def cut_context(
 
 def told_times(graph: Graph, session: str, own: SessionState) -> tuple[int, int]:
     """
-    Return (start, end) in ms: all messages between these two times are covered by the timeline.
+    Return (start, end) in ms: the timeline covers all messages between these two times.
 
-    The timeline is the text in place of messages that left the context. Returns (0, 0) if a message from before the end
-    is still pending, because the timeline does not cover a pending message.
+    The timeline is the text in place of messages that left the context. Returns (0, 0) if any message from before the
+    end time is still pending. A pending message is not in the timeline.
     """
     late = any(at < own.told_before_ms for _, at in waiting_places(graph, session))
     return (0, 0) if late else (own.cut_ms, own.told_before_ms)

@@ -116,12 +116,12 @@ def read_loose_file(
     graph: Graph, file: Path, name: str, said_ms: int, *, agents: bool
 ) -> tuple[Node | None, tuple[Message, ...]] | None:
     """
-    Read *file*, and return (note, messages). For a memory file the note is None.
+    Return the note in *file* and the messages made from the text, as (note, messages).
 
-    Returns None in place of the pair if the file cannot become a note. A file that is not .md is first renamed to
-    .md.
-
-    *agents*: an agent may have written the file. Then a file that is not .md is left alone, and None is returned.
+    - For a daily note of the agent ("2026-03-05.md"), the note is None. Each line of the file becomes a message.
+    - A person's .txt file in the inbox is first renamed to .md.
+    - Returns None instead of the pair for any other file that is not .md.
+    - *agents*: an agent may have written the file. Then the file is not renamed, and a .txt file gives None.
     """
     if file.suffix != ".md":
         if agents or why_no_note(file):
@@ -374,8 +374,13 @@ class Runs:
 
     def wrote(self, name: str, at_ms: Iterable[int]) -> bool | None:
         """
-        Whether a run may have written the inbox file *name*, whose contents, name or permissions changed at the times
-        *at_ms*. None if a run that may have written the file is still under way.
+        Return whether an agent's run may have written the inbox file *name*.
+
+        - True: a run may have written the file.
+        - False: no run can have written the file.
+        - None: not known yet, because a run that began before one of the times has not ended.
+
+        *at_ms*: the times when the file's contents, name or permissions changed.
         """
         times = list(at_ms)
         for w in self.shown():

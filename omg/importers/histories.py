@@ -79,7 +79,12 @@ def read_claude_history(path: Path, since: int, reading: ReadingProgress) -> Ses
 
 
 def with_source(row: dict[str, Any]) -> dict[str, Any]:
-    """Mark *row* of an older Claude Code as typed, if its form says so."""
+    """
+    Return *row*, marked as typed if the user typed its text.
+
+    Older versions of Claude Code lack the mark (`promptSource`). Text that Claude Code itself puts into a user's row,
+    such as "[Request interrupted", does not count as typed.
+    """
     parts = parts_of(mapping_in(row, "message").get("content"))
     texts = [str(part.get("text")) for part in parts if part.get("type") == "text"]
     typed = row.get("type") == "user" and texts and not any(IN_USERS_PLACE.match(text) for text in texts)

@@ -92,10 +92,12 @@ def fitting_notes(db: sqlite3.Connection, target: str) -> list[tuple[int, str, i
 
 def from_above(db: sqlite3.Connection, full: str) -> list[tuple[int, str, int]]:
     """
-    Find the note whose name is the end of *full*, after a "/". The longest such name wins: a path, an id or a
-    former path. A name without a folder is not compared, because several notes may have this name.
+    Find the note whose path, id or former path is the end of *full*, after a "/".
 
-    Returns a list with one `(row, path, 5)`, or an empty list.
+    For example, "vault/nodes/heron" finds the note with the path "nodes/heron". If several notes fit, the longest name
+    wins. A name without a folder never fits, because several notes may have the name.
+
+    Returns `[(row, path, 5)]`, or [] if no note fits. 5 is the rank of the match, as in `fitting_notes`.
     """
     return db.execute(
         """
@@ -128,8 +130,10 @@ def told_by(db: sqlite3.Connection, pages: Iterable[str]) -> set[str]:
 
 def short_names(db: sqlite3.Connection, notes: Iterable[tuple[int, str]]) -> dict[int, str]:
     """
-    Return row of a note → the shortest beginning of the note's file name, in whole words, that no other note's
-    name has.
+    Return the shortest unique name of each note, as row of the note → name.
+
+    A name is the beginning of the note's file name, in whole words: "ines-kiln" for "ines-kiln-repair". No other note's
+    file name begins like this. A note without such a name is left out.
     """
     before = "select max(leaf) from name where leaf < ? and note <> ?"
     after = "select min(leaf) from name where leaf >= ? and note <> ?"

@@ -293,11 +293,11 @@ FANNED = 60  # most links of one note that are followed
 
 def walked_order(db: sqlite3.Connection, pool: Pool, k: int, exact: Sequence[Term] = ()) -> list[int]:
     """
-    Return the notes in *pool*, best first, with linked notes raised. Notes that the best notes link to, or are
-    linked from, are added to *pool*.
+    Return the notes in *pool*, best first, after raising notes that are linked with the best notes.
 
+    - A linked note that is missing in *pool* is added.
     - The first OWN_SHARE of *k* notes keep their places.
-    - Below these places, a linked note gets a higher score. The better both notes match, the higher.
+    - A linked note gets a higher score. The gain grows with the scores of the linked note and of the best note.
     - A superseded note is not raised.
     - *exact*: notes that have all of these terms come first.
     """

@@ -90,7 +90,7 @@ def asks_for_course(text: str) -> bool:
 
 
 def topic_of(text: str) -> str:
-    """Return *text* without the words that ask for an order, a count or a summary: the topic's words."""
+    """Return the topic in *text*: the text without words that ask for an order, a count or a summary."""
     return " ".join(ASKING_WORDS.sub(" ", text).split())
 
 
@@ -785,8 +785,8 @@ def without_agents_notes(entries: Iterable[Entry], by_hand: Mapping[str, int]) -
 
 
 def with_agents_mark(entry: Entry, by_hand: Mapping[str, int]) -> Entry:
-    """Return *entry*; if it is an inbox note that no person was seen to write, mark it as a tool's. The mark
-    replaces the origin that the note's head names."""
+    """Return *entry*. An inbox note that an agent may have written gets the origin "tool", whatever its file says.
+    *by_hand*: path → mtime (ns) of each inbox note that a person wrote."""
     believed = not entry.path.startswith("inbox/") or by_hand.get(entry.path) == entry.mtime
     return entry if believed else replace(entry, origin="tool")
 

@@ -470,8 +470,8 @@ def notes_made_before(graph: Graph, said: Said) -> list[tuple[Message, list[Made
 def repeats_withheld(
     graph: Graph, heard: Sequence[tuple[Message, list[MadeNote]]], passage: Passage, asked: frozenset[str]
 ) -> bool:
-    """Return whether the assistant's *passage* repeats words of a message in *heard* that may no longer be quoted.
-    The words in *asked* do not count."""
+    """Return whether the assistant's *passage* repeats words of a user's message that must not be quoted. Words in
+    *asked* do not count. *heard*: the user's last messages before *passage*, each with its notes."""
     gone = gone_of(graph, {m.id: notes for m, notes in heard}, [m for m, _ in heard])
     withheld = [m for m, notes in heard if m.id in gone or speak_themselves(graph, notes)]
     return any(told_words(m.text) & (told_words(passage.text) - asked) for m in withheld)
@@ -509,13 +509,14 @@ def add_beside(
     graph: Graph, found: list[Said], hits: Sequence[Hit], words: Sequence[str], of_assistant: bool
 ) -> None:
     """
-    Raise the scores of messages close to good results. Raised are
+    Raise the scores of messages close to good results, and add missing messages to *found*.
 
+    Two kinds of messages are raised:
     - messages that the best notes in *hits* were made from
     - messages right before and after the best statements in *found*
 
-    A raised message that is missing in *found* is added. *words*: the query's words. *of_assistant*: the query
-    asks what the assistant said, so the assistant's replies are raised more.
+    *words*: the query's words. *of_assistant*: the query asks what the assistant said, so the assistant's replies are
+    raised more.
     """
     best: dict[str, Said] = {}
     for said in sorted((s for s in found if not s.waiting), key=lambda s: -s.score):
@@ -694,11 +695,11 @@ class Former:
 
     def is_repeated_by(self, text: str, cited: bool = False) -> bool:
         """
-        Return whether *text* repeats this former statement. All of these must hold:
+        Return whether *text* repeats what the note said before a change. All of these must hold:
 
-        - The note dropped a day, a number, or a share of at least LOST of the statement's words.
-        - *text* has half of the words that are still in the note. If *cited*, fewer words may suffice.
-        - *text* has half of the dropped words, or names a dropped day.
+        - The note lost a day, a number, or at least the share LOST of the former line's words.
+        - *text* has at least half of the words that the note kept. If *cited*, fewer words may suffice.
+        - *text* has at least half of the words that the note lost, or names a lost day.
 
         *cited*: the note was made from the message of *text*.
         """

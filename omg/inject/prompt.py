@@ -102,11 +102,12 @@ class Line:
 @dataclass(frozen=True, slots=True)
 class Standing:
     """
-    What `system` may hold.
+    The notes that may be put into `system`, OMG's text in the system prompt.
 
-    *entries* are the candidates: standing instructions, who the user is, what the user likes, pinned notes,
-    open loops and projects. *others* come last, if they cost at most FEW_SHARE. *topics* are maps with a line
-    each. *written*: path of a page → what a person wrote there.
+    - *entries*: standing instructions, who the user is, what the user likes, pinned notes, open loops and projects
+    - *others*: all other notes. They come last, and only if their lines cost at most FEW_SHARE of the budget.
+    - *topics*: maps with a line each
+    - *written*: path of a page → what a person wrote on the page
     """
 
     entries: Sequence[Entry] = ()
