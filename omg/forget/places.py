@@ -114,8 +114,10 @@ def has_parts(text: str, sought: str) -> bool:
 
 def readings(text: str, sought: str, most: int = READINGS) -> Iterator[str]:
     """
-    Yield *text*, then *text* with its JSON escapes resolved once, twice and so on, for JSON inside JSON. Yield at most
-    *most* texts. Stop once no escape can stand for a part of *sought*.
+    Yield *text*, then *text* with one level of JSON escapes decoded, then two levels, and so on.
+
+    JSON inside JSON has several levels. Ends after *most* texts, or when no escape is left that can hide a part of
+    *sought*.
     """
     yield text
     for _ in range(1, most):
@@ -256,7 +258,11 @@ class Trace:
 
     @property
     def paths(self) -> frozenset[str]:
-        """Those `names` that are paths. Unlike a title such as "API", a path stands in no other text by chance."""
+        """
+        Return the `names` that are paths, to search for them in any file.
+
+        A title such as "API" is not searched for, because the word may be in the file by chance.
+        """
         return frozenset(name for name in self.names if "/" in name)
 
     def in_line(self, line: str) -> bool:
@@ -415,7 +421,11 @@ def beyond_reach(graph: Graph, trace: Trace, skip: Collection[str]) -> tuple[str
 
 
 def files_around(graph: Graph, skip: Collection[str]) -> Iterator[Path]:
-    """The files in the vault that are no notes, also those in hidden folders."""
+    """
+    Yield the files in the vault that are not notes, including files in hidden folders.
+
+    The folder .git, the paths in *skip* and OMG's own temporary files are left out.
+    """
     root = str(graph.vault.root)
     notes = {f"{p}.md" for p in graph.vault.paths(conflicts=None)}
     for folder, names, files in os.walk(root):
@@ -510,7 +520,11 @@ def every_message(graph: Graph, words: str = "") -> Talk:
 
 
 def messages_beside(graph: Graph) -> Talk:
-    """`(session, message)` of pending turns, and of graphs that were merged into *graph*."""
+    """
+    Return messages that are not in the archive of *graph* itself, as (session, message).
+
+    These are the messages of pending turns, and all archived messages of graphs that were merged into *graph*.
+    """
     joined = [said for folder in joined_folders(graph) for said in archived_messages(folder / "archive")]
     turns = [p.turn() for p in graph.intact()]
     return joined + [(turn.session, m) for turn in turns for m in turn.messages]

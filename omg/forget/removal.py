@@ -86,7 +86,11 @@ class Removal:
     resolve: Callable[[str], str | None] = str  # a link's target → the path of the note that it leads to
 
     def tombstones(self, graph: Graph) -> None:
-        """Keep removed messages, and the former wording of changed messages, from being imported again."""
+        """
+        Add tombstones, so that no import brings back a removed or changed message.
+
+        A tombstone is the hash of a message. A changed message gets a tombstone for its former wording.
+        """
         ids = set(self.trace.messages)
         for _, m in every_message(graph):
             after = self.message(m)
@@ -208,8 +212,9 @@ class Removal:
 
     def torn(self, line: str) -> str | None:
         """
-        Change a line of the archive that a crash tore. A forgetting removes the line, because nobody can say whose
-        the line is.
+        Return the text that replaces *line*, an archive line that a crash cut short.
+
+        Returns None if a forgetting has to remove the line. Nobody can say whose message the line holds.
         """
         return None if self.forgets else self.clean(line)
 

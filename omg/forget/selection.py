@@ -137,7 +137,8 @@ def select(graph: Graph, wanted: Wanted) -> Selection:
     - with a message: every note that cites it;
     - a topic's map, if all its notes are removed.
 
-    A removed note's message may hold sentences that another note tells. These sentences and the other note stay.
+    A message may support a removed note and also a note that stays. Then the message is only shortened: the sentences
+    for the note that stays are kept.
     """
     talk, asked, left = conversations_of(graph), set(wanted.asked), list[str]()
     named = with_former_notes(graph, wanted.paths)
@@ -327,10 +328,9 @@ def with_former_notes(graph: Graph, paths: Iterable[str]) -> set[str]:
 
 def replaced_by(graph: Graph, paths: Collection[str]) -> dict[str, set[str]]:
     """
-    Return the replaced notes and the proposed corrections that lead to a note in *paths*.
+    Find the notes that *paths* replaced, and the notes that propose to correct *paths*.
 
-    Each has its own entry in the result, as path → paths:
-
+    Returns a mapping with two kinds of entries:
     - a replaced note → the notes in *paths* that replaced it
     - a proposed correction → the note in *paths* that it would correct
     """

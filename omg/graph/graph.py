@@ -98,10 +98,10 @@ class Tombstones:
 
     def gone(self, made: Mapping[str, Collection[str]]) -> set[str]:
         """
-        Return the messages in *made* that were forgotten, or from which a deleted note was made.
+        Return the messages in *made* that were forgotten, or whose note a person deleted.
 
-        *made*: message id → ids of the notes that now cite the message. If such an id is the id of a deleted note, the
-        note has been restored, and its tombstone does not count.
+        *made*: message id → ids of the notes that cite the message now. If *made* names a deleted note, a person has
+        restored the note. Then the deletion no longer counts.
         """
         self._read()
         found: set[str] = set()

@@ -379,8 +379,11 @@ def named_section(graph: Graph, value: object) -> tuple[str, str]:
 
 def status_marks(node: Node) -> tuple[str, str]:
     """
-    The status of *node* ("" if active), and whether a thing to do is open or done (its loop; "" if none). A
-    superseded note shows no loop, because its successor has the loop.
+    Return (status, task) of *node* in words.
+
+    - status: "dormant", "superseded by …" and so on; "" if the note is active
+    - task: "open loop" for a thing to do, "done loop" once done, "" for any other note. A superseded note has "",
+      because the note that replaced it has the task.
     """
     if node.status == "superseded":
         return f"superseded by {name_of(node.superseded_by)}" if node.superseded_by else node.status, ""

@@ -178,11 +178,11 @@ def note_and_places(graph: Graph, what: str, note: str | None) -> tuple[str, str
     Find out what a request to forget *what* means.
 
     Returns `(words, path, places)`:
-    - words: *what*, without stop words at both ends if `words_meant` drops them
+    - words: the words to search for, such as "Heron" for "everything about Heron" (see `words_meant`)
     - path: the note with this name, or None
-    - places: the notes and messages that hold the words; None if *what* is the path of the note
+    - places: the notes and messages that hold the words; None if *what* is the path of a note
 
-    *note*: the path of the note, if the caller knows it.
+    *note*: the path of the note, if the caller knows it. Then the words are all of *what*.
     """
     held = words_meant(graph, what) if note is None else None
     what = held.words if held else what

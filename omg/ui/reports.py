@@ -45,7 +45,14 @@ REFUSED = (b'"edit_refused"', b'"verdict_refused"')
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """What a cycle did to one note."""
+    """
+    What one set of changes did to one note.
+
+    - *what*: a word of DEEDS, such as "learnt"
+    - *text*: the note's description
+    - *was*: the former description; "" if unchanged
+    - *link*: the address of the note's page
+    """
 
     what: str
     text: str

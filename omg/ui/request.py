@@ -15,7 +15,12 @@ LONGEST = 2_000  # characters of a parameter that are read
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request. *base* begins each address. Every change must carry *token*; "" makes the page read-only."""
+    """
+    One request to the page.
+
+    - *base*: the first part of each address, before the name of a view
+    - *token*: a secret that every change must carry; "" makes the page read-only
+    """
 
     memory: Memory
     graph: Graph

@@ -229,7 +229,11 @@ def people_of(memory: Memory) -> list[tuple[str, str, str]]:
 
 
 def owner_of(who: Identity) -> str:
-    """Return the name of the person or group whose memory it is: "you" for the owner."""
+    """
+    Return the name that the page shows for the person or group *who*.
+
+    The owner of the home is "you". An agent other than "main" is added: "you, with the agent work".
+    """
     name = "you" if who.key == f"agent:{who.agent}:main" else name_of(who.key)
     return name if who.agent == "main" else f"{name}, with the agent {who.agent}"
 

@@ -413,8 +413,11 @@ class Vault:
             self._written.note(path, self._record(data, None))
 
     def keep_persons_parts(self, path: str, data: Bytes) -> None:
-        """Record which parts of the note at *path* a person wrote, before the note moves. *data*: the bytes of the file,
-        whose body OMG wrote."""
+        """
+        Record which properties of the note at *path* a person set, before the note moves.
+
+        *data*: the bytes of the note's file. OMG wrote the body of the note.
+        """
         self._written.note(path, self._record(data, data))
 
     def mark_not_ours(self, path: str) -> None:
