@@ -393,11 +393,13 @@ class Daemon:
 
     def assemble(self, body: dict[str, Any]) -> Mapping[str, Any]:
         """
-        Tell `omg-context` which messages leave the context, and the text that replaces them; {} if none leave.
+        Return the messages that leave the context, and the text that replaces them; {} if none leave.
 
-        If the gateway's turn has to wait for an observation, the answer holds `wait_ms`. The plugin then sends the
-        request once more, with `waits`, and waits up to `wait_ms` for the second answer. The second answer comes once
-        the turns that could leave are observed. No other request makes the gateway's turn wait for memory.
+        The plugin `omg-context` sends the request. A turn can leave only after it is observed. If the gateway should
+        wait for an observation, three steps follow:
+        - The answer holds `wait_ms`.
+        - The plugin sends the request again, with `waits`.
+        - The second answer comes once the turns are observed, or after `wait_ms` at the latest.
         """
         graph = graph_of(self.memory.registry, body)
         if graph is None:

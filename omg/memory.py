@@ -232,9 +232,9 @@ class Memory:
         - "assistant" for any other message, until the user confirms the note
         - "tool" without *said*
 
-        A note of origin "assistant" or "tool" is marked as such. Its type is fact or episode, whatever *type* says, and
-        such a fact never stands in `system`. A model may call this method as a tool. Then your code must take *said*
-        from the conversation, never from the model's arguments.
+        A note of origin "assistant" or "tool" becomes a fact or an episode, whatever *type* says. Prompts name the
+        origin of such a note, and the system prompt never holds such a fact. If a model calls this method as a tool,
+        your code must take *said* from the conversation, never from the model's arguments.
         """
         graph = self.graph(self._whose(session))
         message, source = {"role": "user", "content": said} if isinstance(said, str) else said, None

@@ -301,7 +301,7 @@ class Home:
         shutil.rmtree(self.root, ignore_errors=True)
 
     def begin(self) -> None:
-        """Empty the folder. Nothing is checked out afterwards."""
+        """Empty the folder, so that no file of the graph is checked out."""
         self.remove()
         (self.root / "spool").mkdir(parents=True, mode=0o700)
         self.drops: dict[str, int] = {}  # file in the spool → its row

@@ -177,7 +177,11 @@ class Serving:
 
 
 def assemble(memory: Memory, body: dict[str, Any]) -> Mapping[str, Any]:
-    """Say which turns leave the context, as the daemon does, but without waiting until they are observed."""
+    """
+    Return the answer to the gateway: which messages leave the context, and the text that replaces them.
+
+    {} if no message leaves. Unlike the daemon, a fleet never lets the gateway wait for an observation.
+    """
     graph = graph_of(memory.registry, body)
     return cut_answer(memory, graph, body)[1] if graph else {}
 

@@ -251,7 +251,12 @@ def ask(home: Path, body: dict[str, object]) -> str:
 
 
 def leave_mark(home: Path, body: dict[str, object]) -> None:
-    """Write a mark for the daemon into the spool, as one file that is renamed into place. File names sort by time."""
+    """
+    Tell the daemon which hook ran, with a small file (a mark) in the spool.
+
+    The mark names the session and the size of the transcript, and holds none of the person's words. File names sort by
+    time.
+    """
     folder = home / "spool" / MARKS
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     at_ms = time.time_ns() // 1_000_000

@@ -265,8 +265,9 @@ class Capture:
 
     def read(self, session: HostSession, reason: str, until: int | None) -> None:
         """
-        Make drops of the new whole turns of *session* that began before the offset *until* of the transcript; None:
-        all new turns.
+        Save the new turns of *session* as drops (files for the daemon). Only whole turns are saved.
+
+        *until*: save only turns that begin before this offset in the transcript. With None, all new turns are saved.
         """
         path = Path(session.transcript)
         rows: list[transcripts.TranscriptRow] = []
@@ -360,7 +361,16 @@ class McpAnswers:
             yield label, registry.graph(who) if write else registry.opened(who)
 
     def _meant(self, body: Mapping[str, Any], id: object) -> tuple[str, Graph, str]:
-        """The memory that *id* belongs to, and the note's name in it."""
+        """
+        Find the memory with the note or the messages that *id* names.
+
+        Returns (label, graph, name):
+        - label: "project" or "person", the kind of the memory
+        - graph: the memory
+        - name: the note's name in this memory, or the day and time of messages
+
+        Raises NotFound if no memory has the note.
+        """
         label, _, name = str(id or "").partition(":")
         if label not in MEMORIES:
             label, name = "", str(id or "")

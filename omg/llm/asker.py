@@ -358,8 +358,9 @@ class GatewayModel:
 
     def again(self, reply: Mapping[str, Any]) -> None:
         """
-        Queue a question again that did not reach the plugin. *reply*: the question, as `next` returned it. The
-        next poll returns the question.
+        Put a question back into the queue, because the question did not reach the plugin.
+
+        *reply*: the question, as `next` returned it. The plugin's next poll gets the question.
         """
         if id := reply.get("id"):
             self._asked.put(str(id))

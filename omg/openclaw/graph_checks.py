@@ -267,7 +267,11 @@ def check_spool(memory: Memory) -> Iterator[Finding]:
 
 
 def check_able(memory: Memory) -> Iterator[Finding]:
-    """Check that the model can tell the user's words from others'. Ask the model once, in four short questions."""
+    """
+    Report whether the model can tell the user's words from others' words.
+
+    If the model was never tested, four short questions are put to the model. The result is kept in the home.
+    """
     observer = memory.worker.observer("")
     if observer.ask is None or memory.worker.away(memory.worker.models()):
         return
@@ -431,8 +435,11 @@ def take_out(graph: Graph) -> None:
 
 def notes_with_secrets(graph: Graph, *, ours: bool) -> Iterator[tuple[str, bytes, bytes, int]]:
     """
-    Yield the path, the text, the text without secrets and the number of secrets of each note with secrets in its
-    description or body. *ours*: only notes that OMG wrote last. If false, only notes that a person wrote last.
+    Yield each note with secrets in its description or body, as (path, text, clean text, number).
+
+    - clean text: the text without the secrets
+    - number: how many secrets were found
+    - *ours*: True yields notes whose body OMG wrote; False yields notes whose body a person wrote or edited.
     """
     for path in graph.vault.paths():
         with suppress(OSError, BadNode, UnicodeDecodeError):

@@ -60,7 +60,7 @@ def arrived(message: Message, now_ms: int) -> Message:
 
 
 def told_apart(graph: Graph, messages: Sequence[Message]) -> list[Message]:
-    """Give each sender in *messages* of a group a different label."""
+    """Return *messages* of a group chat with a different label for each person: "Ann", "Ann-2"."""
     people = {name: [*senders] for name, senders in graph.state().people.items()}
     named = [
         replace(m, sender=person_label(people, graph.identity.key, m.sender, m.sender_id))

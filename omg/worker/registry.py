@@ -159,8 +159,10 @@ class Registry:
 
     def served_there(self, session: str, who: Identity) -> tuple[Identity, str]:
         """
-        The identity whose memory is shown in *session*, and a remark for a person. *who*: the identity of *session*.
-        If nobody has spoken in a chat yet, its owner's memory is shown.
+        Return (identity, remark): whose memory is shown in *session*, and a remark for a person.
+
+        Normally the identity is *who*, the identity of *session*. Before anybody has spoken in a chat, the owner of the
+        chat is returned. The remark is "" if there is nothing to explain.
         """
         unheard = (
             speaker_decides(session)

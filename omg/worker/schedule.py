@@ -51,12 +51,14 @@ def observation_due(
     state: State, pending: Sequence[Pending], options: Observation, now: datetime
 ) -> str | None:
     """
-    Say why *pending* is observed now; None: it waits.
+    Return the reason why *pending* is observed now; None if *pending* waits.
 
-    urgent  a context is about to be cut, or was cut      step   enough tokens are pending
-    turn    `buffer_tokens = "turn"`, or effort is low    quiet  nobody has spoken for a while
+        urgent    a context is about to be cut, or was cut
+        turn      `buffer_tokens = "turn"`, or the effort is low: each turn is observed at once
+        step      enough tokens are pending; with `buffer_tokens = false`, as many as `message_tokens`
+        quiet     nobody has spoken for a while
 
-    With `buffer_tokens = false` neither "turn" nor "quiet" occurs, and a step is as large as the threshold.
+    With `buffer_tokens = false`, the reason is never "turn" or "quiet".
     """
     at = now.timestamp()
     if not pending or at < retry_at(state):

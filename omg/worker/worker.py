@@ -240,7 +240,9 @@ class Worker:
 
     def away(self, models: Sequence[str]) -> str:
         """
-        Why none of *models* can be asked from here, for a person; "" if one of them can be asked, or none is needed.
+        Return a sentence for a person that says why no model in *models* can be asked here.
+
+        Returns "" if a model can be asked, or if no model is needed.
         """
         return MODEL_AWAY if self.gateway is None and set(models) == {"gateway"} else ""
 
@@ -269,8 +271,10 @@ class Worker:
 
     def timing(self, agent: str) -> Observation:
         """
-        The options that decide when turns are due. If rules observe, turns wait only for a short silence, because
-        rules cost nothing.
+        Return the options that decide when pending turns are observed.
+
+        If fixed rules make the notes instead of a model, turns wait only for a short silence. Rules need no model, so
+        waiting longer would save nothing.
         """
         options, free = self.config.observation, self.observing(agent) == ["offline"]
         short = min(options.quiet_after, RULES_REST_S)  # False stays False
@@ -360,8 +364,10 @@ class Worker:
 
     def _look_at(self, who: Identity, force: bool) -> int | None:
         """
-        The rank in which to observe the graph of *who*; None if nothing is due, or if the graph is being observed
-        already.
+        Return how urgent the work on the graph of *who* is: PRESSING, FRESH or OLD.
+
+        None means that there is nothing to do now: nothing is due, no model can be asked, or the graph is already being
+        observed.
         """
         if self.config.switched_off(who.agent):
             return None
