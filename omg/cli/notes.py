@@ -282,7 +282,7 @@ def undo_command(
     cycle: Annotated[
         str | None,
         Argument(
-            help="The name of a cycle (one set of changes) in `omg history`, or its end. Default: your own last change."
+            help="The name of a cycle (one set of changes) from `omg history`, or the last characters of that name. Default: your own last change."
         ),
     ] = None,
     identity: IdentityOption = None,
@@ -460,7 +460,7 @@ def forget_command(
     identity: IdentityOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Forget notes and the messages they came from, or only a note or a text. Without --yes, only list what would go."""
+    """Forget notes and what was said for them; a sentence that another note needs stays. Without --yes, only list what would go."""
     from ..curate import forget_selection
     from ..forget.places import looked_through
     from ..forget.selection import said_again
