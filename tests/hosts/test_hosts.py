@@ -128,19 +128,18 @@ def test_a_hook_prints_one_json_object_in_the_form_of_the_client(home: Path) -> 
 
 def test_a_hook_ends_within_its_deadline_while_the_daemon_hangs(home: Path) -> None:
     bare = least([*PYTHON, "-c", "pass"])
+    allowed = bare + DEADLINE_S + 0.03  # to end a process takes a moment, too
     for event in ("Stop", "UserPromptSubmit"):
         with answering(home, b"", after_s=1):
-            took = least(
-                [*PYTHON, "-m", "omg.cli", "hook", "claude-code", event, str(home)], below=bare + DEADLINE_S
-            )
+            took = least([*PYTHON, "-m", "omg.cli", "hook", "claude-code", event, str(home)], below=allowed)
         (home / "omg.sock").unlink()
-        assert took - bare < DEADLINE_S + 0.03  # to end a process takes a moment, too
+        assert took < allowed
 
 
 def least(command: list[str], below: float = 0.0) -> float:
-    """The shortest of several runs, in seconds; the machine has other work."""
+    """The shortest of five runs, in seconds, or of as many as one *below* needs; the machine has other work."""
     times = []
-    while len(times) < 5 or (min(times) > below and len(times) < 40):
+    while len(times) < (1 if below else 5) or (min(times) > below and len(times) < 40):
         began = time.perf_counter()
         subprocess.run(command, input=json.dumps(PAYLOAD).encode(), check=True, capture_output=True)
         times.append(time.perf_counter() - began)
