@@ -132,7 +132,8 @@ def verdicts_on(
     given = cut_out(reply.text, "verdicts", "verdicts")["verdicts"]
     if not isinstance(given, Mapping):
         raise BadReply(
-            "a model was asked which claims are supported, and its answer has no `verdicts`; nothing was written"
+            "the model's reply to the question which claims are supported has no `verdicts`; nothing was written."
+            " If this happens again, choose another model"
         )
     missing, more = asked["claims"].keys() - given.keys(), given.keys() - asked["claims"].keys()
     if (missing and more) or "0" in more:  # misnumbered: no verdict can be trusted

@@ -89,7 +89,9 @@ def model_names(value: Any) -> Any:
     if isinstance(value, list) and not all(m.strip() for m in models):
         raise ValueError("one of the models is empty; remove it")
     if len(set(models)) < len(models):
-        raise ValueError("a model is named twice; `[llm] attempts` says how often each is asked")
+        raise ValueError(
+            "the list has a model twice; remove one of the two (`[llm] attempts` sets how often each model is asked)"
+        )
     if any(m.strip().lower() == "none" for m in models):
         raise ValueError(
             "`none` is no model; write `offline` (rules, no model), `gateway` (the agent's own model) or a LiteLLM model"
@@ -296,7 +298,7 @@ class Context(Table):
         float,
         accepting(
             lambda v: is_number(v) and (0 < v <= 1 or v >= 1000),
-            "write the share of message_tokens that leaves (above 0, at most 1), or the tokens that stay (from 1000)",
+            "write the share of message_tokens to cut (above 0, at most 1), or the number of tokens to keep (at least 1000)",
         ),
     ] = 0.8
 
@@ -385,7 +387,7 @@ class Config(Table):
         found = {key: path.expanduser() for key, path in vaults.items()}
         for key, path in found.items():
             if not path.is_absolute():
-                raise ValueError(f"the vault of {key} is {path}; write the whole path, from / or ~ on")
+                raise ValueError(f"the vault of {key} is {path}; write the whole path, beginning with / or ~")
         return found
 
     time: Time = Time()
@@ -626,8 +628,8 @@ def set_value(home: Path, table: str, key: str, value: str | list[str] | None) -
     except (TOMLKitError, ValueError, AttributeError, TypeError):
         line = "" if value is None else f" = {json.dumps(value, ensure_ascii=False)}"
         raise ConfigError(
-            f"{file}: OMG cannot change this file. Make it valid TOML, and under [{table}]"
-            f" {'add' if line else 'remove'} by hand: {json.dumps(key)}{line}"
+            f"{file}: OMG cannot change this file. Make the file valid TOML. Then"
+            f" {'add to' if line else 'remove from'} [{table}] by hand: {json.dumps(key)}{line}"
         ) from None
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     whole = file.with_name(f".omg.toml.{os.getpid()}")

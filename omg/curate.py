@@ -399,7 +399,7 @@ def confirm_note(graph: Graph, name: str, now: datetime) -> CurationResult:
         if node.proposes:
             if (done := take_up(plan, path)) is None:
                 raise BadInput(
-                    f"{path} proposes to correct a sentence, but the other note no longer has this sentence; nothing was changed"
+                    f"{path} proposes to correct a sentence of another note, but that note no longer has the sentence; nothing was changed"
                 )
             path = done
         elif node.priority == "low":  # a night lowered it because nobody had confirmed the note
@@ -543,7 +543,8 @@ def move_identity(registry: Registry, old: str, new: str) -> str:
     )
     if to is None or to.key == old:
         raise BadInput(
-            f"{old!r} cannot be moved to {new!r}: give the session key of another person, such as agent:main:telegram:direct:111"
+            f"{old!r} cannot be moved to {new!r}: the new key has to be the session key of a person, such as"
+            " agent:main:telegram:direct:111, and another identity than the old key"
         )
     mark, who = marks[old]
     if to.key in marks:

@@ -450,7 +450,7 @@ class Daemon:
         if self.memory.worker.gateway is not None and self.model.is_gone():
             self.memory.worker.gateway = None
             log.info(
-                "no gateway lends the agent's own model any more; turns wait until a gateway is back, and nights use only rules"
+                "the gateway no longer lends the agent's own model; until a gateway is back, turns wait and nightly runs use only rules"
             )
 
     def came_late(self, question: ModelQuestion, reply: ModelReply) -> None:

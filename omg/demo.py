@@ -348,10 +348,16 @@ def show_slices(story: Story, console: Console, *, answered: bool) -> None:
         pass
     for n, (prompt, whose, given) in enumerate(story.given()):
         if not n:
-            heading(console, "What the assistant is given with every prompt of Nora's: the first line")
+            heading(
+                console,
+                "What the assistant is given with every prompt of Nora (only the first line is shown)",
+            )
             for line in given.standing[: LINES["standing"]]:
                 put(console, "", without_name(line))
-            heading(console, "What the assistant is given with each of four prompts: the two best lines")
+            heading(
+                console,
+                "What the assistant is given with each of four prompts (only the two best lines are shown)",
+            )
         alone = ", none of them from Nora's private notes" * (whose != "Nora")
         put(console, whose, f"“{prompt}”  is given {given.tokens:,} tokens{alone}, among them:", style="bold")
         for line in given.bearing[: LINES["prompt"]]:

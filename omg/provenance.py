@@ -476,7 +476,7 @@ def quoted_alone(proposed: Proposed, place: int, done: Settled) -> Edit | None:
     )
     if (made.description, made.type) != (edit.description, edit.type) or edit.op != "create":
         done.dropped.append(
-            f"edit {place + 1}: quoted, because the model cannot tell the user's words from others'"
+            f"edit {place + 1}: quoted word for word, because the model often mistakes whose words are the user's"
         )
     return made
 

@@ -233,6 +233,6 @@ def test_removing_a_value_restores_the_file(home):
 def test_the_error_for_a_file_that_cannot_be_edited_gives_the_line_to_add_by_hand(home, text):
     file = home / "omg.toml"
     file.write_bytes(text.encode("latin-1"))
-    with pytest.raises(ConfigError, match=r'omg.toml: .*under \[observation\] add by hand: "model" = "m"'):
+    with pytest.raises(ConfigError, match=r'omg.toml: .*add to \[observation\] by hand: "model" = "m"'):
         set_value(home, "observation", "model", "m")
     assert file.read_bytes() == text.encode("latin-1")

@@ -83,7 +83,9 @@ def import_command(
         return list_found(as_json)
     if bool(files) == openclaw:
         raise BadInput(
-            f"{'two things' if openclaw else 'nothing'} to import: give files, or --openclaw; --found lists the histories on this machine"
+            "give either files or --openclaw, not both"
+            if openclaw
+            else "nothing to import: give files, or --openclaw; --found lists the histories on this machine"
         )
     if agent is not None and not openclaw:
         raise BadInput("--agent works only with --openclaw, and without files")
@@ -259,7 +261,7 @@ def import_summary(found: dict[str, Any], verb: str) -> str:
     if found["left_out"]:
         reasons = sorted(found["why_left_out"].items(), key=lambda pair: -pair[1])
         rest = found["left_out"] - sum(found["why_left_out"].values())
-        reasons += [("empty or written by the gateway itself", rest)] if rest > 0 else []
+        reasons += [("empty messages or messages of the gateway itself", rest)] if rest > 0 else []
         text += f"\n{found['left_out']} left out: " + ", ".join(f"{n} {what}" for what, n in reasons)
     why = Counter(problem.rpartition(": ")[2] for problem in found["skipped"])
     return text + "".join(f"\n{n} skipped: {reason}" for reason, n in why.most_common())
@@ -289,7 +291,10 @@ def observe_all(memory: Memory, *, force: bool = True) -> WorkDone:
 @app.command("observe")
 def observe_command(
     now: Annotated[
-        bool, Option("--now/--due", help="Observe all pending messages, or only those that are due.")
+        bool,
+        Option(
+            "--now/--due", help="Observe all pending messages (the default), or only messages that are due."
+        ),
     ] = True,
     as_json: JsonFlag = False,
 ) -> None:
@@ -400,7 +405,7 @@ def message_line(message: Message, zone: tzinfo, found: bool, query: str) -> str
 
 @app.command("inject")
 def inject_command(
-    prompt: Annotated[str, Option("--prompt", "-p", help="What the user would say.")],
+    prompt: Annotated[str, Option("--prompt", "-p", help="The prompt to try, in the words of a user.")],
     session: Annotated[
         str,
         Option("--identity", "-i", "--session", help="Whose memory: an identity, or the key of a session."),

@@ -99,7 +99,8 @@ def remove_command(name: Name, yes: Annotated[bool, Option("--yes", help="Do not
 @fleet_app.command("serve")
 def serve_command(
     host: Annotated[
-        str, Option(help="The address to listen on. Any but loopback needs TLS in front.")
+        str,
+        Option(help="The address to listen on. Put a proxy with TLS in front of any address but loopback."),
     ] = "127.0.0.1",
     port: Annotated[int, Option(help="The port to listen on.")] = 8790,
     cache: CacheOption = CACHE,

@@ -125,7 +125,9 @@ def lay(vault: Path | None, identity: str) -> Path:
     config = configuration()
     who = identity_of_session(identity, links=config.identity.links)
     if who is None:
-        raise BadInput(f"{identity!r} belongs to nobody; give a session key such as agent:main:main")
+        raise BadInput(
+            f"{identity!r} belongs to nobody, so it has no memory; give the session key of a person, such as agent:main:main"
+        )
     if vault is not None:
         vault = Path(os.path.normpath(vault.expanduser().absolute()))
         # A running daemon would go on using the old folder.
@@ -206,7 +208,9 @@ def install_command(
     nightly: Annotated[bool, Option(help="Add the nightly job.")] = True,
     context_engine: Annotated[
         bool | None,
-        Option(help="Let OMG shorten long conversations, as the context engine of OpenClaw; or undo this."),
+        Option(
+            help="Let OMG shorten long conversations as the context engine of OpenClaw, or (--no-context-engine) stop it."
+        ),
     ] = None,
     identity: Annotated[
         str, Option("--identity", "-i", help="With HOST: the identity whose memory HOST gets.")
@@ -332,7 +336,7 @@ def move_command(
 
 
 schedule_app = typer.Typer(
-    help="Let the operating system run the nightly job and start the daemon at login, if no gateway does.",
+    help="Without a gateway: let the operating system run the nightly job and start the daemon at login.",
     no_args_is_help=True,
 )
 app.add_typer(schedule_app, name="schedule")

@@ -217,8 +217,10 @@ def pin_command(
         done = pin_note(graph, find_note(graph, id), datetime.now(UTC), pinned=not off)
         print_done(done, f"{done.path} is {'not ' if off else ''}pinned", as_json)
         if not off and (origin := graph.vault.read(done.path).origin) in ("assistant", "tool"):
-            whose = "the assistant's word" if origin == "assistant" else "what a tool said"
-            warn(f"it is {whose}, and is shown in every prompt once you run `omg confirm {done.path}`")
+            whose = "the assistant" if origin == "assistant" else "a tool"
+            warn(
+                f"the note comes from {whose}; prompts show the note after you run `omg confirm {done.path}`"
+            )
 
 
 def edit_pair(edit: PairEdit, ids: tuple[str, str], identity: str | None, as_json: bool, done: str) -> None:
@@ -298,7 +300,9 @@ def undo_command(
         outcome, refused = take_back(graph, taken.id, datetime.now(UTC))
         for path in refused:
             since = "edited" if graph.vault.bytes(path) is not None else "renamed or deleted"
-            warn(f"{path} was {since} since and stays as it is: `omg history {path}`")
+            warn(
+                f"{path} was {since} after that change and is left as it is; `omg history {path}` lists its changes"
+            )
         back = outcome.written + outcome.kept
         what = "; ".join(taken.summary) or f"{taken.kind} {taken.id}"
         there = {path: graph.vault.bytes(path) is not None for path in back}
@@ -315,7 +319,9 @@ def undo_whole_import(id: str, as_json: bool) -> None:
     with opened_memory(vectors=False) as memory:
         undone = undo_import(memory.registry, find_import(memory.folder, id), memory.clock())
     for path in undone.refused:
-        warn(f"{path} was changed since and stays as it is: `omg history {path}`")
+        warn(
+            f"{path} was changed after the import and is left as it is; `omg history {path}` lists its changes"
+        )
     text = f"undone: {undone.id}; {how_many(undone.messages, 'message')} and {how_many(len(undone.restored), 'note')} are as before"
     print_value(asdict(undone), as_json, text)
     if undone.refused:
@@ -407,7 +413,13 @@ def rebuild_command(
     with opened_memory() as memory:
         done = rebuilt(memory, identity, swap=yes)
         cycle, kept = done["cycle"], how_many(done["kept"], "file")
-        text = f"{how_many(done['after'], 'note')} instead of {done['before']}; {kept} of yours kept\n"
+        now, before = how_many(done["after"], "note"), done["before"]
+        text = (
+            f"the vault has {now} now, and had {before}"
+            if cycle
+            else f"the new vault has {now}, yours {before}"
+        )
+        text += f"; {kept} that you wrote or changed {'was' if done['kept'] == 1 else 'were'} kept\n"
         look = f"{done['folder']}\nlook at it, then `omg rebuild --yes`"
         print_value(
             done, as_json, text + (f"`omg undo {cycle}` brings the old notes back" if cycle else look)
@@ -574,7 +586,7 @@ def choice_lines(graph: Graph, shown: dict[str, Selection], again: Sequence[str]
     choices = {
         "forget": ("would be forgotten:", "forgotten:", "add --yes to forget it all"),
         "redact": (
-            f"or only the text, replaced by {BLANK} in:",
+            f"or only the words would be replaced by {BLANK} in:",
             f"replaced by {BLANK} in:",
             "--redact --yes for the text alone",
         ),
@@ -601,13 +613,16 @@ def choice_lines(graph: Graph, shown: dict[str, Selection], again: Sequence[str]
             lines.append(f"  {how_many(len(what.messages), 'message')}")
         if what.again:
             lines.append(
-                f"{how_many(len(what.again), 'other message')} of these notes stay, and will be observed again"
+                f"kept, and observed again later: {how_many(len(what.again), 'other message')} that these notes came from"
             )
         if what.linking:
             lines.append(
                 "these files stay, but lose their links to what is forgotten: " + ", ".join(what.linking)
             )
-    lines += [f"this message says the same, and stays; --matching would forget it: {text}" for text in again]
+    lines += [
+        f"another message says the same and is kept; --matching WORDS forgets that message, too: {text}"
+        for text in again
+    ]
     if not done:
         how = ", ".join(choices[name][2] for name in shown)
         lines.append(f"Nothing was changed yet. Forgetting cannot be undone; {how}.")

@@ -215,7 +215,7 @@ class FleetStore:
         """Return a line for each fault of the fleet, with what to do about the fault."""
         now, found = self.status(), []
         if not now["workers"]:
-            found.append("no worker shows life: start `omg fleet work` on any machine")
+            found.append("no worker is running: start `omg fleet work` on any machine")
         if (now["oldest_drop_s"] or 0) > 300:
             found.append(f"a turn has waited for {now['oldest_drop_s']:,} s: start more workers")
         if now["overdue"]:

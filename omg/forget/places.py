@@ -416,7 +416,7 @@ def beyond_reach(graph: Graph, trace: Trace, skip: Collection[str]) -> tuple[str
         )
     found += gateway_files(graph, home, trace)
     if in_file(trace, home / "omg.toml"):
-        found.append(f"{home / 'omg.toml'}: your configuration has the words")
+        found.append(f"{home / 'omg.toml'}: your configuration has the words; remove them there yourself")
     return tuple(found)
 
 
@@ -472,7 +472,7 @@ def gateway_files(graph: Graph, home: Path, trace: Trace) -> Iterator[str]:
     config, state = configured(home) or ({}, home.parent)
     agent = graph.identity.agent or "main"
     if (folder := state / "agents" / agent).is_dir():
-        yield f"{folder}: the gateway's own transcripts; the gateway's own commands delete a session"
+        yield f"{folder}: the gateway's own transcripts, which OMG never changes; delete a session with the gateway's commands"
     if agent not in configured_agents(config):
         return
     workspace, vault = workspace_of(config, agent, state), graph.vault.root

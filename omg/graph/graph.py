@@ -293,7 +293,7 @@ class Graph:
         """Set aside the unreadable parts of tombstones.jsonl and state.json. The caller holds the lock."""
         if bad := self.tombstones.mend():
             why = f"{how_many(len(bad), 'line')} cannot be read"
-            mend = "these lines named forgotten messages; if an import brings such messages back, forget them again"
+            mend = "these lines were the list of forgotten messages; if an import brings such messages back, forget them again"
             set_aside_damaged(self.folder, self.tombstones.file, why, mend, b"\n".join(bad) + b"\n")
         self.state()
         if self._fault:
@@ -418,7 +418,7 @@ class Graph:
             with self._remembering:
                 state, noted, fault = copied_state(self.state()), len(self._noted), self._fault
             if fault:
-                mend = "the readable part is kept; the rest comes back with the next conversations"
+                mend = "OMG kept the readable part; the next conversations write the lost part anew"
                 set_aside_damaged(self.folder, file, fault, mend)
                 self._fault = ""
             change(state)

@@ -108,8 +108,8 @@ CODEX = CLAUDE_CODE._replace(
     leftovers=(),
     reviews=True,
     notes=(
-        "Codex skips hooks that you have not reviewed, without a message: start `codex` and trust them when it asks;"
-        " `omg doctor` says whether you have",
+        "Codex silently skips hooks that you have not reviewed: start `codex`, and trust the hooks when asked;"
+        " `omg doctor` lists the hooks that you have not reviewed yet",
     ),
 )
 

@@ -135,8 +135,8 @@ def check_database(path: Path) -> None:
         raise BadInput(f"{path}: not an agent database of OpenClaw (it has no transcript_events)")
     if version != DATABASE_VERSION:
         raise BadInput(
-            f"{path}: a database of version {version}; this OMG reads {DATABASE_VERSION}, of OpenClaw 2026.9. "
-            "Update the older of the two. New conversations are remembered meanwhile"
+            f"{path}: this database has version {version}, but this OMG reads only version {DATABASE_VERSION}, of OpenClaw"
+            " 2026.9. Update OpenClaw or OMG, whichever is older. Until then new conversations are still remembered"
         )
 
 

@@ -199,7 +199,9 @@ def find_import(home: Path, id: str) -> ImportRecord:
     fitting = [name for name in known if name == id or name.endswith(id)]
     if len(fitting) != 1:
         names = ", ".join(known) or "none was made"
-        raise NotFound(f"{id!r} is {'several imports' if fitting else 'no import'}; there are: {names}")
+        raise NotFound(
+            f"{'several imports have' if fitting else 'no import has'} the id {id!r} or an id that ends so; imports: {names}"
+        )
     record, ended = known[fitting[0]]
     if ended == "undone":
         raise BadInput(f"{record.id} is undone already; import the same files to have it again")
@@ -346,11 +348,11 @@ def became_text(found: Became, id: str) -> str:
             more = f", and {len(titles) - 4} more" if len(titles) > 4 else ""
             lines.append(f"{kind}: {', '.join(titles[:4])}{more}")
     if found.changed:
-        lines.append(f"notes that you had and that it changed: {found.changed}")
+        lines.append(f"changed notes that you had before: {found.changed}")
     for path, other in found.against[:1]:
         more = (
             f", and {len(found.against) - 1} more (`omg doctor` lists all)" if len(found.against) > 1 else ""
         )
-        lines.append(f"to decide: {path} says otherwise than {other}{more}")
+        lines.append(f"for you to decide: {path} and {other} contradict each other{more}")
     lines.append(f"`omg undo {id}` takes all of it back")
     return "\n".join(lines)

@@ -352,7 +352,7 @@ def failure_value(error: Exception, question: dict[str, Any]) -> dict[str, Any]:
         why = why.replace(secret, "[key]")
     why = why[:200]
     if quotes_message(why, question["system"] + "\n" + question["user"]):
-        why = "its message is left out because it quotes the conversation"
+        why = "the server's message is left out because the message quotes the conversation"
     return child_gone(why, status, status in (408, 425, 429) or status >= 500, retry_after_s(error))
 
 

@@ -210,10 +210,10 @@ MOCS = {
     "preference": ("mocs/moc-preferences", "Preferences", "What you like, dislike and want done your way."),
     "project": ("mocs/moc-projects", "Projects", "What you are working on, and where each stands."),
     "decision": ("mocs/moc-decisions", "Decisions", "What was decided, and why."),
-    "fact": ("mocs/moc-facts", "Facts", "Things that are so: names, numbers, places, how things work."),
+    "fact": ("mocs/moc-facts", "Facts", "Other facts: names, numbers, places, how things work."),
     "episode": ("mocs/moc-episodes", "Episodes", "What happened, newest first."),
     "open-loop": ("mocs/moc-open-loops", "Open loops", "Plans and promises that are not done, by date."),
-    "reflection": ("mocs/moc-reflections", "Reflections", "What weeks and months amounted to."),
+    "reflection": ("mocs/moc-reflections", "Reflections", "Summaries of weeks and months."),
 }
 
 OPEN_LOOPS = MOCS["open-loop"][0]
@@ -249,7 +249,7 @@ def type_of_folder(path: str) -> str:
 def page_title(path: str) -> tuple[str, str]:
     """Return title and description of the generated page at *path*. For a topic, both are made from the file name."""
     fixed = {p: (title, purpose) for p, title, purpose in MOCS.values()}
-    fixed["index"] = ("Index", "The way in: the maps, and how to find what is remembered.")
+    fixed["index"] = ("Index", "Start here: the maps, and how to find what is remembered.")
     fixed["now"] = ("Now", "What is going on: each conversation's task, and what is due.")
     if path in fixed:
         return fixed[path]

@@ -46,7 +46,7 @@ def archive_former_notes(graph: Graph, now: datetime, *, by_rules: bool) -> Rece
         if not (changes := plan.changes()):
             graph.update(lambda state: setattr(state, "former_rules", NONE))
             return None
-        said = f"{how_many(len(gone), 'note')} of earlier rules went to the archive, because today's rules would not write them"
+        said = f"archived {how_many(len(gone), 'note')} that an older version made and this version would not make"
         lines = (said, *(f"archived {path}" for path in gone))
         receipt = new_receipt("upgrade", now, changes, summary=lines)
         commit_receipt(graph, receipt)

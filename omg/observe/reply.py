@@ -291,7 +291,9 @@ def parse_answer(
         raise BadReply(f"{model}: {why}") from e
     if reply.cut:
         parsed.cut, parsed.hints = 1, {}  # the hints stand at the end of a reply
-        parsed.dropped.append("the end of a reply that was cut short; [llm] max_output_tokens allows more")
+        parsed.dropped.append(
+            "the end of a reply that was cut short; raise [llm] max_output_tokens for longer replies"
+        )
     elif broken := raw.get("broken"):
         parsed.dropped.append(f"{how_many(broken, 'edit')} that could not be read as JSON")
     return parsed
@@ -322,7 +324,7 @@ def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: boo
         if material:
             edit = told_by_source(edit, cited, shown)
             if not counted.room_for(edit):
-                why = f"one page or tool's result gives at most {FROM_PAGE} notes"
+                why = f"at most {FROM_PAGE} notes are made from one page or one tool result"
                 parsed.dropped.append(f"edit {n}: {why}")
                 parsed.refused.append(f"left out “{edit.description}”: {why}")
                 continue

@@ -27,7 +27,7 @@ from typing import Any
 from ..check import Claim, Verdict, check_claims
 from ..config import Config
 from ..dates.days import day_of_ms
-from ..errors import BadNode, BadReply, ModelError, NotFound, Stale
+from ..errors import BadNode, BadReply, ModelError, NotFound, Stale, how_many
 from ..forget.erase import finish_forgetting
 from ..graph.graph import Graph, Pending
 from ..graph.state import SessionState, State, copied_state, flock, read_object, write_private
@@ -652,10 +652,12 @@ def read_unread(
                 log.info("%s: %s", graph.identity.key, e)
             except BadReply as e:
                 done.left.append(
-                    f"a model's reading of {len(said.messages)} messages that so far only rules have read: {e}"
+                    f"{how_many(len(said.messages), 'message')} that a model should read and only rules have read so far: {e}"
                 )
             except ModelError as e:  # nobody answers, or today's cap is reached
-                done.left.append(f"a model's reading of the messages that so far only rules have read: {e}")
+                done.left.append(
+                    f"the messages that a model should read and only rules have read so far: {e}"
+                )
                 break
     return done
 

@@ -71,7 +71,10 @@ POLLED_S = 60  # the plugin asks for questions without pause, each time for up t
 
 def check_gateway(memory: Memory, claw: OpenClaw | None) -> Iterator[Finding]:
     if claw is None or not (claw.file.exists() or (memory.folder / "installed.json").exists()):
-        what, mend = "OpenClaw is not set up on this machine", "nothing, unless you want to use it"
+        what, mend = (
+            "OpenClaw is not set up on this machine",
+            "nothing to do, unless you want to use OpenClaw",
+        )
         if not installed_hosts(memory.folder):
             what += ", and no other assistant is connected; only what is imported is remembered"
             mend = "`omg install` connects OpenClaw, `omg install claude-code` (or codex, opencode, gemini) another"
@@ -123,10 +126,10 @@ def check_entry(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Itera
         yield Finding("warn", what, str(claw.plugin), INSTALL_AGAIN)
     hooks = entry.get("hooks") or {}
     if hooks.get("allowConversationAccess") is not True:
-        what = "the plugin may not see conversations: OMG has no effect"
+        what = "the plugin is not allowed to see conversations, so OMG has no effect"
         yield Finding("fail", what, f"{place}.hooks.allowConversationAccess", INSTALL_AGAIN)
     if hooks.get("allowPromptInjection") is False:
-        what = "the plugin may not add to prompts: nothing is injected"
+        what = "the plugin is not allowed to add to prompts, so no prompt is given a memory"
         yield Finding("fail", what, f"{place}.hooks.allowPromptInjection", INSTALL_AGAIN)
     given = entry.get("config") or {}
     theirs = Path(given["home"]).expanduser() if given.get("home") else claw.state / "omg"
@@ -158,7 +161,7 @@ def check_running(memory: Memory, claw: OpenClaw) -> Iterator[Finding]:
         yield Finding("warn", f"OpenClaw's scheduler could not be asked for the nightly job: {e}")
         return
     if not jobs:
-        mend = f"{INSTALL_AGAIN}, unless your crontab has it"
+        mend = f"{INSTALL_AGAIN}, unless the job is in your crontab"
         yield Finding("note", "no nightly job in OpenClaw's scheduler", mend=mend)
     elif jobs[0].get("enabled") is False:
         yield Finding("warn", "the nightly job is disabled", mend=f"openclaw cron enable {jobs[0]['id']}")
@@ -173,7 +176,7 @@ def check_sharing(config: dict[str, Any]) -> Iterator[Finding]:
     scope = value_at(config, "session.dmScope", "main")
     others = others_can_reach(config)
     if not others:
-        yield Finding("ok", "only the owner reaches the agent")
+        yield Finding("ok", "only the owner can write to the agent")
     elif scope == "main":
         what = f"everyone who writes over {', '.join(others)} shares one session with the owner, and so one memory"
         mend = (
@@ -194,9 +197,9 @@ def check_apart(memory: Memory) -> Iterator[Finding]:
     for who in memory.registry.identities():
         if why := memory.registry.why_apart(who):
             mend = (
-                f"if that was you, run two commands: `omg identity move {shlex.quote(who.key)} agent:{who.agent}:main` moves"
-                " these notes into your memory; `omg identity join owner webchat:cli` makes the messages of"
-                " `openclaw gateway call chat.send` yours from now on"
+                "if you wrote in this chat, run two commands:"
+                f" `omg identity move {shlex.quote(who.key)} agent:{who.agent}:main` moves these notes into your memory;"
+                " `omg identity join owner webchat:cli` counts later messages of `openclaw gateway call chat.send` as yours"
             )
             yield Finding("warn", f"has a memory of its own: {why}", who.key, mend)
 
@@ -325,8 +328,8 @@ def check_hosts(memory: Memory) -> Iterator[Finding]:
             what = f"{host.title} skips hooks of OMG's that you have not reviewed: {', '.join(waiting)}"
             yield Finding("fail", what, mend=f"start `{host.program}` and trust them when it asks")
         elif beat.silent:
-            what = f"{host.title} is used, but OMG has kept nothing of it lately"
-            mend = f"is a daemon up? (`omg up`); does it run hooks? (`{host.program} {host.ask_list}`)"
+            what = f"{host.title} was used lately, but OMG has kept no message from there"
+            mend = f"start the daemon with `omg up`; check with `{host.program} {host.ask_list}` that the plugin is on"
             yield Finding("warn", what, str(home / "hosts" / host.name), mend)
         else:
             alone = ", projects alone" if beat.only else ""

@@ -83,7 +83,7 @@ def check_graph(memory: Memory, graph: Graph) -> Iterator[Finding]:
         if why := why_no_note(file):
             yield Finding("warn", "is not read", f"inbox/{file.name}", why)
     if proposed := sum(1 for _ in proposed_notes(graph)):
-        what = f"{how_many(proposed, 'note')} made from the assistant's words may say what you think; confirm or reject each"
+        what = f"{how_many(proposed, 'note')} about you came from the assistant and not from you; confirm or reject each"
         yield Finding("note", what, key, "`omg confirm` lists them; `omg confirm NOTE` makes one yours")
     if offer := memory.registry.new_account(graph.identity):
         yield Finding("note", offer, key)
@@ -98,7 +98,7 @@ def check_graph(memory: Memory, graph: Graph) -> Iterator[Finding]:
     for id, n in ids.items():
         if n > 1:
             where = ", ".join(e.path for e in graph.index.entries(status=None) if e.id == id)
-            mend = "give each note but one a new `id`, or delete the copy"
+            mend = "let one note keep the `id` and give each other note a new one, or delete the copies"
             yield Finding("warn", f"{n} notes have the id {id}", where, mend)
     yield from check_heads(graph)
     yield from check_shape(graph)
@@ -124,8 +124,13 @@ def check_heads(graph: Graph) -> Iterator[Finding]:
 def check_other_forms(node: Node) -> Iterator[Finding]:
     """Find links and sources of *node* that OMG could use better if written in OMG's own form."""
     if nameless := sum(not source.id for source in node.sources):
-        what = f"{nameless} of its sources name no message: these sources date the note, but show no words"
-        yield Finding("warn", what, node.path, "add the message's `id` to each, where it is known")
+        what = f"{nameless} of the note's sources have no message `id`; OMG shows the day of such a source, but cannot show the words"
+        yield Finding(
+            "warn",
+            what,
+            node.path,
+            "add the `id` of the message to each of these sources, if you know the `id`",
+        )
     for target in dict.fromkeys((*node.links, *node.wikilinks)):
         if target.casefold().startswith("omg/moc-"):
             ours = "mocs/" + target[4:]
@@ -179,7 +184,7 @@ def check_lifecycle(memory: Memory, graph: Graph) -> Iterator[Finding]:
     begun = (graph.folder / GRAPH_MARK).stat().st_mtime
     if state.observed_ms and now - max(state.reflected_ms / 1000, begun) > NIGHT_S:
         what = f"the nightly reflection last ran: {time_text(iso_time(state.reflected_ms), graph.zone) or 'never'}"
-        yield Finding("note", what, key, "omg reflect, and see `omg install` for the job")
+        yield Finding("note", what, key, "run `omg reflect` now; `omg install` adds the nightly job")
 
 
 def check_shape(graph: Graph) -> Iterator[Finding]:
@@ -190,14 +195,14 @@ def check_shape(graph: Graph) -> Iterator[Finding]:
         yield Finding("note", what, path, "omg reflect puts the note on a map")
     pairs = {tuple(sorted((e.path, other))): None for e in entries for other in e.contradicts}
     for one, other in list(pairs)[:20]:
-        what = f"contradicts {other}, and nobody said which of the two holds"
-        mend = "say in a conversation which one holds, or run `omg supersede OLD SUCCESSOR`"
+        what = f"contradicts {other}, and nobody said which of the two is right"
+        mend = "say in a conversation which one is right, or run `omg supersede OLD SUCCESSOR`"
         yield Finding("note", what, one, mend)
     for entry in entries:
         back = len(graph.index.backlinks(entry.path)) if len(entries) < 20_000 else 0
         if back > MANY_LINKS:
             what = f"a hub: {back} notes link here"
-            yield Finding("note", what, entry.path, "split it, or let fewer notes name it")
+            yield Finding("note", what, entry.path, "split the note, or link to it from fewer notes")
 
 
 def check_maps(memory: Memory, graph: Graph) -> Iterator[Finding]:
@@ -278,18 +283,20 @@ def check_able(memory: Memory) -> Iterator[Finding]:
     try:
         is_able(memory.folder, observer.model, observer.ask, memory.clock())
     except ModelError as e:
-        yield Finding("note", f"the model could not be asked to tell the user's words from others': {e}")
+        yield Finding("note", f"the model could not be tested on whose words are the user's: {e}")
         return
     right = examined(memory.folder, observer.model)
     if right is None:  # another model answered
         return
     if right >= ENOUGH:
-        yield Finding("ok", f"{observer.model} tells the user's words from others': {right} of 20")
+        yield Finding(
+            "ok", f"{observer.model} recognises which words are the user's: right in {right} of 20 test cases"
+        )
     else:
-        what = f"{observer.model} tells the user's words from others' in {right} of 20 fixed cases only"
+        what = f"{observer.model} often mistakes whose words are the user's: right in only {right} of 20 test cases"
         mend = (
-            "only sentences of the user's own are noted, word for word, and no note is changed; a stronger [observation]"
-            " model notes more"
+            "set a stronger [observation] model; with this one, OMG notes only the user's own sentences, word for word,"
+            " and changes no note"
         )
         yield Finding("warn", what, mend=mend)
 
@@ -372,8 +379,8 @@ def check_model(memory: Memory, up: dict[str, Any] | None) -> Iterator[Finding]:
         what = "the Observer is the offline rules: near-verbatim notes, no model"
         yield Finding("note", what, mend="set [observation] model in omg.toml for better notes")
         if (reflecting := memory.worker.reflecting()) != models:
-            what = f"{', else '.join(reflecting)} works only at night; rules note what is said"
-            yield Finding("note", what, mend="to observe with a model, too, set [observation] model")
+            what = f"{', else '.join(reflecting)} works only at night; by day, rules make the notes"
+            yield Finding("note", what, mend="set [observation] model to observe with a model by day, too")
     else:
         said = observer_text(
             {"observer": ", else ".join(models), "offline": False, "effort": effort, "daemon": up}
@@ -415,8 +422,8 @@ def check_secrets(graph: Graph) -> Iterator[Finding]:
             "note",
             f"{how_many(len(theirs), 'note')} in your own words may hold a secret: {', '.join(theirs[:5])}",
             graph.identity.key,
-            "if so, remove the secret yourself: OMG never changes your words, and shows them to the model with prompts"
-            " about the same thing",
+            "if so, remove the secret from the note yourself: OMG never changes your words, and with a prompt about the"
+            " same subject the model is shown the note",
         )
 
 

@@ -511,7 +511,7 @@ def uninstall_plugin(claw: OpenClaw, home: Path) -> Iterator[Step]:
     if claw.plugin.exists():
         yield Step("uninstall the plugin", do=partial(claw.run, "plugins", "uninstall", "omg", "--force"))
     if changes := leftovers(claw.config(), kept_object(home / BACKUP)):
-        note = f"a copy from before OMG was installed is {home / BACKUP}"
+        note = f"{home / BACKUP} is a copy of the configuration from before OMG was installed"
         yield Step("take our settings out of the configuration", note, do=partial(claw.patch, changes))
     if load_config(home, {}).observation.model == "gateway":
         note = "what you import from now on is observed by rules; name a model in omg.toml for better notes"

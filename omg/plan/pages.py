@@ -57,8 +57,8 @@ NOTHING_YET = "Nothing yet."
 YOURS = "%% Between the two omg lines this page is written anew; everything above and below them is yours. %%"
 RETRIEVAL_RULE = """\
 A line says what a note is about; open the note only when the line is not enough. The links in a note's text
-lead to what the note depends on. Its sources lead to the words it was made from. Of two notes that disagree, the newer
-holds."""
+lead to what the note depends on. Its sources lead to the words it was made from. If two notes
+contradict each other, the newer one is right."""
 
 MANY = 10  # notes; a map with more notes has headings
 KEEP_DAYS = 7  # after so many days without mention, a task is left out

@@ -252,7 +252,7 @@ def only_borne_out(
         verdicts = check_claims(of, Evidence((), lambda claim: (), UTC, known), ask, able, agent)
         for place, verdict in zip(asked, verdicts or ["not supported"] * len(asked), strict=True):
             if verdict != "supported":
-                refused[place] = "its notes do not bear it out"
+                refused[place] = "the notes of the map do not support this sentence"
     kept = [
         replace(m, sentences=tuple(s for s in m.sentences if (m.shown.path, s[0]) not in refused))
         for m in told

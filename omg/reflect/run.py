@@ -517,7 +517,7 @@ class CycleWork:
         left = len(changed) - len(fitting)
         rest = f" {how_many(left, 'map')} must wait for the next night." if left else ""
         return [
-            f"Wrote at the top of {how_many(len(links), 'map')} (pages that list notes) where things stand: {', '.join(links)}.{rest}"
+            f"Wrote the present state at the top of {how_many(len(links), 'map')} (pages that list notes): {', '.join(links)}.{rest}"
         ] * bool(links), moved
 
     def maps_to_tell(self) -> Iterator[ShownMap]:
@@ -584,7 +584,7 @@ def undone_lines(frozen: Iterable[str]) -> list[str]:
     notes = (p for p in frozen if p.startswith(("nodes/", "reflections/")))
     left = sorted(path for path in notes if not path.startswith("reflections/log/"))
     named = ", ".join(left[:UNDONE_NAMED]) + ", …" * (len(left) > UNDONE_NAMED)
-    return [f"what you undid is not done again until these notes change: {named}"] * bool(left)
+    return [f"changes that you undid, until somebody edits these notes: {named}"] * bool(left)
 
 
 def on_maps(entries: Mapping[str, Entry], homes: Mapping[str, str]) -> dict[str, list[Entry]]:

@@ -463,7 +463,9 @@ def mark_unanswered(snapshot: Snapshot) -> list[str]:
             continue
         if node.status == "active":
             snapshot.plan.amend(path, priority="low")
-            lines.append(f"{link_of(node)} weighs less now: nobody confirmed it for {UNANSWERED_DAYS} days.")
+            lines.append(
+                f"{link_of(node)} has low priority now: nobody confirmed the note for {UNANSWERED_DAYS} days."
+            )
     return lines
 
 

@@ -557,7 +557,7 @@ def follow_verdicts(
             named = [path for handle in (verdict.node, verdict.other) if (path := s.notes.get(handle))]
             try:
                 if (s.name, n) in unsaid:
-                    raise RefusedVerdict("the notes do not bear it out")
+                    raise RefusedVerdict("the notes do not support this change")
                 follow_verdict(rules, s, verdict)
             except RefusedVerdict as e:
                 links = " and ".join(link_of(rules.node(path)) for path in named)
@@ -687,7 +687,7 @@ def end_loop(rules: MergeRules, case: Case) -> None:
     if found.loop == "done":
         return  # another verdict of this night closed it
     if found.status != "active" or found.loop != "open" or not days or days[1] >= day:
-        raise RefusedVerdict("it is not an open loop past its day")
+        raise RefusedVerdict("the note is not an open loop whose day has passed")
     if found.path in rules.frozen:
         raise RefusedVerdict("a person undid that before")
     told = rules.node(case.other) if case.other not in ("", case.path) else None

@@ -245,7 +245,7 @@ def correct_tool(
     old = str(params.get("old") or "").strip()
     new = visible(redact(with_labels(one_line(str(params.get("new") or ""))))[0])
     if not old or not new:
-        raise BadInput("omg_correct needs `old`, what is wrong, and `new`, the sentence that holds now")
+        raise BadInput("omg_correct needs `old` (the wrong words) and `new` (the right sentence)")
     if not said_by_user(message) or not is_remembered(context):
         raise BadInput("omg_correct needs a message of the user in this turn as its source; there is none")
     asked, session = sent_in(message, context, registry.now_ms()), str(context["sessionKey"])
@@ -385,8 +385,8 @@ def none_text(graph: Graph, near: Sequence[Entry], old: str) -> str:
         return "\n".join([f"{said}; name one of these by its path, if one is meant:", *lines])
     if any(2 * len(shared_words(told.message.text, old)) > len(told_words(old)) for told in waiting(graph)):
         return (
-            f"{said} yet. The user said this in a message that OMG has not read yet. OMG will read that message and this"
-            " one by itself; nothing has to be done"
+            f"{said} yet, because OMG has not read the message in which the user said this. OMG will read that message"
+            " and the present message by itself; nothing has to be done"
         )
     return said
 

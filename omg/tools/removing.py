@@ -110,7 +110,7 @@ def forget_tool(
     lines = [choice_text(graph, choice, taken) for choice, taken in found.items()]
     again = [] if "everything" in found else said_again(graph, found["forget"], intake.registry.clock())
     lines += [
-        f"This message says the same and stays; to forget it, pass its exact words as `query`: {text}"
+        f"Another message says the same and is kept; to forget that message, pass its exact words as `query`: {text}"
         for text in again
     ]
     if meant.alike:
@@ -316,7 +316,7 @@ def choice_text(graph: Graph, choice: str, what: Selection) -> str:
     elif what.text:
         begun = "Or everything" if choice == "everything" else "This would be forgotten: everything"
         notes = how_many(len(what.paths), "note")
-        head = f"{begun} that holds {what.text!r}, also inside longer words, and all that was made from it: {notes} and {messages}:"
+        head = f"{begun} that holds {what.text!r}, also inside longer words, and the notes made from such messages: {notes} and {messages}:"
     else:
         head = f"This would be forgotten{f', with {messages} that it came from' * bool(what.messages)}:"
     stays = [

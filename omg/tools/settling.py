@@ -39,7 +39,7 @@ def confirm(graph: Graph, name: str, now: datetime) -> Settled:
     if graph.vault.read(path).origin not in PERSONS:
         return told(confirm_note(graph, path, now), "Confirmed: the note counts as your own word now.")
     done = amend_note(graph, path, now, f"still so: {path}", updated=now.astimezone(graph.zone).date())
-    return told(done, "Confirmed: the note counts as said today.")
+    return told(done, "Confirmed: the note counts as your own word of today.")
 
 
 def reject(graph: Graph, name: str, now: datetime) -> Settled:
@@ -74,7 +74,7 @@ def keep_named(graph: Graph, names: str, now: datetime) -> Settled:
 def undo(graph: Graph, cycle: str, now: datetime) -> Settled:
     """Undo the changes of *cycle*, which is given by its id or by the end of its id."""
     outcome, refused = take_back(graph, undoable(graph, cycle).id, now)
-    text = f"Undone: {how_many(len(outcome.written), 'file')} as before."
+    text = f"Undone: {how_many(len(outcome.written), 'file')} changed back."
     if refused:
         text += f" Left unchanged, because edited later: {', '.join(refused)}."
     return text, CurationResult("", None)

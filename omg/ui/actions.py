@@ -54,7 +54,7 @@ def reject(asked: Asked) -> Done:
 def pin(asked: Asked) -> Done:
     pinned = asked.get("off") != "1"
     path = find_note(asked.graph, asked.get("path"))
-    text = "Pinned: every prompt is given it." if pinned else "No longer pinned."
+    text = "Pinned: every prompt is given this note." if pinned else "No longer pinned."
     return done(told(pin_note(asked.graph, path, asked.memory.clock(), pinned=pinned), text))
 
 
@@ -67,7 +67,7 @@ def keep(asked: Asked) -> Done:
 def undo(asked: Asked) -> Done:
     cycle = asked.get("cycle")
     if not cycle:
-        raise BadInput("the change to undo is not named")
+        raise BadInput("the request does not say which change to undo; use an Undo button of this page")
     return done(settling.undo(asked.graph, cycle, asked.memory.clock()))
 
 

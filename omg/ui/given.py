@@ -24,7 +24,7 @@ REASONS = {
     "threshold": "enough was said since",
     "compaction": "the conversation was shortened",
     "reset": "the conversation was begun anew",
-    "quiet": "something was noted in a pause",
+    "quiet": "new notes were made during a pause",
     "idle": "a long silence",
 }
 

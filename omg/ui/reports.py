@@ -36,7 +36,7 @@ KINDS = {  # in the order of a day
     "rebuild": "Made again from the archive",
     "undo": "A change was taken back",
     "forget": "Forgotten",
-    "upgrade": "Upgrade: notes of earlier rules",
+    "upgrade": "Upgrade: archived notes of an older version",
 }
 TENDED = "with new links or marks"  # the note says the same as before; such notes are counted, not listed
 DEEDS = ("learnt", "changed", "replaced", "closed", "brought back", "set aside", "removed", "written", TENDED)

@@ -121,7 +121,7 @@ def make_page(memory: Memory, browser: Browser, start: str = "") -> Starlette:
     def refused(request: Request) -> str:
         """Return why *request* is refused, or ""."""
         if request.headers.get("host", "") not in browser.hosts:
-            return "This address is not the page's: open the link that `omg ui` printed."
+            return "The page does not answer under this host name: open the link that `omg ui` printed."
         if not same(request.cookies.get("omg", ""), browser.cookie):
             return "Only the browser that opened the link sees this page. Run `omg ui` again for a new link."
         if request.method == "POST":

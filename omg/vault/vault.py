@@ -300,7 +300,9 @@ class Vault:
         if data == was:
             return
         if was is None and (other := files.case_twin(file)):
-            raise Stale(f"{path}.md: {other} exists, and many systems take the two names for one")
+            raise Stale(
+                f"{path}.md: {other} exists and differs only in upper and lower case; many systems cannot keep both files"
+            )
         before = self._written.get(path)
         record = self._record(data, was)
         # The record is written first. After a crash in between, the journal's replay writes the file. In the other order

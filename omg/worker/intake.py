@@ -276,7 +276,7 @@ class DropReader:
             raise OmgError(f"{answer['why']}; the drop is read again")
         del self._deaths[file.name]
         raise BadDrop(
-            f"reading the drop ended a process {DEATHS} times: {answer['why']}; the file is kept unchanged"
+            f"the process that read this drop ended {DEATHS} times: {answer['why']}; the file is kept unchanged"
         )
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ from .worker import Worker
 
 log = logging.getLogger(__name__)
 
-WITHOUT_GATEWAY = "the model's part: the Reflector is the agent's own model, and no gateway lends it now"
+WITHOUT_GATEWAY = "the steps that need a model, because no gateway lends the agent's own model now"
 BY_RULE = ". Weeks and months are written by rule; the first night with a gateway writes them again"
 
 
@@ -185,7 +185,7 @@ def archive_first(worker: Worker, graph: Graph, cycle: Cycle, tell: Callable[...
         notes = len(receipt.summary) - 1
         tell("notes_archived", cycle=receipt.id, notes=notes)
         cycle.counts["archived"] = notes
-        cycle.summary.append(f"{receipt.summary[0]}; `omg undo {receipt.id}` brings them back.")
+        cycle.summary.append(f"{receipt.summary[0]}; `omg undo {receipt.id}` brings the notes back.")
 
 
 def observe_first(worker: Worker, graph: Graph, cycle: Cycle) -> None:
@@ -205,7 +205,7 @@ def read_first(worker: Worker, graph: Graph, cycle: Cycle, tell: Callable[..., N
     models = worker.models(graph.identity.agent)
     observer = worker.answering(models)
     if why := worker.away(models):
-        cycle.skipped.append(f"a model's reading of the messages that so far only rules have read: {why}")
+        cycle.skipped.append(f"the messages that a model should read and only rules have read so far: {why}")
     elif observer.ask is not None:
         observer = replace(observer, ask=counted(observer.ask, cycle))
         done = read_unread(graph, observer, worker.config, worker.clock(), partial(tell, trigger="night"))

@@ -133,7 +133,7 @@ class Registry:
         """Why *who*, a chat in the gateway's own interface, does not share its owner's memory; "" if it does."""
         if not speaker_decides(who.key) or configured(self.folder) is None:
             return ""
-        return "the gateway did not say that its owner alone speaks there"
+        return "the gateway did not say that only the owner speaks in this chat"
 
     def new_account(self, who: Identity) -> str:
         """
@@ -153,8 +153,9 @@ class Registry:
         ):
             return ""
         return (
-            f"{account} is new, with a memory of its own; if it is yours, `omg identity join owner {account}` joins it to"
-            f" yours; if it is the second account of another person, `omg identity join NAME {account} CHANNEL:ID`"
+            f"{account} is new and has a memory of its own. If this account is yours, join the two memories with"
+            f" `omg identity join owner {account}`. If another person has this and a second account CHANNEL:ID, use"
+            f" `omg identity join NAME {account} CHANNEL:ID`"
         )
 
     def served_there(self, session: str, who: Identity) -> tuple[Identity, str]:
@@ -460,8 +461,8 @@ def lay_template(graph: Graph, *, again: bool = False) -> None:
     if known and graph.vault.wrote("index") and next(graph.vault.paths(), None) is None:
         # Probably a drive is not mounted or a sync has not begun. It is unlikely that a person deleted everything.
         raise NotFound(
-            f"{root}: the vault is empty, and it had notes; bring them back, or to begin anew "
-            f"delete {graph.folder / 'written.jsonl'}"
+            f"{root}: the vault is empty, but had notes before. Bring the notes back; or, to begin with an empty vault,"
+            f" delete {graph.folder / 'written.jsonl'}"
         )
     if known and (root / "index.md").exists() and not again:
         return

@@ -150,7 +150,7 @@ def why_waiting(
     if observation_due(state, pending, options, now):
         return "due now; a running daemon observes these turns"
     tokens, needed = sum(p.tokens for p in pending), step_tokens(state, options)
-    text = f"{tokens:,} of {needed:,.0f} tokens have come together"
+    text = f"{tokens:,} tokens are pending of the {needed:,.0f} that start an observation"
     if (rest := rest_at(state, pending, options)) is None:
         return text if options.buffer_tokens is False else f"{text}; all is observed in the night"
     return f"{text}; all is observed at {clock_text(rest, now)} if nothing more is said"

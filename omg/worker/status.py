@@ -220,8 +220,10 @@ def observer_text(answer: Mapping[str, Any]) -> str:
     if answer["offline"]:
         return f"{answer['observer']} (rules, no model: near-verbatim notes)"
     if answer.get("effort") == "low":
-        waits = "the rules note what is said at once, and only the night's reading waits for a gateway"
-        return f"rules, at once; a model reads it at night: {model_text(answer, waits)}"
+        waits = "the rules make notes at once, and only the nightly reading waits for a gateway"
+        return (
+            f"rules make notes at once; at night a model reads the same messages: {model_text(answer, waits)}"
+        )
     return model_text(answer, "what is said waits until a gateway is up")
 
 
@@ -322,7 +324,7 @@ def graph_lines(graph: Mapping[str, Any], zone: tzinfo) -> list[str]:
     )
     seen, tidied = (time_text(graph[done], zone) or "never" for done in ("observed", "reflected"))
     what = ", which was undone" if undone else f": {graph['reflected_what']}" * bool(graph["reflected_what"])
-    former = f"notes of an older version's rules that this version would not write; `omg undo {cycle}` brings them back"
+    former = f"notes that an older version made and this version would not make; `omg undo {cycle}` brings the notes back"
     of = f"of {how_many(verdicts['said'], 'proposal')} that a model made last night; see reflections/log/ in the vault"
     cut = {key: s["context"] for key, s in graph["sessions"].items() if s.get("context", {}).get("cut_turns")}
     rows: list[StatusRow] = [
@@ -342,7 +344,7 @@ def graph_lines(graph: Mapping[str, Any], zone: tzinfo) -> list[str]:
         (
             unread,
             "unread",
-            f"{how_many(unread, 'piece')} of conversation read only by rules so far; a model follows at night",
+            f"{how_many(unread, 'piece')} of conversation read only by rules so far; a model reads this at night",
         ),
         (True, "observed", f"{seen}; reflected {tidied}{what}"),
         (cycle, "archived", former),
@@ -379,7 +381,7 @@ def is_night_undone(graph: Graph, at_ms: int) -> bool:
 
 
 def context_text(found: Mapping[str, Any], zone: tzinfo) -> str:
-    shown = f"{found['raw_tokens']:,} tokens of messages, {found['notes_tokens']:,} of notes for {found['cut_turns']} turns that were cut"
+    shown = f"{found['raw_tokens']:,} tokens of messages, and {found['notes_tokens']:,} tokens of notes in place of {found['cut_turns']} turns that were cut"
     share = found["cached_share"]
     return f"{shown}; last cut {time_text(found['cut'], zone)}" + (
         f"; {share:.0%} of its prompt tokens came from a cache" if share else ""

@@ -295,7 +295,7 @@ def test_without_a_gateway_the_nightly_cron_job_writes_the_weekly_page_without_a
     alone.omg("import", "--yes", str(alone.said(*WEEK)), OMG_OBSERVATION_MODEL="offline")
     told = alone.omg("reflect")
     assert "1 reflection" in told
-    assert "no gateway lends it now. Weeks and months are written by rule" in told
+    assert "no gateway lends the agent's own model now. Weeks and months are written by rule" in told
     (page,) = alone.home.glob("graphs/*/vault/reflections/2026-W10.md")
     assert "- by-rule\n" in page.read_text()
     assert "nothing to do" in alone.omg("reflect")
@@ -315,7 +315,10 @@ def test_a_daemon_without_its_gateway_writes_the_weekly_page_without_a_model_and
     daemon.model.polled -= GONE_S + 1
     daemon.miss_gateway()
     (night,) = daemon.answers()["/reflect"]({})["graphs"]
-    assert "no gateway lends it now. Weeks and months are written by rule" in night["skipped"][0]
+    assert (
+        "no gateway lends the agent's own model now. Weeks and months are written by rule"
+        in night["skipped"][0]
+    )
     assert list(alone.home.glob("graphs/*/vault/reflections/2026-W10.md"))
     daemon.lend({})
     assert daemon.memory.worker.gateway is daemon.model

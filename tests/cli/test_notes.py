@@ -89,7 +89,7 @@ def test_every_command_for_notes_prints_json_for_scripts(omg):
         (("import",), "nothing to import: give files, or --openclaw"),
         (("import", "/no/such/file.jsonl"), "No such file or directory; what can be imported: "),
         (("import", "--openclaw", "--since", "someday"), "is no date"),
-        (("import", "--openclaw", "chat.jsonl"), "two things to import"),
+        (("import", "--openclaw", "chat.jsonl"), "either files or --openclaw"),
         (("import", "chat.jsonl", "--agent", "main"), "--agent works only with --openclaw"),
         (("init", "--identity", "agent:main:cron:x:run:y"), "belongs to nobody"),
         (("inject", "-p", "x", "--session", ""), "belongs to nobody"),
@@ -152,7 +152,7 @@ def test_pinning_an_assistants_note_says_that_the_person_must_confirm_it(omg):
     code, out, err = omg("pin", "wifi")
     assert (code, err.count("\n")) == (0, 1)
     assert "nodes/fact/wifi is pinned" in out
-    assert "it is the assistant's word" in err and "`omg confirm nodes/fact/wifi`" in err
+    assert "the note comes from the assistant" in err and "`omg confirm nodes/fact/wifi`" in err
     assert omg("confirm", "wifi")[0] == 0
     assert "proposed" not in omg("status")[1]
     assert omg("pin", "router")[2] == ""

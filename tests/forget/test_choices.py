@@ -305,7 +305,7 @@ def test_the_command_says_what_each_choice_removes_and_carries_out_the_chosen_on
     before = notes(home.find(MAIN))
     code, out, err = command(home, "--matching", SECRET)
     assert (code, err) == (0, "")
-    whole, _, words = out.partition("or only the text")
+    whole, _, words = out.partition("or only the words")
     assert whole.startswith("would be forgotten:")
     assert [whole.count(p) for p in before] == [1] * 4
     assert sum(words.count(p) for p in before) == 1
@@ -328,7 +328,7 @@ def test_the_command_lists_repetitions_that_will_not_be_forgotten(home: Memory) 
     (path,) = notes(home.find(MAIN))
     out = command(home, path)[1]
     assert (
-        "this message says the same, and stays; --matching would forget it: As I said, my locker code is Q4471.\n"
+        "another message says the same and is kept; --matching WORDS forgets that message, too: As I said, my locker code is Q4471.\n"
         in out
     )
     assert "says the same" not in command(home, "--matching", "Q4471")[1]

@@ -206,7 +206,7 @@ def test_a_program_without_a_name_gets_a_memory_of_its_own_and_status_says_why(
     eventually(lambda: "sumac" in notes_of(gateway, NAMELESS), 60, "its own note")
     assert not any(NAMELESS in str(r.body) and KNOWN in str(r.body) for r in provider.history)
     assert "sumac" not in notes_of(gateway, MAIN)
-    why = "the gateway did not say that its owner alone speaks there"
+    why = "the gateway did not say that only the owner speaks in this chat"
     assert why in gateway.omg("status")
     doctor = gateway.omg("doctor", fails=None)
     assert f"! has a memory of its own: {why} [{NAMELESS}]" in doctor

@@ -380,7 +380,7 @@ def test_the_database_is_left_byte_for_byte_as_it_was(state):
 def test_a_database_of_another_version_is_refused_with_both_versions(tmp_path):
     path = tmp_path / "agents/main/agent/openclaw-agent.sqlite"
     store(path, [], version=24).close()
-    with pytest.raises(BadInput, match="version 24; this OMG reads 23"):
+    with pytest.raises(BadInput, match="version 24, but this OMG reads only version 23"):
         openclaw_state_drops(tmp_path)
     with pytest.raises(BadInput, match="version 24"):
         read_drops([path])
@@ -469,7 +469,7 @@ def test_an_import_counts_what_it_left_out_and_what_it_could_not_read(tmp_path, 
     assert import_summary({**found, "observed": 1, "notes": notes}, "came in").splitlines() == [
         "1 message: 1 new one came in, 1 observed",
         "1 new note in /notes",
-        "2 left out: 1 instructions to a model, 1 empty or written by the gateway itself",
+        "2 left out: 1 instructions to a model, 1 empty messages or messages of the gateway itself",
         "1 skipped: needs a role, a content and a timestamp (ISO, s, ms)",
     ]
 

@@ -191,7 +191,7 @@ def test_a_preview_says_why_nothing_is_given(home, openclaw):
     assert "nobody has spoken in agent:main:dashboard:x yet" in why("agent:main:dashboard:x")
     assert why("agent:main:telegram:direct:7").endswith("no notes of agent:main:telegram:direct:7 yet")
     said_in(home, UNNAMED)
-    assert why(ROOM).endswith("; the gateway did not say that its owner alone speaks there")
+    assert why(ROOM).endswith("; the gateway did not say that only the owner speaks in this chat")
 
 
 def test_a_drop_of_an_agent_for_which_omg_is_off_is_reported_and_not_kept(home):

@@ -394,7 +394,7 @@ def test_no_error_and_no_log_holds_the_conversation_or_a_key(ask, server, caplog
         ask()(ASKED)
     for text in (str(e.value), str(f.value), caplog.text):
         assert "Cleo" not in text and "sk-of-alice" not in text
-    assert "it quotes the conversation" in str(e.value) and "[key]" in str(f.value)
+    assert "the message quotes the conversation" in str(e.value) and "[key]" in str(f.value)
 
 
 @pytest.mark.parametrize("own_address", [True, False])

@@ -104,12 +104,17 @@ def test_notes_that_older_rules_wrote_are_archived_and_come_back_if_that_is_undo
     assert "heartbeat" not in graph.vault.text("mocs/moc-facts")
     (event,) = (e for e in read_events(memory.folder) if e["event"] == "notes_archived")
     assert event["notes"] == 2
-    (line,) = (line for line in night["summary"] if "earlier rules" in line)
-    assert line.startswith("2 notes of earlier rules") and f"omg undo {event['cycle']}" in line
-    assert f"`omg undo {event['cycle']}` brings them back" in status_text(home_status(memory.worker), UTC)
+    (line,) = (line for line in night["summary"] if "an older version made" in line)
+    assert (
+        line.startswith("archived 2 notes that an older version made")
+        and f"omg undo {event['cycle']}" in line
+    )
+    assert f"`omg undo {event['cycle']}` brings the notes back" in status_text(
+        home_status(memory.worker), UTC
+    )
     take_back(graph, event["cycle"], NOW)
     assert set(statuses(graph).values()) == {"active"}
-    assert "earlier rules" not in status_text(home_status(memory.worker), UTC)
+    assert "an older version made" not in status_text(home_status(memory.worker), UTC)
     nights(memory)
     assert set(statuses(graph).values()) == {"active"}  # what was undone is not done again
 

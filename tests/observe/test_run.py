@@ -294,7 +294,9 @@ def test_complete_notes_of_a_reply_cut_short_are_kept_and_the_cut_is_reported(om
     openai_server.always(reply(*(edit(title=a, description=f"Keeps {a}.") for a in ANIMALS)))
     (done,) = hear(omg, "I keep a small farm.")
     assert len(notes(omg)) == 2
-    assert done.dropped == ["the end of a reply that was cut short; [llm] max_output_tokens allows more"]
+    assert done.dropped == [
+        "the end of a reply that was cut short; raise [llm] max_output_tokens for longer replies"
+    ]
     end = read_events(omg.folder, 1)[0]
     assert (end["event"], end["cut"], end["dropped"]) == ("observation_end", 1, 1)
     asked, *_, check = map(json.loads, (omg.folder / "ledger.jsonl").read_text().splitlines())

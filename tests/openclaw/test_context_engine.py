@@ -240,7 +240,8 @@ def test_status_lists_each_cut_with_time_and_reason_and_only_if_the_engine_is_in
         text = status_text(answer, UTC)
         assert "1 session, 1 shortened" in text
         assert (
-            f"for {found['cut_turns']} turns that were cut; last cut {time_text(found['cut'], UTC)}" in text
+            f"in place of {found['cut_turns']} turns that were cut; last cut {time_text(found['cut'], UTC)}"
+            in text
         )
         assert "came from a cache" not in text  # nobody has said so
         usage = {"input": 100, "output": 7, "cacheRead": 900, "cacheWrite": 0, "cost": {"total": 0.1}}

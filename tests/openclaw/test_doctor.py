@@ -148,7 +148,9 @@ def test_a_note_in_the_oldest_format_is_read_and_the_doctor_says_what_to_mend(om
     assert [e.path for e in graph.index.entries(moc="mocs/moc-projects")] == [path]
     assert (path, "omg/moc-projects") not in graph.index.dangling()
     findings = [f for f in found(omg, path) if f.mend]
-    assert any("2 of its sources name no message" in f.what and f.level == "warn" for f in findings)
+    assert any(
+        "2 of the note's sources have no message `id`" in f.what and f.level == "warn" for f in findings
+    )
     assert any(f.mend == "write [[mocs/moc-projects]]" for f in findings)
     mend_findings(found(omg))
     assert path in graph.vault.text("mocs/moc-projects") and path not in graph.vault.text(

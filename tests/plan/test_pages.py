@@ -228,7 +228,7 @@ def test_the_index_names_every_map_with_its_count_and_how_to_find_something() ->
     garden = entry("mocs/moc-garden", "Tomatoes and beans.", type="moc", title="Garden")
     text = index_block({"mocs/moc-facts": 3, garden.path: 12, "mocs/moc-episodes": 0}, [garden])
     assert paths(text) == [*STANDARD, "mocs/moc-garden"]
-    assert "- [[mocs/moc-facts|Facts]] (3) — Things that are so" in text
+    assert "- [[mocs/moc-facts|Facts]] (3) — Other facts:" in text
     assert "- [[mocs/moc-episodes|Episodes]] — What happened" in text
     assert "- [[mocs/moc-garden|Garden]] (12) — Tomatoes and beans." in text
     assert text.endswith(RETRIEVAL_RULE)
@@ -449,7 +449,7 @@ def test_a_model_writes_sentences_about_the_topic_and_its_state_at_the_top_of_a_
     done = night_of(boat, model)
     assert (
         done.counts["told"] == 1
-        and "Wrote at the top of 1 map (pages that list notes) where things stand: [[mocs/moc-boat|Boat]]."
+        and "Wrote the present state at the top of 1 map (pages that list notes): [[mocs/moc-boat|Boat]]."
         in done.summary[-1]
     )
     assert "masts" not in model.asked[0], "only persons' notes are shown"
@@ -539,7 +539,7 @@ def test_an_unsupported_sentence_on_a_map_is_refused_and_logged(boat: Graph) -> 
     done = night_of(boat, Telling({"Boat": {"sentences": [said, OAK]}}, "not supported"))
     assert block(boat, BOAT).startswith(OAK[0])
     assert [r.line for r in done.refused] == [
-        "tell [[mocs/moc-boat|Boat]]: Ines hates boats.: its notes do not bear it out."
+        "tell [[mocs/moc-boat|Boat]]: Ines hates boats.: the notes of the map do not support this sentence."
     ]
     no_notes = {"Boat": {"sentences": [("It floats.", [])]}}
     put(boat, note("nodes/decision/oak", "Ines takes ash.", TODAY, links=("nodes/project/boat",)))

@@ -1060,7 +1060,7 @@ def test_a_proposal_unanswered_for_a_month_gets_low_priority_and_the_log_says_so
     cycle = night(graph)
     low = [path for path in graph.vault.paths("nodes/") if graph.vault.read(path).priority == "low"]
     assert low == ["nodes/fact/page", "nodes/fact/tea"] and cycle.counts["unanswered"] == 2
-    assert sum("nobody confirmed it for 30 days" in line for line in cycle.summary) == 2
+    assert sum("nobody confirmed the note for 30 days" in line for line in cycle.summary) == 2
     assert "2 unanswered claims" in cycle.headline
     assert graph.index.entry("nodes/fact/tea").updated == old.date()
     assert night(graph, now=NOW + DAY).counts["unanswered"] == 0

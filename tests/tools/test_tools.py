@@ -724,7 +724,7 @@ def test_before_a_note_is_forgotten_the_answer_lists_repetitions_that_will_be_ke
     agent.heard(ALICE, "My locker is green.")
     path = next(p for p in agent.notes(ALICE) if "code" in p)
     told = agent.use("omg_forget", ALICE, said=("m90", "Forget that."), id=path)
-    said = [line for line in told["text"].splitlines() if line.startswith("This message says the same")]
+    said = [line for line in told["text"].splitlines() if line.startswith("Another message says the same")]
     assert [line.partition("`query`: ")[2] for line in said] == ["As I said, my locker code is Q4471."]
     words = said[0].partition("`query`: ")[2]
     code = agent.use("omg_forget", ALICE, said=("m91", "Forget that."), query=words)["details"]["code"]

@@ -129,7 +129,7 @@ def test_the_doctor_reports_a_drop_that_was_set_aside_after_crashing_its_reader_
     assert not file.exists() and waiting(memory) == ["I moved to Rome."]
     bad = memory.folder / "spool" / "bad"
     assert (bad / file.name).read_bytes() == raw
-    assert "ended a process 2 times" in (bad / f"{file.stem}.txt").read_text()
+    assert "ended 2 times" in (bad / f"{file.stem}.txt").read_text()
     assert [f for f in check_home(memory) if f.level == "warn" and "1 drop could not be read" in f.what]
 
 

@@ -82,14 +82,14 @@ def test_the_rules_note_a_turn_at_once_and_ask_no_model(home: Path, openai_serve
         assert any("oat milk" in text for text in notes(memory).values())
         status = status_text(home_status(memory.worker), UTC)
     assert openai_server.history == [] and openai_server.checks == []
-    assert "rules, at once; a model reads it at night: openai/scripted" in status
+    assert "rules make notes at once; at night a model reads the same messages: openai/scripted" in status
     assert "unread    1 piece" in status
 
 
 def test_without_a_gateway_only_the_nightly_reading_of_the_model_waits() -> None:
     asked = {"offline": False, "effort": "low", "observer": "gateway", "daemon": {}}
     told = observer_text(asked)
-    assert "the rules note what is said at once, and only the night's reading waits" in told
+    assert "the rules make notes at once, and only the nightly reading waits" in told
     assert "what is said waits" not in told
     assert "what is said waits until a gateway is up" in observer_text({**asked, "effort": "full"})
 

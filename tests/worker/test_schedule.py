@@ -391,8 +391,9 @@ def test_at_the_cap_turns_wait_without_counting_as_failures(make, model, clock):
 def test_status_says_what_waits_and_why(omg, model, clock):
     graph = say(omg, words(100))
     rest = (clock() + timedelta(hours=1)).astimezone(graph.zone)
-    assert f"of 200 tokens have come together; all is observed at {rest:%H:%M:%S} if" in omg.worker.waits(
-        graph
+    assert (
+        f"tokens are pending of the 200 that start an observation; all is observed at {rest:%H:%M:%S} if"
+        in omg.worker.waits(graph)
     )
     model.error = ModelUnavailable("gateway: nobody is there")
     omg.work(force=True)
