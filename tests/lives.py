@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,10 @@ STEPS = {
 }
 
 
+# Every file is read after each step; a text that was parsed before is not parsed again.
+node_of, receipt_of = lru_cache(10_000)(parse_node), lru_cache(10_000)(Receipt.loads)
+
+
 class Broken(AssertionError):
     """An invariant does not hold; the message names the seed, the steps so far and what is wrong."""
 
@@ -125,7 +130,7 @@ class Life:
         for home in self.homes:
             home.close()
 
-    @property
+    @cached_property
     def vault(self) -> Path:
         return next(self.folder.glob("graphs/main-main-*")) / "vault"
 
@@ -419,7 +424,7 @@ class Life:
             raise self.broken(f"archived twice: {twice}")
         if unlawful := self.contexts.broken(self.forgotten.union(archived)):
             raise self.broken("; ".join(unlawful))
-        receipts = [Receipt.loads(f.read_text()) for f in (graph / "receipts").glob("[0-9]*.json")]
+        receipts = [receipt_of(f.read_text()) for f in (graph / "receipts").glob("[0-9]*.json")]
         observed = Counter(
             name.split(".")[0] for r in receipts if r.kind == "observation" for name in r.pending
         )
@@ -431,7 +436,7 @@ class Life:
         for file in self.theirs():
             path = file.relative_to(self.vault).with_suffix("").as_posix()
             try:
-                node = parse_node(file.read_text(), path)
+                node = node_of(file.read_text(), path)
             except BadNode as e:
                 raise self.broken(str(e)) from e
             if path in written and not node.sources:
