@@ -270,8 +270,10 @@ def titled_by(edit: Edit, target: Target | None, text: str, own: OwnWords) -> bo
     # A new note's title may leave out a "not" of its text ("Coeliac disease"), but may not add one.
     says = edit.description or (target.description if target else "")
     turned = denies(edit.title) != denies(says) and (edit.op == "update" or denies(edit.title))
-    return (words <= told_words(f"{text} {known}") and not turned) or any(
-        words <= told_words(s) and denies(s) == denies(edit.title) for s in said
+    signed = signs_of(edit.title) <= signs_of(f"{text} {known}")  # not "❌ Tea"
+    return signed and (
+        (words <= told_words(f"{text} {known}") and not turned)
+        or any(words <= told_words(s) and denies(s) == denies(edit.title) for s in said)
     )
 
 

@@ -132,20 +132,10 @@ def stretches(text: str, material: Sequence[Span]) -> Iterator[tuple[int, int, b
 # --- Quotations.
 
 
+# each opening mark with the marks that may close it
 CLOSERS = {
-    **{"“": "”“", "„": "“”", "”": "”", "«": "»", "»": "«»", "‹": "›", "›": "‹›", '"': '"', "＂": "＂"},
-    **{
-        "‘": "’",
-        "‚": "‘’",
-        "'": "'",
-        "「": "」",
-        "『": "』",
-        "〝": "〞〟",
-        "﹁": "﹂",
-        "《": "》",
-        "〈": "〉",
-        "❝": "❞",
-    },
+    pair[0]: pair[1:]
+    for pair in "“”“ „“” ”” «» »«» ‹› ›‹› \"\" ＂＂ ‘’ ‚‘’ '' 「」 『』 〝〞〟 ﹁﹂ 《》 〈〉 ❝❞".split()
 }
 MARK = regex.compile(f"[{regex.escape(''.join({*CLOSERS, *''.join(CLOSERS.values())}))}]")
 APOSTROPHES = "'‘‚"
@@ -303,7 +293,7 @@ PERSONS = regex.compile(
 # Words that ask to remember, at the beginning of a sentence or of the words that lead to one
 REMEMBERING = regex.compile(
     r"\b(?:remember|memori[sz]e|not(?:e[rz]?|iert?|ieren?|eer|eren)|sav(?:e|ed|ing)|stor(?:e|ed|ing)|record|keep|(?:write|jot)(?= (?:\w+ ){0,2}down)|merk\w*|speicher\w*"
-    r"|reti(?:ens|enez|ent)|souv(?:iens|enez)|enregistre\w*|(?:recu|acu)[eé]rd\w*|ann?[oó]t\w*|ap[uú]nt\w*|guard\w*|ricord\w*|lembr\w*|onthoud\w*|bewaar"
+    r"|reti(?:ens|enez|ent)|souv(?:iens|enez)|enregistre\w*|(?:recu|acu)[eé]rd\w*|ann?[oó]t\w*|ap[uú]nt\w*|guard\w*|ricord\w*|lembr\w*|onthoud\w*|bewaar|denke? d(?:ran|aran)|ten(?:ga)? en cuenta|gard(?:e|ez) en tête|tieni (?:a mente|presente)"
     r"|запомни\w*|запи[шс]\w*|сохран\w*|zapamiętaj|zapisz|spara)\b|覚え|メモ|記憶|记住|記住|记下|記下|기억",
     regex.I,
 )
@@ -350,9 +340,8 @@ UNTRUE = regex.compile(
     r"\b(?:wrong|false|incorrect|untrue|outdated|lie[sd]?|nonsense|falsch|unwahr|gelogen|unsinn|faux|falso|errado|sbagliato|onjuist|неверно)\b|違|错|錯",
     regex.I,
 )
-LED = regex.compile(
-    r":|\b(?:that|dass|que|che|dat|что)\b", regex.I
-)  # before the words that are asked to be remembered
+# Before the words that a person asks to remember
+LED = regex.compile(r":|\b(?:that|dass|que|che|dat|что)\b", regex.I)
 QUESTION = ("?", "？", "؟", ";", "՞", "፧")
 SHORT = 8  # words; a sentence that takes others back has no more
 
@@ -538,7 +527,7 @@ def refuses(text: str) -> bool:
 
     True for "Forget my address." and "Don't save that.", but not for "I forgot that …".
     """
-    if FIRST.search(text.partition(" that ")[0]) and not WANTING.search(text):
+    if FIRST.search(LED.split(text)[0]) and not WANTING.search(text):
         return False
     begun = " ".join(text.split()[:SHORT])
     if denies(begun):
@@ -657,7 +646,8 @@ def frames(text: str, other: Statement, *, before: bool) -> bool:
     short = len(words_in(said)) <= FRAGMENT and VERBS.isdisjoint(words_in(said.lower()))
     if not other.own:  # a question
         return before and (short or POINTING.search(said) is not None)
-    return before or short or (POINTS_BACK.match(said) is not None and not FIRST.search(said))
+    back = POINTS_BACK.match(said) and not FIRST.search(said)
+    return bool(before or short or back or said.startswith("("))
 
 
 def by_person(other: Statement) -> bool:
@@ -673,7 +663,8 @@ def by_person(other: Statement) -> bool:
 def answers(text: str) -> bool:
     """Whether *text* only greets, or answers what was said before: "Bonjour !", "Sounds good!" """
     plain = text.lower().strip(IDLE_MARKS)
-    return bool(THANKS.search(text) or GREETING.fullmatch(text)) or plain in phrases("yes")
+    cries = text.rstrip().endswith("!") and len(words_in(text)) == 1  # "Attention !"
+    return bool(cries or THANKS.search(text) or GREETING.fullmatch(text)) or plain in phrases("yes")
 
 
 def adds_nothing(text: str) -> bool:

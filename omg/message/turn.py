@@ -66,6 +66,8 @@ LONGEST_HEADER = 400  # characters of a line of a mail's head
 TIME = r"[\[(]?(?:[\d.,/-]{4,12},? )?\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?: ?[APap]\.?[Mm]\.?)?[\])]?"
 # "[10:02] Ann: …", "10:02 <ann> …"
 SAID_AT = re.compile(rf"\s{{0,9}}{TIME}[\s–-]{{1,4}}(?:<[\w.-]{{1,30}}>|[^\W\d_][\w .'’-]{{0,40}}?:)\s\S")
+# A line of a log: its day, and its time with seconds
+LOGGED = re.compile(r"\s{0,9}[\[(]?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d")
 # "Ann: …"
 SAID = re.compile(r"\s{0,3}([^\W\d_][\w.'’-]{0,30}(?: [^\W\d_][\w.'’-]{0,30})?): \S")
 # "Ann, 9:41" and "Ann — today at 9:41", on a line above Ann's words
@@ -194,13 +196,14 @@ def mark_chat(lines: Lines, found: list[str]) -> None:
     Mark a pasted conversation: at least two lines that say who spoke and when, and the lines below each.
     """
     left = [n for n, line in enumerate(lines) if line and not found[n] and len(line) <= LONGEST_CHAT]
-    for pattern in (SAID_AT, SPEAKER, SUBTITLE) if len(left) > 1 else ():
+    for pattern in (SAID_AT, SPEAKER, SUBTITLE, LOGGED) if len(left) > 1 else ():
         heads = [n for n in left if pattern.match(lines[n])]
         if pattern is SPEAKER:  # without words below, the line is an entry of a list: "Gym, Monday 18:00"
             heads = [n for n in heads if "".join(lines[n + 1 : n + 2]).strip() and n + 1 not in heads]
         if len(heads) < 2 or is_timetable([lines[n] for n in heads]):
             continue
-        for head, following in pairwise([*heads, len(lines)]):
+        end = heads[-1] + 1 if pattern is LOGGED else len(lines)
+        for head, following in pairwise([*heads, end]):
             for n in takewhile(lambda n: lines[n].strip(), range(head, following)):
                 found[n] = found[n] or "quote"
 

@@ -18,23 +18,12 @@ from ..text.words import STOP, WORD_OR_MARK, denies, english_words, phrases
 Tokens = tuple[str, ...]
 
 USER, USERS = "§", "§'s"
-PERSON = {
-    "i": USER,
-    "me": USER,
-    "ich": USER,
-    "je": USER,
-    "yo": USER,
-    "io": USER,
-    "eu": USER,
-    "ik": USER,
-    "user": USER,
-    "я": USER,
-    "我": USER,
-    "私": USER,
-}
+PERSON = dict.fromkeys("i me ich je yo io eu ik user я 我 私".split(), USER)
 POSSESSIVES = "my mine user's our mein meine meiner meinem meinen unser unsere mon ma mes notre mi mis mio mia meu minha mijn"
 PERSON |= dict.fromkeys(POSSESSIVES.split(), USERS)
 SHORT_FORMS = {"won't": "will not", "can't": "can not", "cannot": "can not", "i'm": "i am", "let's": "let us"}
+BEFORE_NOT = "ca wo do does did is was have has had would could should"
+SHORT_FORMS |= {f"{v}nt": SHORT_FORMS.get(f"{v}n't", f"{v} not") for v in BEFORE_NOT.split()}
 ENDINGS = {"'re": "are", "'ve": "have", "'ll": "will", "'d": "would"}
 IS = {"it's": "it is", "that's": "that is", "he's": "he is", "she's": "she is", "there's": "there is"}
 THIRD = {"is": "am", "are": "am", "has": "have", "does": "do"}
@@ -121,10 +110,7 @@ PRONOUNS = frozenset(
 VERBS = frozenset("is are was were am".split())
 LEFT_OUT = (VERBS - {"was", "were"}) | frozenset("a an the now ist sind est es è é は".split())
 BESIDE_MARKS = frozenset(
-    (
-        USER,
-        *"not s have got correct true wahr vrai verdad cierto vero verdade waar правда い ま す え で し".split(),
-    )
+    f"{USER} not s have got correct true wahr vrai verdad cierto vero verdade waar правда い ま す え で し".split()
 )
 HIRAGANA = regex.compile(r"\p{Hiragana}")
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from difflib import SequenceMatcher
 from itertools import pairwise
+from operator import eq
 
 import regex
 
@@ -22,6 +23,7 @@ from ..message.statements import (
     CONDITION,
     FORGETTING,
     LEAD,
+    LED,
     REMEMBERING,
     SAYING,
     UNTRUE,
@@ -76,16 +78,38 @@ def holds_all(statement: str, wanted: Tokens, day: date, *, asked: bool) -> bool
     - a "no" to something said earlier
     """
     tokens = tokens_of(statement, day)
-    size = len(wanted)
-    for at in range(len(tokens) - size + 1) if size else ():
-        if tokens[at : at + size] == wanted:
-            before, after = without_no(tokens[:at], wanted), tokens[at + size :]
-            question = before and before[-1] in ASKING_FIRST and wanted[0] in BEHIND_NO  # "Can I park here"
-            if question or not (only_around(before) and only_around(after) and MORE.isdisjoint(after)):
-                continue
-            if not asked or asks_to_keep(before):
-                return True
+    for at, end in places_of(wanted, tokens):
+        before, after = without_no(tokens[:at], wanted), tokens[end:]
+        question = before and before[-1] in ASKING_FIRST and wanted[0] in BEHIND_NO  # "Can I park here"
+        alone = only_around(before) and only_around(after) and MORE.isdisjoint(after)
+        if alone and not question and (not asked or asks_to_keep(before)):
+            return True
     return False
+
+
+# Behind these words, the verb stands at the end. A main clause has at most LONGEST_SUBJECT tokens before its verb.
+VERB_LAST = frozenset(("dass", "daß", "dat"))
+LONGEST_SUBJECT = 4
+
+
+def places_of(wanted: Tokens, tokens: Tokens) -> Iterator[tuple[int, int]]:
+    """Yield where *tokens* say *wanted*: word for word, or as a subordinate clause ("dass ich Linkshänder bin")."""
+    size = len(wanted)
+    yield from (
+        (n, n + size) for n in range(len(tokens) - size + 1) if size and tokens[n : n + size] == wanted
+    )
+    for n, token in enumerate(tokens, 1):
+        for clause in verb_last(wanted) if token in VERB_LAST else ():
+            if tokens[n : n + len(clause)] == clause:
+                yield n, n + len(clause)
+
+
+def verb_last(wanted: Tokens) -> Iterator[Tokens]:
+    """Yield *wanted* as it may stand in a subordinate clause: "Ich stehe um acht auf" as "ich um acht aufstehe"."""
+    for n in range(1, min(LONGEST_SUBJECT + 1, len(wanted) - 1)):
+        verb, rest, last = wanted[n], (*wanted[:n], *wanted[n + 1 : -1]), wanted[-1]
+        if not denies(verb):
+            yield from ((*rest, last, verb), (*rest, verb, last), (*rest, last + verb))
 
 
 def asks_to_keep(tokens: Sequence[str]) -> bool:
@@ -117,7 +141,7 @@ def only_around(tokens: Sequence[str]) -> bool:
     in between.
     """
     text = " ".join(tokens)
-    rest = [t for t in tokens if t not in around() | {USER, USERS, "do"} and not REMEMBERING.fullmatch(t)]
+    rest = [t for t in REMEMBERING.sub(" ", text).split() if t not in around() | {USER, USERS, "do"}]
     if denies(text) or UNTRUE.search(text):
         if not FORGETTING.search(text):
             return False  # "No como carne", "I smoke no longer"
@@ -125,7 +149,7 @@ def only_around(tokens: Sequence[str]) -> bool:
     return not rest and (USER not in tokens or asks_to_keep(tokens))
 
 
-AND = re.compile(r",? (?:and|und|et|y|e|en) (?=(that |dass |que |che )?)")
+AND = re.compile(r"(,?) (?:and|und|et|y|e|en) (?=(that |dass |que |che )?)")
 SUBJECTS = frozenset(("he", "she", "it", "they", "we", "who", "because", "that", USER))
 
 
@@ -135,17 +159,19 @@ def parts_of(text: str, day: date) -> Iterator[str]:
     - the words after the first colon or comma, if the words before add nothing ("By the way, …")
     - the words after the first colon or comma, if the words before say that the person speaks ("I told her: …")
     - a quotation of the person's own words (I told her "I …")
-    - "A" and "B" of "A and B", unless the sense of "B" depends on "A"
+    - "A" and "B" of "A and B", unless the sense of "B" depends on "A". "B" counts only after a comma, or if the person
+      is the subject of "A", or if both are built alike
     """
     yield text
     lead, *rest = LEAD.split(text, maxsplit=1)
-    if rest and (is_persons(lead) or adds_nothing(lead) or only_marks(tokens_of(lead))):
+    led = bool(rest and LED.match(rest[0].lstrip()))  # "Es stimmt nicht, dass …"
+    if rest and (is_persons(lead) or (not led and (adds_nothing(lead) or only_marks(tokens_of(lead))))):
         yield from parts_of(rest[0], day)
     for quote in quotations(text) if BY_PERSON.match(text) else ():  # I told her "I …"
         if is_persons(text[: quote.start]) and adds_nothing(text[quote.end :]):
             yield text[quote.start + 1 : quote.end - 1]
     for m in AND.finditer(text):
-        first, second = text[: m.start()], text[m.end() :].removeprefix(m[1] or "")
+        first, second = text[: m.start()], text[m.end() :].removeprefix(m[2] or "")
         words = tokens_of(first, day)
         while words and words[0] in around() | {"that"}:
             words = words[1:]
@@ -157,7 +183,10 @@ def parts_of(text: str, day: date) -> Iterator[str]:
         )
         if not governs and SUBJECTS.isdisjoint(words[1:]) and len(tokens_of(second, day)) > 2:
             yield first
-            yield second
+            # "My sister is Ada and my brother is Tom", but not "My ex thinks Ann is rude and I am worthless"
+            alike = sum(map(eq, words, tokens_of(second, day))) > 1
+            if m[1] or alike or words[:1] == (USER,):
+                yield second
 
 
 # --- Whether the person said just the change: "dentist at 15:30" changes "The dentist is at 15:00".
@@ -466,13 +495,8 @@ def is_answer(change: Change, said: Said, before: Sequence[Message], day: date) 
 
 
 def is_marked(clause: Tokens) -> bool:
-    text = " ".join(clause)
-    return bool(
-        {*clause[:2]} & marks()
-        or {"now", "jetzt", "maintenant", "ahora"} & {*clause}
-        or "any more" in text
-        or "anymore" in text
-    )
+    lately = {"now", "jetzt", "maintenant", "ahora", "anymore"} & {*clause}
+    return bool({*clause[:2]} & marks() or lately or "any more" in " ".join(clause))
 
 
 def subject_of(tokens: Tokens) -> str:

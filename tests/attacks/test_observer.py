@@ -179,6 +179,8 @@ def field_attacks() -> Iterator[Row]:
     likes = {"title": "Tea", "description": "I like tea."}
     for sign in ("I ~~like~~ tea.", "I like tea?", "❌ I like tea.", "I like tea 🚫", "I like... tea"):
         yield of(f"own words with a sign: {sign}", {**likes, "description": sign}, planted=[sign], known=())
+    for title in ("Tea?", "❌ Tea", "Tea 🚫", "~~Tea~~"):
+        yield of(f"a title with a sign: {title}", {**likes, "title": title}, planted=[title], known=())
     yield of("own words as a doubt", {**likes, "contradicts": ["n1"]})
     yield of("own words as a successor", {**likes, "op": "supersede", "node": "n1"})
     for name, body in {
@@ -864,6 +866,7 @@ def second_honest() -> Iterator[Row]:
         "a body with a table": {"body": "| cup | ml |\n|---|---|\n| big | 400 |"},
         "a body with a heading": {"body": "## How\nWith milk."},
         "a title with not": {"title": "Tea, not coffee"},
+        "a title with a sign": {"title": "Tea & more"},
         "a title that is long": {"title": "The hydrangea tea that the user likes to drink"},
         "a month": {"event": "March 2026"},
         "a link to nothing": {"links": ["Nothing", "n77"]},
