@@ -478,7 +478,11 @@ def take_back(graph: Graph, cycle: str, now: datetime) -> tuple[journal.Outcome,
 
 
 def undoable(graph: Graph, cycle: str | None) -> journal.Receipt:
-    """Return the receipt of *cycle*; None means the person's last change that is not undone. Raises NotFound, BadInput."""
+    """
+    Return the receipt of *cycle*. None means the person's latest change that is not undone.
+
+    Raises NotFound, BadInput.
+    """
     if cycle is not None:
         return journal.find_receipt(graph, cycle)
     undone = journal.undone_cycles(graph)

@@ -318,7 +318,7 @@ class Daemon:
         Report that the daemon is up, and which models observe.
 
         - `lent`: the name of the agent's own model, which the gateway's plugin lends
-        - `trouble`: the last error of this model
+        - `trouble`: the latest error of this model
         - `polled_s`: seconds since the plugin last fetched a question for this model; null if never
         """
         polled = self.model.polled
@@ -337,8 +337,10 @@ class Daemon:
 
     def inject(self, body: dict[str, Any]) -> Mapping[str, Any]:
         """
-        Return the hook's result for this prompt; {} if the session is not served or has no memory yet. If too many prompts
-        come at once, return the session's last `system` slice, without notes for this prompt.
+        Return the hook's result for this prompt; {} if the session is not served or has no memory yet.
+
+        If too many prompts come at once, return the `system` slice of the session's previous prompt, without notes for
+        this prompt.
         """
         # A heartbeat with nothing to do leaves no transcript, so nothing would show that its run is over.
         if (session := str(body.get("sessionKey") or "")) and body.get("trigger") != "heartbeat":
@@ -350,7 +352,11 @@ class Daemon:
         return before
 
     def notice(self, body: Mapping[str, Any]) -> dict[str, str]:
-        """Return the line to put below a reply: the person's notes that are new or changed since the last reply. {}: none."""
+        """
+        Return the line to put below a reply; {} if there is no line.
+
+        The line names the person's notes that are new or changed since the previous reply.
+        """
         graph = graph_served(self.memory, body) if self.config.notices.replies else None
         if graph is None or graph.identity.scope != "dm":
             return {}

@@ -368,7 +368,7 @@ def encode_text(text: str | None) -> bytes | None:
 
 
 def receipts_of(graph: Graph) -> list[Receipt]:
-    """Return the closed receipts, the last one committed first."""
+    """Return the closed receipts, the most recently committed receipt first."""
     found = [r for f in reversed(closed_files(graph)) if (r := readable(graph, f)) is not None]
     return sorted(found, key=lambda r: r.done, reverse=True)
 

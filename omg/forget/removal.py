@@ -547,12 +547,22 @@ def remove_derived(folder: Path) -> None:
 
 
 def raise_mark(home: Path) -> None:
-    """Tell the plugin to discard the last `system` part, which the plugin uses when the daemon is late."""
+    """
+    Make OpenClaw's plugin discard the memory that it keeps from earlier prompts.
+
+    Without this mark, the plugin would serve that memory again whenever the daemon is late.
+    """
     write_private(home / FORGOTTEN_MARK, json.dumps({"at": time.time_ns() // 1_000_000}))
 
 
 def change_home(home: Path, graph: Path, removal: Removal) -> None:
-    """Change the files of the home: unreadable drops, temporary files, records of forgotten sessions, and logs."""
+    """
+    Remove what is forgotten or redacted from the files of *home*.
+
+    - temporary files: deleted if their process is dead, or if they hold a forgotten word
+    - records of forgotten sessions: deleted
+    - unreadable drops (files of the spool), and logs: changed; a drop may be deleted
+    """
     if removal.forgets:
         change_files((home / "spool").glob(".*"), removal.unread)  # temporary files that a killed hook left
     change_files((home / "spool" / "bad").glob("*"), removal.unread)

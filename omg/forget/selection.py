@@ -269,8 +269,14 @@ class Part:
 def parted_messages(
     graph: Graph, said: Talk, cited: Collection[str], named: Collection[str]
 ) -> dict[str, Part]:
-    """Return message id → Part, for each message in *cited* of which only a part is removed. A person's sentence stays
-    if a note that is not in *named* holds it."""
+    """
+    Find the messages of which only a part is removed. Returns message id → Part.
+
+    - *named*: paths of the notes that are removed
+    - *cited*: ids of the messages that these notes were made from
+
+    A person's sentence stays if another note holds the sentence.
+    """
     going = [words_of_note(graph, path) for path in named]
     found: dict[str, Part] = {}
     for m in (m for _, m in said if m.id in cited and m.role == "user"):

@@ -1,6 +1,6 @@
 """
-The state of a graph: its sessions, its last observation and reflection, how often notes were of use, what prompts were
-given.
+The state of a graph: its sessions, its latest observation and reflection, how often notes were of use, and what
+prompts were given.
 
 An invalid value in state.json is dropped, and no error is raised. The next prompt then gets a new `system` text, as at
 the beginning of a session.
@@ -292,7 +292,11 @@ NEVER = (0, 0)
 
 
 class Uses:
-    """Counts how often each note was of use: id → (count, time of the last use in ms). Processes may share the file."""
+    """
+    Counts how often each note was of use: id → (count, time of the latest use in ms).
+
+    Processes may share the file.
+    """
 
     def __init__(self, file: Path) -> None:
         self.file = file

@@ -7,7 +7,7 @@ OMG cannot take back a text. `system` is given again only
 
 - after an edit
 - after something was forgotten
-- when much was said since the last `system`
+- when much was said since the previous `system`
 
 The person's memory and the project's memory stand side by side, each under a heading.
 

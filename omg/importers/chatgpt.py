@@ -58,8 +58,12 @@ def read_chats(members: list[Member], items: ItemReading) -> Iterator[Chat]:
 
 def read_chat(chat: JsonObject, member: Member, items: ItemReading, contexts: Contexts) -> Chat | None:
     """
-    Read the messages of *chat* that were said. None if nothing was said, if the chat is temporary, or if a newer copy
-    is known.
+    Read one chat of a ChatGPT export, without hidden messages and tool calls.
+
+    Returns None in these cases:
+    - The chat is temporary, or has the mark do-not-remember.
+    - A newer copy of the chat is known.
+    - No message is left to import.
     """
     nodes = {str(id): node for id, node in mapping_in(chat, "mapping").items() if isinstance(node, dict)}
     id = str(chat.get("conversation_id") or chat.get("id") or digest(json.dumps(sorted(nodes)), 8))

@@ -111,7 +111,7 @@ def import_drops(
     """
     Take *drops* in. A drop without a new message changes nothing. With *dry_run* nothing is changed.
 
-    *progress* is called with the bytes read since its last call. Returns counts of `messages`, `new` messages,
+    *progress* is called with the bytes read since its previous call. Returns counts of `messages`, `new` messages,
     `sessions` and `left_out` entries; the reasons are in `skipped` and `why_left_out`.
     """
     messages, new, reported, entries, registry = 0, 0, 0, 0, intake.registry

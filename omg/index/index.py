@@ -185,7 +185,9 @@ class Index:
 
     def damage(self) -> tuple[datetime, str] | None:
         """
-        Return when a damaged index file was last replaced, and the error; None if no damaged file was replaced.
+        Return the time and the error of the latest replacement of a damaged index file.
+
+        Returns None if no damaged file was replaced.
         """
         for (told,) in self._rows("select value from meta where key = 'damage'"):
             at, _, why = told.partition(" ")
@@ -270,7 +272,7 @@ class Index:
         Return the *k* notes that answer *query* best, best first.
 
         *now*: the time that "last week" and a note's freshness refer to. *uses*: note's id → (number of uses,
-        time of the last use in ms). Vectors are used only after `embed` has loaded the model; a search never
+        time of the latest use in ms). Vectors are used only after `embed` has loaded the model; a search never
         loads the model.
         """
         with self._store.read() as db:

@@ -222,7 +222,7 @@ def weigh_pool(
     Change the scores in *pool*: raise notes of the days asked for, and successors of found notes.
 
     Priority, freshness and use decide between equal notes. Notes that no longer exist leave *pool*. *uses*:
-    note's id → (number of uses, time of the last use in ms).
+    note's id → (number of uses, time of the latest use in ms).
     """
     today = now.date().toordinal()
     columns = "id, path, node, status, priority, said_from, said_to, event_from, event_to"
@@ -371,7 +371,9 @@ PLACES = {
 
 def matching_words(db: sqlite3.Connection, ids: Sequence[int], question: ParsedQuery) -> dict[int, list[str]]:
     """
-    Return row → phrases such as ‘says “cat”’, which name the words of *question* that the note has, and where.
+    Tell for each note where the words of *question* were found. *ids*: the notes' rows.
+
+    Returns row → phrases, for example ‘says “cat”’ and ‘links to “Porto”’.
     """
     if not question.terms or not ids:
         return {}
@@ -544,7 +546,7 @@ class Matrix:
         self._matrix: Floats | None = None
 
     def follow(self, db: sqlite3.Connection, generation: int) -> None:
-        """Read the vectors that changed since the last call."""
+        """Read the vectors that changed since the previous call."""
         rev = meta_value(db, "rev")
         if self._state == (generation, rev):
             return

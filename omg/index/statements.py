@@ -316,7 +316,7 @@ class SignMatrix:
         self._matrix: tuple[NDArray[np.int64], NDArray[np.uint64]] | None = None
 
     def follow(self, db: sqlite3.Connection, generation: int) -> None:
-        """Read the vectors added since the last call; after a removal, read all again."""
+        """Read the vectors added since the previous call; after a removal, read all again."""
         import numpy as np
 
         last = db.execute("select coalesce(max(id), -1) from statement_vector").fetchone()[0]

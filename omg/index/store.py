@@ -645,7 +645,7 @@ def contradictions(db: sqlite3.Connection) -> dict[int, tuple[tuple[str, ...], b
 
     - *paths*: the notes that contradict the note. A contradiction counts for both notes, whichever of them names
       it.
-    - *newest*: True if the note's last message is later than the last message of every contradicting note.
+    - *newest*: True if the note's latest message is later than the latest message of every contradicting note.
     - A note from the assistant or a tool cannot contradict a note from a person.
     """
     found: dict[int, dict[str, bool]] = {}

@@ -513,8 +513,7 @@ def hook_result(
 
 
 def result_given_before(graph: Graph, session: str, config: Config) -> dict[str, str]:
-    """Return the result of before_prompt_build without reading the prompt: the `system` served last, if it is still
-    valid."""
+    """Return the result of before_prompt_build with the latest `system` of *session*; {} if it is outdated."""
     state = graph.state()
     own = state.sessions.get(session)
     if own is None or not own.system or own.epoch != state.epoch or not config.inject.budget_tokens:

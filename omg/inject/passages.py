@@ -471,7 +471,7 @@ def repeats_withheld(
     graph: Graph, heard: Sequence[tuple[Message, list[MadeNote]]], passage: Passage, asked: frozenset[str]
 ) -> bool:
     """Return whether the assistant's *passage* repeats words of a user's message that must not be quoted. Words in
-    *asked* do not count. *heard*: the user's last messages before *passage*, each with its notes."""
+    *asked* do not count. *heard*: the user's latest messages before *passage*, each with its notes."""
     gone = gone_of(graph, {m.id: notes for m, notes in heard}, [m for m, _ in heard])
     withheld = [m for m, notes in heard if m.id in gone or speak_themselves(graph, notes)]
     return any(told_words(m.text) & (told_words(passage.text) - asked) for m in withheld)
@@ -637,7 +637,7 @@ def passage_of(message: Message, words: Sequence[str], chars: int) -> Passage:
 
 @lru_cache(maxsize=1024)
 def cleaned(text: str) -> str:
-    """Return *text* without secrets by the present rules. The archive was cleaned by the rules of its time."""
+    """Return *text* without secrets, by today's rules for secrets. The archive was cleaned by the rules of its time."""
     return redact(text)[0]
 
 

@@ -95,7 +95,7 @@ class Ledger:
             file.write(b"\n" * bool(torn) + json.dumps(line).encode() + b"\n")
 
     def today(self, now: datetime) -> Spent:
-        """Return what all processes spent on the day of *now*. Reads only the lines added since the last call."""
+        """Return what all processes spent on the day of *now*. Reads only the lines added since the previous call."""
         day = self._today(now)
         with self._settled:
             size = self.file.stat().st_size if self.file.exists() else 0
@@ -175,7 +175,7 @@ class Ledger:
         return now.astimezone(self._zone).date().isoformat()
 
     def _take_in(self) -> None:
-        """Add today's costs to the sum, from the lines that were written to the file since the last call."""
+        """Add today's costs to the sum, from the lines that were written to the file since the previous call."""
         mark = self._day.encode()
         with self.file.open("rb") as file:
             file.seek(self._read)

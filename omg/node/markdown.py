@@ -277,9 +277,12 @@ def with_properties(text: str, values: Mapping[str, Any]) -> str:
 
 def with_changes(fm: str, root: yaml.MappingNode, values: Mapping[str, Any]) -> str:
     """
-    Change properties that *fm* already has to the values in *values*.
+    Return *fm*, the properties of a note as YAML, with new values from *values*.
 
-    A property with the value None is removed, with its lines. No property is added.
+    - A property whose new value is None is removed, with its lines.
+    - No property is added: names that are not in *fm* are ignored.
+
+    *root*: *fm*, parsed.
     """
     last = {key_name(k): v for k, v in root.value}  # if a name stands twice, the last counts
     for k, v in reversed(root.value):

@@ -2,7 +2,7 @@
 Node: a note as a value, with its properties; and the table of maps.
 
     parse_node     text → Node      lenient: reads what any editor may have written
-    render_node    Node → text      strict: parse_node gives the same Node back, and render_node the same text
+    render_node    Node → text      strict: parse_node turns the text back into an equal Node
     amend_text     text → text      changes a few properties of a file that a person edited; all other bytes stay
 
 Nothing that a person wrote is lost: properties that OMG cannot read are kept in `extra`. vault/vault.py writes files.

@@ -197,7 +197,7 @@ def notes_found(graph: Graph, texts: Iterable[str], at: datetime, *, vectors: bo
 
 def notes_of_last(graph: Graph, before: Sequence[Message], since_ms: int) -> list[Entry]:
     """
-    Return the notes made from the user's last message in *before*; none if this message is old.
+    Return the notes made from the user's latest message in *before*; none if this message is old.
 
     The new messages may correct these notes.
     """

@@ -7,8 +7,8 @@ omg/rules/ answer in the same form. No lock of the vault is held while a model i
 A batch is marked observed only after every answer was understood. One receipt writes the notes together with this mark,
 so that no batch is read twice.
 
-With `[observation] effort = "low"`, the rules read each turn in the daytime. At night a model reads many turns at once
-(`read_unread`).
+With `[observation] effort = "low"`, the rules of omg/rules/ read each turn in the daytime. At night a model
+reads many turns in one question (`read_unread`).
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One batch: pending turns, or messages of the archive that only the rules have read."""
+    """One batch: pending turns, or archived messages that no model has read, but only the rules of omg/rules/."""
 
     session: str
     agent: str
@@ -470,7 +470,7 @@ class KeptReplies:
 
 
 def said_last(graph: Graph, session: str, messages: Sequence[Message]) -> list[Message]:
-    """The last messages of *session* before *messages*."""
+    """The messages of *session* right before *messages*."""
     return graph.index.ask(last_messages, session, messages[0].timestamp, LOOKED_BACK) if messages else []
 
 

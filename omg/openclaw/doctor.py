@@ -298,8 +298,9 @@ def check_turns(graph: Graph, since_ms: int) -> Iterator[Finding]:
 
 def unasked_turns(graph: Graph, session: str, own: SessionState, since_ms: int) -> int:
     """
-    Count a person's turns since the latest of three times: *since_ms*, the engine's last call, and the conversation's
-    last reset.
+    Count a person's turns since the latest of three times.
+
+    The times are *since_ms*, the latest call of the engine, and the latest reset of the conversation.
     """
     since_ms = max(since_ms, own.asked_ms, own.cut_ms)
     if own.last_ms <= since_ms or not session.startswith("agent:") or ":cron:" in session:

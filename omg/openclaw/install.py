@@ -152,7 +152,11 @@ def engine_folder(claw: OpenClaw) -> Path:
 
 
 def engine_files() -> Files:
-    """Return relative path → text of the plugin's files: its own, and daemon.js, with which `omg` asks the daemon."""
+    """
+    Return the files of the plugin `omg-context`, as relative path → text.
+
+    The file daemon.js is included; it sends the plugin's requests to the daemon.
+    """
     hooks = shipped_folder("hooks")
     return {**files_in(hooks / "context"), **files_in(hooks, "daemon.js")}
 

@@ -146,10 +146,10 @@ class Restated:
     @property
     def stated(self) -> bool:
         """
-        Whether an update must keep the note's statement, because a person wrote the statement.
+        Whether the update must keep what the note says, because a person wrote the note's text.
 
-        Exception: a person's command may replace the statement if nobody has edited the note's file. A command is an
-        edit without sources.
+        An edit without sources is a command of the person. A command may replace the text if nobody has edited the
+        note's file.
         """
         return self.draft.stated and (self.draft.touched or bool(self.edit.sources))
 

@@ -537,7 +537,11 @@ class MapPages:
         return (self.graph.vault.bytes(path) or b"").decode("utf-8", errors="replace")
 
     def now_change(self, sessions: Mapping[str, SessionState], today: date) -> Change | None:
-        """Return the change of the Now note for the tasks of *sessions* and the loops that will be open."""
+        """
+        Return the change of the Now page; None if the page stays as it is.
+
+        The page lists the tasks of *sessions*, and the loops (things to do) that are open once the drafts are written.
+        """
         inner = now_block(sessions, self.listed(OPEN_LOOPS), today, self.graph.zone, self.linked)
         return self.change("now", inner, new_page("now", inner))
 

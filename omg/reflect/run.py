@@ -599,7 +599,7 @@ def on_maps(entries: Mapping[str, Entry], homes: Mapping[str, str]) -> dict[str,
 
 def is_due(graph: Graph, config: Config) -> Literal["now", "background"] | None:
     """
-    Decide whether enough has changed since the last cycle for another cycle.
+    Decide whether enough has changed since the previous cycle for another cycle.
 
     "now": at least `observation_tokens` tokens have changed. "background": at least the share `buffer_activation` of
     `observation_tokens`; the cycle runs when there is nothing else to do. None: less. With `buffer_tokens = false`

@@ -385,9 +385,9 @@ def mend_links(snapshot: Snapshot) -> list[str]:
 
 def link_mentions_by_night(snapshot: Snapshot) -> list[str]:
     """
-    Link OMG's notes to the notes that they mention.
+    Link each of OMG's notes to the notes that it mentions, whether these are older or newer.
 
-    A note is also linked to notes that are newer than itself. Returns the paths of the changed notes.
+    Returns the paths of the changed notes.
     """
     active = [e for e in snapshot.now() if e.type in TYPES]
     wanted = [e for e in active if e.path not in snapshot.frozen and e.path in snapshot.entries]

@@ -398,7 +398,7 @@ class MapSplitter:
         return [self.make_topic(moc, topic.name, topic.paths) for topic in found]
 
     def may_split_anew(self, moc: str) -> bool:
-        """Whether splitting *moc* may give another result than in the last cycle."""
+        """Whether splitting *moc* may give another result than in the previous cycle."""
         changed = self.snapshot.changed
         return moc in self.snapshot.plan.maps.new or any(e.path in changed for e in self.members[moc])
 
@@ -459,9 +459,9 @@ class MapSplitter:
 
     def topics(self, moc: str) -> list[str]:
         """
-        Return the topics into which the map *moc* was split.
+        Return the paths of the topics into which the map *moc* was split.
 
-        Maps of projects are left out, because *moc* lists their notes, too.
+        Maps of projects are left out: they take no notes away from *moc*.
         """
         of = (topic for topic, parent in self.parents.items() if parent == moc)
         return sorted(topic for topic in of if project_of_map(topic) not in self.snapshot.entries)

@@ -414,7 +414,7 @@ class Seen:
         self.matters = {key: kept for key, kept in self.matters.items() if there >= {*key.split("\n")[1:]}}
 
     def changed(self, hashes: Mapping[str, str]) -> set[str]:
-        """The paths of files that have changed since the last cycle."""
+        """The paths of files that have changed since the previous cycle."""
         return {p for p, hash in hashes.items() if p not in self.notes or self.notes[p][0] != hash}
 
     def unasked(self, hashes: Mapping[str, str]) -> set[str]:
@@ -428,7 +428,7 @@ class Seen:
 
 def load_seen(graph: Graph) -> Seen:
     """
-    Load the record of the last finished cycle.
+    Load the record of the latest finished cycle.
 
     After a crash, a staged file may be left over:
     - If the cycle's receipt exists, the staged file becomes the record.
@@ -459,7 +459,7 @@ def stage_seen(graph: Graph, seen: Seen, cycle: str) -> None:
 
 def commit_seen(graph: Graph) -> None:
     """
-    Replace the record of the last cycle by the file that `stage_seen` wrote.
+    Replace the record of the previous cycle by the file that `stage_seen` wrote.
 
     Called once the receipt is done, or at once if the cycle has no receipt.
     """
@@ -537,7 +537,7 @@ def follow_verdicts(
     Draft the changes that the model's reply *text* asks for.
 
     Returns the names of the groups that the reply answers. These verdicts are refused, and recorded in *rules*:
-    - a verdict that the rules do not allow
+    - a verdict that *rules* do not allow
     - a verdict in *unsaid*, because the check rejected it
     - all verdicts, if together they would replace too many notes
     """
@@ -567,7 +567,7 @@ def follow_verdicts(
 
 def follow_verdict(rules: MergeRules, shown: ShownGroup, verdict: Verdict) -> None:
     """
-    Draft the change that *verdict* asks for. Raises RefusedVerdict if the rules do not allow the change.
+    Draft the change that *verdict* asks for. Raises RefusedVerdict if *rules* do not allow the change.
 
     The verdict "keep" changes nothing.
     """
@@ -753,7 +753,7 @@ def check_line(rules: MergeRules, found: Node, text: str, least: int) -> None:
 
 
 def last_said_ms(rules: MergeRules, path: str) -> int:
-    """When the note was last said, in ms. A person's edit counts."""
+    """The time when the note was most recently said, in ms. A person's edit counts."""
     found = rules.node(path)
     latest = max((s.timestamp for s in found.sources), default=0)
     draft = rules.plan.draft(path)

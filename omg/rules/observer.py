@@ -79,7 +79,7 @@ def with_strangers(messages: Sequence[Message]) -> list[Message]:
 
 
 def now_hints(messages: Sequence[Message]) -> dict[str, str]:
-    """The user's last open request (`task`), its progress (`state`), and what the assistant waits for (`next`)."""
+    """The user's latest open request (`task`), its progress (`state`), and what the assistant waits for (`next`)."""
     task = state = ahead = ""
     for m in messages:
         text = " ".join(strip_memory(m.text).split())

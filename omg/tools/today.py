@@ -102,7 +102,7 @@ def doubt_line(doubt: Doubt) -> str:
 
 
 def why_text(graph: Graph, session: str) -> str:
-    """What the last prompt of *session* was given, and the reason."""
+    """What the latest prompt of *session* was given, and the reason."""
     record = next((r for r in given_lately(graph.folder) if r.get("session") == session), None)
     if record is None:
         return "No prompt of this conversation was given any memory yet."

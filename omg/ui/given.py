@@ -30,7 +30,7 @@ REASONS = {
 
 
 def given_view(asked: Asked) -> dict[str, Any]:
-    """List the last prompts. `q` is a prompt to try now; `at` selects one of the last prompts, to be shown whole."""
+    """List the latest prompts. `q` is a prompt to try now; `at` selects one of these prompts, to be shown whole."""
     graph, typed, at = asked.graph, asked.get("q"), asked.get("at")
     records = [r for r in given_lately(graph.folder) if not at or str(r["at"]) == at]
     known = known_notes(asked, records[:SHOWN])

@@ -314,7 +314,7 @@ def serve_reader() -> None:
     logging.getLogger().addHandler(kept)
 
     def logged() -> list[str]:
-        """The log lines since the last call, for the parent's log."""
+        """The log lines since the previous call, for the parent's log."""
         lines = [record.getMessage() for record in kept.buffer]
         kept.flush()
         return lines

@@ -126,7 +126,7 @@ def night_of(worker: Worker, who: Identity, since: dt.date | None, dry_run: bool
 
 def background_reflection(worker: Worker, *, idle: bool) -> list[NightDone]:
     """
-    Reflect on the graphs that have changed enough since their last reflection.
+    Reflect on the graphs that have changed enough since their previous reflection.
 
     `is_due` decides what is enough. A graph that is due in the "background" has to wait until the worker is *idle*.
     """

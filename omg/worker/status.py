@@ -201,8 +201,9 @@ def index_remade(graph: Graph, now: datetime) -> str:
 
 def context_status(session: SessionState) -> dict[str, Any]:
     """
-    The state of a session whose context OMG puts together: the tokens of messages and notes, and the time of the last
-    cut.
+    Return the state of a session whose context OMG puts together.
+
+    The state has the tokens of messages and of notes, and the time of the latest cut.
     """
     return {
         "asked": iso_time(session.asked_ms),

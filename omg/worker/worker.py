@@ -187,7 +187,11 @@ class Worker:
         return self._named((own and own.model) or self.config.observation.model)
 
     def observing(self, agent: str = "") -> list[str]:
-        """The models that observe for *agent* by day. With `effort = "low"`, the rules observe by day: ["offline"]."""
+        """
+        Return the models that observe for *agent* by day.
+
+        Returns ["offline"] if the configuration says `effort = "low"`: rules observe then, and no model is asked.
+        """
         return ["offline"] if self.config.observation.effort == "low" else self.models(agent)
 
     def reflecting(self, agent: str = "") -> list[str]:
@@ -281,7 +285,7 @@ class Worker:
         return options.model_copy(update={"quiet_after": short}) if free else options
 
     def state_of(self, graph: Graph) -> State:
-        """The graph's state with the last failure, even if a bad disk did not store that failure."""
+        """The graph's state with the latest failure, even if a bad disk did not store that failure."""
         state, trouble = graph.state(), self._trouble.get(graph.identity.key)
         if trouble is None or trouble.failed_ms <= state.failed_ms:
             return state
