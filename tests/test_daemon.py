@@ -142,7 +142,7 @@ def test_a_prompt_is_answered_even_if_its_run_cannot_be_recorded(shared: Running
     runs.unlink()
 
 
-def test_an_overloaded_daemon_gives_a_prompt_the_last_slice_of_its_session_if_still_valid(
+def test_an_overloaded_daemon_gives_a_prompt_the_previous_slice_of_its_session_if_still_valid(
     home: Path,
 ) -> None:
     (home / "omg.toml").write_text(OFFLINE)
@@ -490,7 +490,7 @@ def test_enough_changes_start_one_reflection_in_the_background(
     assert nights("reflection_end")[0]["superseded"] == 2 and not nights("reflection_failed")
 
 
-def test_each_of_500_connections_at_once_is_answered_or_refused(
+def test_each_of_500_simultaneous_connections_is_answered_or_refused(
     home: Path,
 ) -> None:
     inside, most = [0], [0]

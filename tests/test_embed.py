@@ -86,7 +86,7 @@ def test_a_text_of_a_megabyte_costs_no_more_than_its_beginning(embedder):
     assert (long == beginning).all()
 
 
-def test_threads_may_embed_at_once(embedder):
+def test_threads_may_embed_in_parallel(embedder):
     expected = np.tile(embedder(CATS), (2, 1))
     with ThreadPoolExecutor(4) as pool:
         batches = pool.map(lambda n: embedder((CATS * 2)[: n % 3 + 2]), range(24))
@@ -96,7 +96,7 @@ def test_threads_may_embed_at_once(embedder):
 
 
 @light
-def test_the_setting_auto_chooses_the_installed_int8_minilm_without_torch(monkeypatch):
+def test_by_default_the_installed_int8_minilm_embeds_without_torch(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", without(ENCODER, "sentence_transformers", "torch"))
     assert load_embedder().id == load_embedder(INT8).id == "onnx/minilm-int8-1.0.0"
 

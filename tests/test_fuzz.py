@@ -56,7 +56,9 @@ def test_a_random_life_has_every_kind_of_event(begin, tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_many_people_observed_at_once_keep_every_turn_in_order_within_the_cap(seed, tmp_path, monkeypatch):
+def test_many_people_observed_in_parallel_keep_every_turn_in_order_within_the_cap(
+    seed, tmp_path, monkeypatch
+):
     monkeypatch.setattr(worker, "GATEWAY_GRAPHS", lives.Crowd.PARALLEL)
     crowd = lives.Crowd(seed, tmp_path / "omg")
     for _ in range(25):

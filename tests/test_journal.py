@@ -321,7 +321,7 @@ def test_cycles_of_one_second_get_distinct_names(graph):
     assert receipt_id(NOW, of="a|b") == receipt_id(NOW, of="a|b") != receipt_id(NOW, of="a|c")
 
 
-def test_cycles_are_kept_for_a_month_and_the_last_one_is_always_kept(graph):
+def test_cycles_are_kept_for_a_month_and_the_newest_cycles_are_always_kept(graph):
     folder, old = graph.folder / "receipts", time.time() - (KEPT_DAYS + 1) * 86_400
     for n in range(RECEIPTS_KEPT + 10):
         file = folder / f"a{n:03d}.json"

@@ -121,7 +121,7 @@ def search(daemon: Running, who: Speaker) -> Any:
     )
 
 
-def test_many_people_at_once_are_never_given_each_others_words(told: Any) -> None:
+def test_many_people_served_in_parallel_are_never_given_each_others_words(told: Any) -> None:
     """By prompt, tools, commands and memory_search's corpus, from a session and from a thread of it."""
     daemon, people = told
     canaries = {who.canary for who in people}

@@ -407,7 +407,7 @@ def test_a_remark_that_the_user_did_not_plainly_make_is_not_her_word(
     assert not remembered(tmp_path, row)
 
 
-def test_a_remark_that_the_user_plainly_made_is_her_word_at_once(tmp_path: Path) -> None:
+def test_a_remark_that_the_user_plainly_made_is_her_word_without_a_question(tmp_path: Path) -> None:
     lost(REMEMBERED, lambda row: remembered(tmp_path, row))
 
 
@@ -648,7 +648,7 @@ def test_a_correction_that_the_user_did_not_make_replaces_nothing(
     assert not corrected(tmp_path, row)
 
 
-def test_a_plain_correction_is_taken_at_once(tmp_path: Path) -> None:
+def test_a_plain_correction_is_made_without_a_question(tmp_path: Path) -> None:
     lost(CORRECTED, lambda row: corrected(tmp_path, row))
 
 
@@ -683,7 +683,7 @@ def put_right(folder: Path, row: tuple[str, str, str], reply: str) -> bool:
     return t.note(path).description == new
 
 
-def test_a_short_correction_of_what_was_just_said_is_taken_at_once(tmp_path: Path) -> None:
+def test_a_short_correction_of_what_was_just_said_is_made_without_a_question(tmp_path: Path) -> None:
     lost(SHORT_NO, lambda row: put_right(tmp_path, row, f"Noted: {row[1]}"))
 
 

@@ -484,7 +484,7 @@ def test_a_conversation_near_a_small_window_is_observed_in_smaller_steps(talk: T
     ("block_after", "turns", "blocks"),
     [(1.2, 15, False), (1.2, 18, True), (1500, 18, False), (1500, 22, True), (False, 30, False)],
 )
-def test_a_turn_waits_only_above_the_setting_block_after_and_if_an_observation_can_come(
+def test_a_turn_waits_only_above_the_configured_limit_and_if_an_observation_can_come(
     tmp_path: Path, block_after: Any, turns: int, blocks: bool
 ) -> None:
     talk = Talk(tmp_path / "omg", block_after=block_after)

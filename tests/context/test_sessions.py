@@ -28,7 +28,7 @@ def talk_of_letters(talk: Talk, turns: int = 30) -> None:
         talk.turn(f"I prefer the letter {2 * chr(97 + n)} in lists. " + "And so on and so forth. " * 6)
 
 
-def test_after_a_forgetting_the_context_has_no_message_from_before_the_last_reset(talk: Talk) -> None:
+def test_after_a_forgetting_the_context_has_no_message_from_before_the_latest_reset(talk: Talk) -> None:
     long_talk(talk, 10)
     begin_anew(talk)
     talk_of_letters(talk, 16)

@@ -300,13 +300,15 @@ def test_a_past_duration_or_a_name_is_not_read_as_a_day(text: str) -> None:
         ("Was ist im April geplant?", "2026-04-01..2026-04-30", "April"),
     ],
 )
-def test_questions_ask_for_days_in_english_and_german(text: str, days: str, phrase: str) -> None:
+def test_the_days_that_a_question_names_are_found_in_english_and_german(
+    text: str, days: str, phrase: str
+) -> None:
     when, *_ = days_asked(text, date(2026, 3, 19))
     assert "..".join(dict.fromkeys((str(when.start), str(when.end)))) == days
     assert when.phrase == phrase == text[when.at : when.after]
 
 
-def test_a_question_about_a_past_day_without_a_year_also_asks_for_the_next_such_day() -> None:
+def test_a_past_day_named_without_a_year_in_a_question_also_means_the_next_such_day() -> None:
     def asked(text: str) -> list[str]:
         return [str(when.start) for when in days_asked(text, date(2026, 2, 17))]
 
@@ -319,5 +321,5 @@ def test_a_question_about_a_past_day_without_a_year_also_asks_for_the_next_such_
     assert asked("Was war am Montag, 9. Februar?") == ["2026-02-09"]
 
 
-def test_good_morning_asks_for_no_day() -> None:
+def test_good_morning_names_no_day() -> None:
     assert days_asked("Guten Morgen, wie geht's?", date(2026, 3, 19)) == []

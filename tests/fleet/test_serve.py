@@ -134,7 +134,7 @@ def test_omg_asks_the_fleet_if_the_home_has_the_address_and_token_of_the_fleet(
         ask_daemon(home, "/search", {"query": "tea", "k": 5})
 
 
-def test_a_prompt_gets_the_last_system_slice_in_time_while_a_cold_home_is_being_loaded(
+def test_a_prompt_gets_the_previous_system_slice_in_time_while_a_cold_home_is_being_loaded(
     store, homes, observed, tmp_path, monkeypatch
 ):
     asked = prompt("What do I like in the morning?")

@@ -132,7 +132,7 @@ def said_last(gateway: Gateway) -> str:
     return str([e["message"]["content"] for e in gateway.transcript(DIRECT)][-1:])
 
 
-def test_only_one_of_three_daemons_started_at_once_stays_and_serves_the_gateway(
+def test_only_one_of_three_daemons_started_together_stays_and_serves_the_gateway(
     gateway: Gateway, telegram: Telegram
 ) -> None:
     """Two daemons are started by hand, and one by the gateway. One of them gets the lock."""

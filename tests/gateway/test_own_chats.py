@@ -115,7 +115,7 @@ def test_a_new_chat_of_the_owner_has_their_memory_from_the_first_message(
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_every_chat_of_the_owner_has_their_memory_at_once(
+def test_every_chat_of_the_owner_has_their_memory_from_the_first_message_on(
     gateway: Gateway, provider: OpenAIServer, key: str
 ) -> None:
     for message in ("first", "second"):

@@ -329,7 +329,7 @@ def test_a_damaged_mark_of_a_hook_is_logged_and_removed(
 
 
 @pytest.mark.parametrize(("enough", "at_once"), [(3, True), (3_000, False)])
-def test_a_session_that_ended_is_observed_at_once_only_if_enough_is_pending(
+def test_the_end_of_a_session_makes_its_observation_urgent_only_if_enough_is_pending(
     home: Path, tmp_path: Path, enough: int, at_once: bool
 ) -> None:
     installed(home)

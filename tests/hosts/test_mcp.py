@@ -246,7 +246,7 @@ def test_the_tool_forget_changes_nothing_and_returns_the_command_that_forgets(
     assert "Assam" not in omg_here("search", "Assam tea").stdout
 
 
-def test_a_hundred_calls_at_once_during_a_nights_reflection_are_all_answered(up: Path) -> None:
+def test_a_hundred_simultaneous_calls_during_a_nights_reflection_are_all_answered(up: Path) -> None:
     async def use(client: Client) -> list[dict[str, Any]]:
         night = asyncio.to_thread(
             ask_daemon, up, "/reflect", {"identity": None, "since": None, "dry_run": False}

@@ -40,7 +40,7 @@ def words(path):
 # --- ChatGPT
 
 
-def test_a_chatgpt_chat_is_read_along_its_last_shown_branch(tmp_path):
+def test_of_a_chatgpt_chat_only_the_branch_that_was_shown_last_is_read(tmp_path):
     tree = chat(
         "c1",
         "2025-03-01",

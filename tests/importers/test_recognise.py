@@ -207,7 +207,7 @@ def test_plain_lines_get_stable_and_distinct_ids(tmp_path):
     assert ids[-1].startswith("1-")
 
 
-def test_a_plain_line_without_a_role_or_content_or_time_is_skipped_and_reported(tmp_path):
+def test_a_jsonl_line_is_skipped_and_reported_if_its_role_its_content_or_its_time_is_invalid(tmp_path):
     good = {"role": "user", "content": "a", "timestamp": NOON}
     bad = [{**good, "timestamp": t} for t in (None, "soon", True, -1, [], "9" * 20)]
     path = jsonl(tmp_path / "chat.jsonl", [good, *bad, {**good, "role": "ghost"}, {**good, "content": 7}])

@@ -77,7 +77,7 @@ def test_an_inbox_note_is_filed_and_gets_a_line_with_a_link_to_the_new_note(omg)
     assert said.text == "I prefer window seats on trains."
 
 
-def test_a_plan_in_an_inbox_note_is_on_the_now_page_at_once(omg):
+def test_a_plan_in_an_inbox_note_is_on_the_now_page_once_the_note_is_filed(omg):
     leave(omg, "plan.md", "I plan to see the dentist on 2026-03-09.\n")
     omg.work()
     (path,) = (path for path, node in notes(omg).items() if node.loop == "open")

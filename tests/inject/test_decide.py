@@ -415,7 +415,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
     yield from graph.__wrapped__(tmp_path_factory.mktemp("shared"))  # type: ignore[attr-defined]
 
 
-def test_a_smaller_budget_takes_effect_at_once(graph: Graph) -> None:
+def test_a_smaller_budget_takes_effect_at_the_next_prompt(graph: Graph) -> None:
     before = ask(graph, WIFI)
     after = ask(graph, WIFI, config=config(budget=before.tokens // 2))
     assert after.reason == "edit"
@@ -478,21 +478,21 @@ def test_the_system_prompt_is_refreshed_only_for_a_reason_such_as_an_edit_or_a_c
     assert why(state) == reason
 
 
-def test_with_the_setting_activate_after_idle_off_observing_still_refreshes_the_slice() -> None:
+def test_without_a_refresh_after_idle_time_a_new_observation_still_refreshes_the_slice() -> None:
     silent = {"last_ms": ms(NOW) - 86_400_000}
     assert why(served(**silent), activate_after_idle=False) is None
     assert why(served(quiet_ms=LATER, **silent), activate_after_idle=False) == "quiet"
     assert why(served(last_ms=ms(NOW) - 60_000), activate_after_idle=60) == "idle"
 
 
-def test_after_a_cut_new_notes_or_a_minute_refresh_the_system_prompt() -> None:
+def test_after_a_compaction_the_system_prompt_is_refreshed_by_new_notes_or_after_a_minute() -> None:
     cut = {"cut": "compaction", "cut_ms": LATER}
     assert why(served(**cut), pending=500) is None
     assert why(served(observed_ms=LATER + 1, **cut), pending=500) == "compaction"
     assert why(served(**cut), NOW + timedelta(seconds=56), pending=500) == "compaction"
 
 
-def test_a_cut_in_one_conversation_does_not_refresh_the_prompt_of_another(graph: Graph) -> None:
+def test_a_compaction_of_one_conversation_does_not_refresh_the_prompt_of_another(graph: Graph) -> None:
     ask(graph, WIFI)
     ask(graph, WIFI, session=OTHER)
     at = NOW + timedelta(seconds=5)
@@ -502,7 +502,7 @@ def test_a_cut_in_one_conversation_does_not_refresh_the_prompt_of_another(graph:
     assert ask(graph, WIFI, at, session=OTHER).reason is None
 
 
-def test_after_a_cut_the_system_prompt_stays_the_same_while_turns_are_pending(graph: Graph) -> None:
+def test_after_a_compaction_the_system_prompt_stays_the_same_while_turns_are_pending(graph: Graph) -> None:
     system = ask(graph, WIFI).system
     at = NOW + timedelta(seconds=5)
     live(graph, OWN, at, cut="compaction", cut_ms=ms(at))

@@ -254,7 +254,7 @@ def test_the_error_for_a_server_that_never_answers_says_how_long_omg_waited(ask,
         ask(timeout_s=0.3, attempts=2)(ASKED)
 
 
-def test_a_long_wait_in_the_retry_after_header_is_an_error_at_once(ask, server):
+def test_a_long_wait_in_the_retry_after_header_raises_an_error_without_waiting(ask, server):
     server.replies(Fail(429, "quota", retry_after=3600))
     with pytest.raises(ModelUnavailable, match=r"asks us to wait 3[56]\d\d s"):
         ask()(ASKED)

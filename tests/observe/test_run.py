@@ -332,7 +332,9 @@ def test_a_long_message_with_a_cut_reply_is_read_in_parts(omg, openai_server):
     assert len(notes(omg)) >= 2 and waiting(omg) == 0
 
 
-def test_in_the_style_turnwise_complete_notes_of_a_reply_cut_short_are_kept(omg, openai_server):
+def test_if_a_model_is_asked_about_one_message_at_a_time_complete_notes_of_a_reply_cut_short_are_kept(
+    omg, openai_server
+):
     allowing(omg, 40, style="turnwise")
     facts = [{"type": "fact", "text": f"The user keeps {a}."} for a in ANIMALS]
     openai_server.always({"facts": facts})
@@ -627,7 +629,7 @@ def test_the_model_is_asked_whether_a_new_note_that_resembles_an_unshown_note_up
 
 
 @pytest.mark.parametrize("answer", ['{"same": []}', '{"same": [{"new": "e9", "node": "n9"}, 3]}', "No idea."])
-def test_a_new_note_stays_new_if_the_model_names_no_similar_note(omg, openai_server, answer):
+def test_a_new_note_is_not_merged_if_the_model_names_no_similar_note(omg, openai_server, answer):
     allowing(omg, 4_000, previous_observer_tokens=0)
     openai_server.replies(reply(KILN), reply(MENDED), answer)
     hear(omg, "My kiln trips the breaker above 1180 °C. It hums.")

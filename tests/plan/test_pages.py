@@ -140,7 +140,7 @@ def test_the_now_page_shows_no_state_without_a_task() -> None:
     assert now_block({"s": session("", AT, state="The boat key is noted.")}, [], TODAY, UTC) == NOTHING_YET
 
 
-def test_maps_and_the_index_page_show_the_day_of_their_last_change(home: Path) -> None:
+def test_maps_and_the_index_page_show_the_day_of_their_latest_change(home: Path) -> None:
     with Memory(home, embed=None, clock=lambda: AT) as memory:
         memory.capture(
             [{"role": "user", "content": "I prefer short answers.", "timestamp": "2026-03-01T09:00:00Z"}]

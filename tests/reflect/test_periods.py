@@ -104,7 +104,7 @@ def without_head(graph: Graph, path: str) -> str:
     return graph.vault.read(path).body
 
 
-def test_the_page_of_a_week_shows_the_last_state_of_a_note_and_the_states_before(
+def test_the_page_of_a_week_shows_the_latest_state_of_a_note_in_that_week_and_the_states_before(
     home: Memory, graph: Graph
 ) -> None:
     moved(graph)

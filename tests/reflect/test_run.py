@@ -254,7 +254,7 @@ def test_undoing_a_night_restores_every_byte_and_no_later_night_repeats_it(
     home.close()
 
 
-def test_after_an_undo_of_the_last_night_the_status_says_so_until_the_next_night(
+def test_after_an_undo_of_the_latest_night_the_status_says_so_until_the_next_night(
     memory: Memory, graph: Graph
 ) -> None:
     said = "The sea at Faro is cold in May."

@@ -398,7 +398,7 @@ def test_the_list_of_what_we_wrote_does_not_grow_for_ever(vault, tmp_path):
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([None, b"1", b"2", b"3"]))))
-def test_only_the_last_recorded_text_of_each_path_counts_as_written_by_omg(tmp_path_factory, steps):
+def test_only_the_latest_recorded_text_of_each_path_counts_as_written_by_omg(tmp_path_factory, steps):
     folder = tmp_path_factory.mktemp("v")
     vault = Vault(folder / "vault", folder / "written.jsonl")
     vault.root.mkdir()

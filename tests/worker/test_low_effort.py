@@ -76,7 +76,9 @@ def update_each(request: Request) -> dict[str, Any]:
     return {"edits": edits, "now": {}}
 
 
-def test_the_rules_note_a_turn_at_once_and_ask_no_model(home: Path, openai_server: OpenAIServer) -> None:
+def test_at_low_effort_rules_make_notes_from_a_turn_by_day_and_ask_no_model(
+    home: Path, openai_server: OpenAIServer
+) -> None:
     with home_of(home, openai_server) as memory:
         say(memory, "coffee")
         assert any("oat milk" in text for text in notes(memory).values())
@@ -171,7 +173,7 @@ def test_the_nightly_reading_respects_the_daily_cap(home: Path, openai_server: O
     assert openai_server.history == []
 
 
-def test_a_model_reads_each_message_once_even_if_the_setting_effort_changes(
+def test_after_each_change_between_low_and_full_effort_a_model_still_reads_each_message_once(
     home: Path, openai_server: OpenAIServer
 ) -> None:
     openai_server.always(update_each)

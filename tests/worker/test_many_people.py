@@ -115,7 +115,7 @@ def waiting(memory: Memory) -> list[str]:
     return [p.read_text() for p in memory.folder.glob("graphs/*/pending/*.json")]
 
 
-def test_at_most_the_configured_number_of_graphs_is_observed_at_once_each_in_order(
+def test_at_most_the_configured_number_of_graphs_is_observed_in_parallel_each_in_order(
     make: Callable[..., Memory], model: Model
 ) -> None:
     memory = make(parallel=4, max_tokens_per_batch=15)

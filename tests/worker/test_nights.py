@@ -102,7 +102,7 @@ def test_one_graph_in_trouble_does_not_stop_the_others(two_graphs: Path) -> None
     assert f"{PEER}: skipped" in err and "no model" in err
 
 
-def test_the_status_says_what_the_last_night_did_and_when_the_next_night_is(two_graphs: Path) -> None:
+def test_the_status_says_what_the_previous_night_did_and_when_the_next_night_is(two_graphs: Path) -> None:
     (two_graphs / "installed.json").write_text('{"at": 1}')
     assert reflected("--all-vaults")[0] == 0
     opened = home_at(two_graphs)

@@ -160,7 +160,7 @@ def test_the_observation_step_is_halved_near_the_threshold_of_the_context(omg, m
     assert omg.worker.due(graph) == "step"
 
 
-def test_with_steps_off_an_observation_starts_only_at_the_full_threshold_or_a_cut(make, clock):
+def test_without_steps_an_observation_starts_only_at_the_full_threshold_or_after_a_compaction(make, clock):
     omg = make(buffer_tokens=False)
     graph = say(omg, words(20))
     clock.pass_(days=3)
@@ -176,7 +176,7 @@ def test_with_steps_off_an_observation_starts_only_at_the_full_threshold_or_a_cu
     assert omg.worker.due(graph) == "urgent"
 
 
-def test_one_huge_message_is_observed_at_once_and_in_pieces(make, model):
+def test_one_huge_message_is_observed_in_pieces_without_waiting_for_more_turns(make, model):
     omg = make(max_tokens_per_batch=500)
     say(omg, words(1_600))
     omg.work()
@@ -280,7 +280,7 @@ def test_a_night_without_a_model_leaves_waiting_turns(make, model, clock):
     assert len(graph.pending()) == 1 and "nobody is there" in " ".join(night["skipped"])
 
 
-def test_silence_starts_no_observation_if_the_setting_quiet_after_is_off(make, clock):
+def test_silence_starts_no_observation_if_observing_after_silence_is_switched_off(make, clock):
     omg = make(quiet_after=False)
     graph = say(omg, words(20))
     clock.pass_(days=3)
@@ -288,7 +288,7 @@ def test_silence_starts_no_observation_if_the_setting_quiet_after_is_off(make, c
 
 
 @pytest.mark.parametrize("cut", ["compaction", "reset"])
-def test_the_next_process_observes_a_conversation_whose_context_was_cut_at_once(make, cut):
+def test_after_a_compaction_or_reset_the_next_process_observes_the_conversation_without_waiting(make, cut):
     graph = say(make(), words(20), reason=cut)
     assert make().worker.due(graph) == "urgent"
     make().work()
@@ -296,7 +296,7 @@ def test_the_next_process_observes_a_conversation_whose_context_was_cut_at_once(
     assert graph.pending() == []
 
 
-def test_a_cut_of_the_context_without_pending_turns_makes_no_later_turn_urgent(omg):
+def test_a_compaction_without_pending_turns_makes_no_later_turn_urgent(omg):
     graph = say(omg, words(20))
     omg.work(force=True)
     say(omg, reason="compaction")
