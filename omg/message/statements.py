@@ -340,6 +340,12 @@ UNTRUE = regex.compile(
     r"\b(?:wrong|false|incorrect|untrue|outdated|lie[sd]?|nonsense|falsch|unwahr|gelogen|unsinn|faux|falso|errado|sbagliato|onjuist|неверно)\b|違|错|錯",
     regex.I,
 )
+# "Is that wrong?" and "Wrong?" doubt other words, "What is wrong?" does not.
+YES_OR_NO = regex.compile(
+    r"\W*(?:(?:or|oder|ou|o|of|is|isn['’]?t|are|am|ist|sind|est|c['’]est|es|è|é|that['’]?s?|this|it|das|ça|eso|dat|you|du|tu)\b.*)?"
+    rf"(?:{UNTRUE.pattern})",
+    regex.I,
+)
 # Before the words that a person asks to remember
 LED = regex.compile(r":|\b(?:that|dass|que|che|dat|что)\b", regex.I)
 QUESTION = ("?", "？", "؟", ";", "՞", "፧")
@@ -547,7 +553,7 @@ def unsays(text: str, *, behind: bool) -> bool:
         return False
     if JOKING.search(text):
         return not denies(text)
-    doubts = UNTRUE.search(text) or (asks(text) and TRUE.search(text))
+    doubts = TRUE.search(text) or YES_OR_NO.match(text) if asks(text) else UNTRUE.search(text)
     if behind and doubts and not told_beside(TRUE.sub("", UNTRUE.sub("", text)), "around", "correcting"):
         return not denies(UNTRUE.sub("", text))
     idle = not told_beside(TRUE.sub("", text), "around", "correcting")
