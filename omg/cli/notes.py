@@ -640,7 +640,7 @@ def unreached(what: Selection) -> list[str]:
     OMG does not change these files. A line names the file, and says why or what to do.
     """
     left = [f"you also wrote it in {path}: remove it there yourself" for path in what.left]
-    return [*left, *(f"not reached: {place}" for place in what.beyond)]
+    return [*left, *(f"the text may still be in {place}" for place in what.beyond)]
 
 
 # --- The nightly command, which cron calls.

@@ -363,7 +363,7 @@ MATCH_MARK = re.compile("\x02([^\x02\x03]*)\x03")
 
 PLACES = {
     **dict.fromkeys(("title", "description", "body", "tags"), "says {}"),
-    **dict.fromkeys(("said", "near", "far"), "{} in the talk it comes from"),
+    **dict.fromkeys(("said", "near", "far"), "was made from a conversation that has {}"),
     "linked": "links to {}",
     "dates": "dated {}",
 }

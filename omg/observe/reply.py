@@ -587,7 +587,7 @@ def why_no_edit(item: ReplyItem, heard: Sequence[Message], *, known: bool) -> st
         return "no description"
     if not heard:
         return "cites no message that was shown"
-    return "" if known or item.op == "create" else f"{item.op} of a note that was not shown"
+    return "" if known or item.op == "create" else f"the note to {item.op} was not shown to the model"
 
 
 def short_line(text: str) -> tuple[str, str]:

@@ -197,9 +197,9 @@ def check_apart(memory: Memory) -> Iterator[Finding]:
     for who in memory.registry.identities():
         if why := memory.registry.why_apart(who):
             mend = (
-                "if you wrote in this chat, run two commands:"
-                f" `omg identity move {shlex.quote(who.key)} agent:{who.agent}:main` moves these notes into your memory;"
-                " `omg identity join owner webchat:cli` counts later messages of `openclaw gateway call chat.send` as yours"
+                "if you wrote in this chat, move its notes into your memory with"
+                f" `omg identity move {shlex.quote(who.key)} agent:{who.agent}:main`; if later chats of this kind"
+                " should use your memory too, run `omg identity join owner webchat:cli`"
             )
             yield Finding("warn", f"has a memory of its own: {why}", who.key, mend)
 

@@ -345,7 +345,7 @@ def read_verdicts(text: str, shown: Sequence[ShownGroup], refused: list[Refusal]
         if not isinstance(value, list):
             raise BadReply("the reply has no list of `groups`; it was not used")
         items = [{"group": s.name, "edits": [e for e in value if names_note(e, s)]} for s in shown]
-        refused += [Refusal("an edit of a note that was not shown")] * sum(
+        refused += [Refusal("the edit names a note that the model was not shown")] * sum(
             not any(names_note(e, s) for s in shown) for e in value
         )
     else:
@@ -358,7 +358,7 @@ def read_verdicts(text: str, shown: Sequence[ShownGroup], refused: list[Refusal]
         name = str(item.get("group")).strip() if isinstance(item, Mapping) else ""
         edits = item.get("edits") if name in names else None
         if not isinstance(edits, list):
-            refused.append(Refusal("a verdict on a group that was not shown"))
+            refused.append(Refusal("the verdict names a group that the model was not shown"))
             continue
         found.setdefault(name, [])
         for n, edit in enumerate(edits, 1):

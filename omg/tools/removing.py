@@ -119,11 +119,11 @@ def forget_tool(
         matching = any(taken.text and not taken.redacts for taken in found.values())
         goes = matching and holds_words(str(message.get("text") or ""), meant.what)
         fate = (
-            "is forgotten as a whole if the user chooses to forget everything that holds the words"
+            "That whole message is forgotten if the user chooses to forget everything that holds the words."
             if goes
-            else "stays"
+            else "That message is kept."
         )
-        lines.append(f"The message that asks for this also says other things, and {fate}.")
+        lines.append(f"The message with the request to forget also says other things. {fate}")
     lines += beyond_text([*found.values()], context)
     answers = " · ".join(f"{NAMES[choice]}: {code}" for choice, code in given.items())
     return {
@@ -342,10 +342,11 @@ def beyond_text(taken: Sequence[Selection], context: Mapping[str, Any]) -> list[
     ]
     if says_owner(context):
         beyond = dict.fromkeys(p for what in taken for p in what.beyond)
-        return [*left, *(f"Not reached: {place}" for place in beyond)]
+        return [*left, *(f"The text may still be in {place}" for place in beyond)]
     return [
         *left,
-        "Not reached: the gateway's own transcript, and other files, which `omg forget` lists for the owner.",
+        "The text may still be in the gateway's own transcript, and in other files that OMG does not change. The owner"
+        " can run `omg forget`, which lists these files before it removes anything.",
     ]
 
 

@@ -441,7 +441,7 @@ def test_a_request_to_forget_that_also_states_a_fact_is_kept_and_the_answer_says
     asks = f"{more} Forget my tea."
     id = agent.heard(ALICE, asks, observe=False)
     told = agent.use("omg_forget", ALICE, said=(id, asks), query=f"{SECRET} tea")
-    assert "message that asks for this also says other things, and stays" in told["text"]
+    assert "request to forget also says other things. That message is kept." in told["text"]
     code = told["details"]["code"]
     agent.use("omg_forget", ALICE, "run-2", ("m9", code), code=code)
     agent.home.work(force=True)
@@ -494,7 +494,7 @@ def test_only_the_owner_is_told_the_paths_of_leftovers(agent: Agent) -> None:
         for owner in (True, False, None)
     ]
     assert [str(file) in text for text in told] == [True, False, False]
-    assert all("Not reached" in text for text in told)
+    assert all("The text may still be in " in text for text in told)
 
 
 @pytest.mark.parametrize(
@@ -754,7 +754,7 @@ def test_the_user_is_warned_if_the_request_itself_will_be_forgotten(agent: Agent
     asks = f"I moved to Porto. Forget my {SECRET}."
     told = agent.use("omg_forget", ALICE, said=("m8", asks), query=SECRET)
     assert (
-        "also says other things, and is forgotten as a whole if the user chooses to forget everything"
+        "also says other things. That whole message is forgotten if the user chooses to forget everything"
         in told["text"]
     )
 
