@@ -162,7 +162,7 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "reflect": ([], "agent:main:main: "),
     "rebuild": (["--yes"], " brings the old notes back"),
 }
-COMMANDS["demo"] = (["--folder", "demo"], "no API key, no network")
+COMMANDS["demo"] = (["--folder", "demo"], "needs no key and no network")
 ELSEWHERE = {
     "import": "the fixture's, and below",
     "serve": "test_daemon.py", "up": "test_daemon.py", "down": "test_daemon.py",
