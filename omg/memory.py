@@ -228,7 +228,7 @@ class Memory:
 
         The note's origin depends on *said*:
 
-        - "user" if a sentence in the user's message says exactly *text*
+        - "user" if a sentence in the user's message says exactly *text*, and the message names the days of *when*
         - "assistant" for any other message, until the user confirms the note
         - "tool" without *said*
 

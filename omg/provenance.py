@@ -368,7 +368,8 @@ def parted(proposed: Proposed, place: int, own: Sequence[tuple[Claim, Verdict]],
 
     Returns two edits:
     - the edit without the parts that the check refused; None if nothing is left
-    - a new note with those refused sentences that the assistant said ("Booked."); None without such sentences
+    - a new note with those refused sentences that the assistant said ("Booked."). None without such sentences, and
+      None if the edit keeps its description. A sentence that the check found contradicted is never in this note.
 
     Each refusal is added to *done*.
     """
@@ -570,7 +571,8 @@ def others_edit(proposed: Proposed, place: int, done: Settled) -> Parts:
     - the edit itself; None if the edit would change a person's note
     - a new note with the edit's text, to stand beside the person's note; None if the edit changes no person's note
 
-    Both are None if the assistant never said the edit's description. Each refusal is added to *done*.
+    Both are None if the edit is the assistant's, and its description has too few words of the conversation
+    (`was_said`). Each refusal is added to *done*.
     """
     edit, target = proposed.edits[place], proposed.targets.get(place)
     assert edit.origin is not None

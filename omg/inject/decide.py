@@ -463,7 +463,7 @@ def activation(
         reset           the session's context was dropped
         model_change    the prompt goes to another model, which has not cached `system`
         threshold       message_tokens were said since the last activation, and something was observed since
-        quiet           the conversation rested, and was observed meanwhile
+        quiet           the conversation was observed while it rested, and "idle" also holds or is switched off
         idle            the session was silent so long that the provider's cache is lost anyway
 
     "compaction" and "reset" wait until the messages before the cut are observed. The wait ends after URGENT_S,
@@ -513,7 +513,7 @@ def hook_result(
 
 
 def result_given_before(graph: Graph, session: str, config: Config) -> dict[str, str]:
-    """Return the result of before_prompt_build with the latest `system` of *session*; {} if it is outdated."""
+    """Return the result of before_prompt_build with the latest `system` of *session*; {} if missing or outdated."""
     state = graph.state()
     own = state.sessions.get(session)
     if own is None or not own.system or own.epoch != state.epoch or not config.inject.budget_tokens:

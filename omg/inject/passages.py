@@ -9,8 +9,8 @@ Messages come from two places:
 Left out are
 
 - a tool's text
-- a message whose note was deleted
-- a message whose note was superseded
+- a message that was forgotten, or whose note was deleted
+- a message whose notes were all superseded
 - a message whose note a person changed
 
 prompt.py renders the passages.
@@ -214,8 +214,9 @@ def with_what_followed(
     """
     Return *told*, with later statements of the person on the same facts inserted.
 
-    A later statement is put right before the older statement: "Since I left Acme …" before "I work at Acme". So a
-    prompt that has the older statement also has the later one. Statements still in the context of *session* are not
+    Only the best notes of *hits* and the best statements in *told* are looked at, FOLLOWED in all. A later statement is
+    put right before the older statement: "Since I left Acme …" before "I work at Acme". If a note of *hits* has the
+    older fact, the later statement is put at the beginning. Statements still in the context of *session* are not
     inserted.
     """
     own = graph.state().sessions.get(session) or SessionState()
@@ -344,8 +345,9 @@ def assistants_share(query: ParsedQuery, speaker: str | None, course: bool) -> f
 def quoted_passages(
     graph: Graph, query: ParsedQuery, told: Sequence[Said], *, room: int
 ) -> Iterator[Passage]:
-    """Yield the passages around *told* that answer *query*, in the order of *told*. Each passage may take an equal
-    share of *room* (tokens), up to MOST_QUOTED characters."""
+    """Yield the passages around *told* that answer *query*, in the order of *told*. A passage ends with the
+    statement that fills its equal share of *room* (tokens). A share is at most MOST_QUOTED characters, and at least
+    LEAST_QUOTED. Left out are passages that must not be quoted (see the head of this module)."""
     chars = min(MOST_QUOTED, room * CHARS_A_TOKEN // max(1, len(told)))
     asked = told_words(" ".join(term.shown.lower() for term in query.terms))
     speaking = NotesOfWords(graph)
@@ -415,8 +417,8 @@ class NotesOfWords:
 
 def places_around(said: Said, quoted: Collection[int], chars: int) -> list[int]:
     """
-    Return the places of the statements to quote: the statement of *said* and, if it is shorter than *chars*,
-    neighbours.
+    Return the places of the statements to quote: the statement of *said* and, if it is shorter than *chars* or
+    LEAST_QUOTED, neighbours until both lengths are reached.
 
     Neighbours are
 

@@ -485,10 +485,11 @@ def render_prompt(found: Found, shown: str, today: date, zone: tzinfo, budget: i
 
 def tell_notes(text: Fresh, entries: Sequence[Entry], found: Found, room: int) -> int:
     """
-    Add a line for each of *entries* to *text*, and more text of the best notes. Return the number of tokens used.
+    Add lines for *entries* to *text*, and more text of the best notes. Return the number of tokens used.
 
-    *room*: the tokens for the whole `prompt`. At most the shares LINES_SHARE and MORE_SHARE are used, but one
-    line is added even if the line exceeds the shares.
+    - A note of `system` gets a line only if the line says how far away a day is, or if the prompt asks for this day.
+    - *room*: the tokens for the whole `prompt`. At most the shares LINES_SHARE and MORE_SHARE are used. One line is
+      added even if the line exceeds the shares, but never if the line exceeds *room*.
     """
     # `system` does not say how far away a day is. A note of `system` gets a line here if the line says this, or
     # if the prompt asks for the note's day.

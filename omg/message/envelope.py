@@ -7,7 +7,7 @@ Removes what the gateway and OMG added to a person's words.
     is_from_gateway     whether the gateway, and no person, wrote a prompt
     legible_text        removes characters that a file cannot hold
 
-All functions take a text and return a text or a bool. Text that only mentions a mark is kept.
+These functions take a text and return a text or a bool. Text that only mentions a mark is kept.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class Statement:
 
         "quoted"     the statement is in a quotation of another speaker
         "reported"   the statement follows a colon, as the words of another speaker
-        "passed on"  the statement is in material that the person pasted or quoted
+        "passed on"  the person pasted or quoted the statement, or put it after "Translate this:"
         "refused"    the message calls the statement untrue, or asks not to keep the statement
         "asked"      the statement is a question
         "supposed"   the statement is a condition
@@ -604,12 +604,13 @@ def is_framed(text: str, said: Sequence[Statement], place: int, notes: Sequence[
     """
     Whether another sentence puts the statement at *place* in doubt.
 
-    A sentence does so if it names another speaker or denies the statement:
+    Such a sentence may name another speaker or deny the statement. Its place and form decide, not its meaning:
     - A sentence before the statement counts, unless the person speaks about themselves in it ("My cat is old.").
     - A sentence after the statement counts if it is very short or points back ("That is …").
-    - A sentence that repeats one of *notes* never counts.
+    - A sentence that repeats or contains one of *notes* never counts.
 
-    A statement in a form or a list is never in doubt. A line that looks like a comment in code is always in doubt.
+    A statement without a full stop (or "!", "?") and without "I" is never in doubt: it is an entry of a form or a list.
+    A line that looks like a comment in code is always in doubt.
     """
     one = said[place]
     if CODE_MARK.match(text, text.rfind("\n", 0, one.start) + 1):
@@ -687,8 +688,8 @@ def unframed_statements(message: Message, *notes: Tokens) -> list[Statement]:
     Return the person's statements and questions, except those that another sentence puts in doubt.
 
     "Tom told me this." before a statement puts the statement in doubt (see `is_framed`). A question is included because
-    the person may ask to remember something. *notes*: a sentence that only repeats one of these notes ("You still think
-    that …") puts no statement in doubt.
+    the person may ask to remember something. *notes*: a sentence that repeats or contains one of these notes ("You
+    still think that …") puts no statement in doubt.
     """
     said = [s for s in statements_of(message) if s.governed in ("", "asked")]
     return [s for n, s in enumerate(said) if not is_framed(message.text, said, n, notes)]

@@ -91,7 +91,7 @@ def was_rewritten(graph: Graph, node: Node) -> bool:
     Whether an earlier version's rules reworded a person's message to make *node*.
 
     All of these must hold:
-    - *node* is made from exactly one message
+    - *node* is made from exactly one message, and superseded no other note
     - *node* does not quote this message
     - today's rules would not make such a note from the message
     """

@@ -164,7 +164,7 @@ def known_notes(
     - open loops that are due about the day of the last message
     - if *session* is given, because a model observes: notes about what was said just before *messages*, and all notes
       of a small graph
-    - if *session* is None: notes made from the messages in *before*
+    - if *session* is None: notes made from the user's latest message in *before*, unless this message is old
 
     The search uses vectors only if *session* is given.
     """
@@ -209,10 +209,12 @@ def notes_of_last(graph: Graph, before: Sequence[Message], since_ms: int) -> lis
 
 def notes_unnamed(graph: Graph, session: str, since_ms: int) -> list[Entry]:
     """
-    Return notes that share no word with the new messages, but may be meant by them.
+    Return notes that the new messages may mean even if the notes share no word with the messages.
 
     - notes about the messages just before *since_ms*
     - all notes, if the graph has only a few
+
+    Notes of tools are left out.
     """
     answered = graph.index.ask(last_messages, session, since_ms, ANSWERED)
     near = [m for m in answered if m is answered[-1] or since_ms - m.timestamp <= APART_MS]
@@ -396,7 +398,7 @@ def message_text(m: Message, around: Collection[str] | None = None) -> str:
     """
     Return the text of a message as the Observer is shown it.
 
-    - Of a tool's result, only the length is shown.
+    - Of a tool's result, only the length is shown. The marks in MEMORY_NOTES are shown as they are.
     - Passed-on text and pasted code in a person's message are marked, and cut if they are long.
     - An assistant's message is treated like a person's, unless *around* is given. With *around*, code is cut to its
       beginning, and other text to the lines that matter most (`reply_excerpt`).
@@ -415,11 +417,9 @@ def reply_excerpt(text: str, around: Collection[str]) -> str:
     """
     Shorten an assistant's reply to REPLY_CHARS, at the cost of its least important lines.
 
-    The lines are kept in this order of importance:
-    - the first and the last line
-    - lines that share words with *around*; words that few lines have count most
-    - headings and numbered lines
-    - all other lines, from the top
+    The first and the last line are kept. The other lines are kept by worth, and at equal worth from the top:
+    - each word that a line shares with *around* adds 1, divided by the number of lines that share this word
+    - a heading or a numbered line adds ENTRY_WORTH
 
     "…" stands for each gap. A shorter reply is returned whole.
     """

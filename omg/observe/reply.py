@@ -638,10 +638,12 @@ def target_of_note(note: Entry, body: str) -> Target:
 
 def fields_set(item: ReplyItem, target: Entry | None) -> frozenset[str]:
     """
-    Return the names of the fields that *item* changes in the note *target*.
+    Return the names of the properties that *item* changes in the note *target*.
 
-    A field counts if the model gave a value, and if the value differs from the value in *target*. Without *target*,
-    each given field counts.
+    - "title", "type", "priority", "event", "loop" and "standing" count if the model gave a value that differs from the
+      value in *target*. Without *target*, each given value counts.
+    - "body" and "tags" count only if the model cleared them with the word CLEAR. Other text and tags are added to the
+      note's.
     """
     given = {name for name in ("title", "type", "priority", "event", "loop") if getattr(item, name)}
     same = {name for name in given if target and getattr(target, name) == getattr(item, name)}

@@ -296,9 +296,10 @@ def shown_of(batch: Batch, piece: Sequence[Message]) -> ShownToObserver:
 
 def ask_about(batch: Batch, piece: Sequence[Message], shown: ShownToObserver) -> list[ParsedReply] | None:
     """
-    Ask the model about *piece*, and return the checked replies; None if a reply was cut short.
+    Ask the model about *piece*, and return the checked replies. Return None if the first reply was cut short and
+    *piece* can be halved: the caller then asks about each half.
 
-    After None, the caller asks about each half of *piece*. Up to four questions are asked:
+    Up to four questions are asked:
     - what the person and the assistant said
     - whether new notes are the same as existing notes that were not shown (twins.py)
     - whether the messages support the new notes (check.py)
@@ -363,9 +364,12 @@ def finish_plan(batch: Batch) -> None:
     """
     Complete the plan after all pieces of the batch were read.
 
-    - settle the assistant's proposals that the batch touches
+    - turn each proposal that the person accepted into a note of the person
+    - settle the other proposals that the batch touches
     - link the names of notes that drafted notes mention
     - record in each inbox file what became of the file
+
+    If a model reads archived messages at night (`Said.read`), the first and the last step are left out.
     """
     plan, said = batch.plan, batch.said
     graph, messages = plan.graph, said.messages
@@ -589,7 +593,7 @@ def now_change(
     """
     Return the change of the page Now, or None if the page stays the same.
 
-    The page shows the hints *told*, and the open loops as *plan* leaves them.
+    The page shows the hints of all conversations, with the new hints *told*, and the open loops as *plan* leaves them.
     """
     # A copy: prompts served meanwhile must not show changes that are not written yet.
     state, day = copied_state(graph.state()), plan.day

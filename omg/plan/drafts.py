@@ -624,8 +624,8 @@ class Plan:
 
     def free_path(self, edit: Edit) -> tuple[str, bool]:
         """
-        Return a free path for *edit*, and False. If an active note already says the same as *edit*, return the path
-        of that note, and True.
+        Return a free path for *edit*, and False. If an active note with this title already says the same as *edit*, or
+        if *edit* is to be added to it (`Edit.joins`), return the path of that note, and True.
         """
         for path in numbered_paths(edit.type, edit.title):
             if not self.is_taken(path):

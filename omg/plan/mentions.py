@@ -2,10 +2,10 @@
 Links names and titles of other notes that occur in a text.
 
 Linked are:
-- the title of a note, if it has two or more words
-- two or more neighbouring words of a title: "pottery workshop" of "Kids to pottery workshop"
+- the title of a note, if two or more of its words carry meaning
+- two or more neighbouring words of a title that carry meaning: "pottery workshop" of "Kids to pottery workshop"
 - a single proper name: always capitalised, also within a sentence, and never after an article
-- the one-word title of a project, after a definite article: "the site" for the project Site
+- the one-word title of a project, after a word such as "the" or "my": "the site" for the project Site
 
 A name in many notes, such as the vault owner's, is not linked. Names are found as whole words, outside code, links and
 addresses. Each note is linked once.

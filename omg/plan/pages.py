@@ -403,7 +403,8 @@ def persons_words(text: str, path: str) -> str:
     Return what a person wrote on the generated page *text*.
 
     Left out are the properties, the title, the text between OMG's two markers, and the line that explains the markers.
-    Returns "" if a marker is missing, because nobody can say which text is OMG's.
+    Returns "" if the page has markers, but not exactly one pair, because nobody can say which text is OMG's. On a page
+    without markers, the whole text is the person's.
     """
     if generated_block(text) is not None:
         whole = with_generated_block(text, "")

@@ -206,7 +206,8 @@ def feature_weights(items: Sequence[TopicItem], most: int = PAIRS) -> list[dict[
 
     Two kinds of features are left out:
     - a feature of a single note, because the feature connects nothing
-    - a feature of more than 60% of the notes, or of more than *most* notes, because the feature distinguishes nothing
+    - a feature of more than 60% of the notes, or of more than *most* notes, because the feature distinguishes nothing.
+      A feature of at most 2 * TOPIC_NOTES notes is kept.
     """
     counts = Counter(f for item in items for f in item.features)
     many = max(TOPIC_NOTES * 2, min(most, int(0.6 * len(items))))

@@ -220,10 +220,11 @@ def is_event(text: str, days: Sequence[When], day: date, *, people: bool = False
 
     Only these days count:
     - a day in the future
-    - a past day that is written as a date, and a past time of several days ("last week")
+    - a day or time that is written with a digit or a month's name, unless it ends on *day*
+    - a past time of several days ("last week")
     - any past day, if several *people* speak
 
-    The present ("today", "this week") does not count.
+    "Today" and "this week" do not count. *day*: when the text was said.
     """
     said, begin = straight(text), after_lead(straight(text))
     no_statement = is_question(text) or any(cue(kind).match(said, begin) for kind in ("order", "unsettled"))

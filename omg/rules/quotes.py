@@ -39,7 +39,7 @@ def named_days(text: str, said: date) -> list[When]:
 
     These days are left out:
     - a day in a name or a title
-    - a yearly birthday without a weekday or a year
+    - the day of a yearly birthday, unless its words name the year, or it is a birthday in one year only (`is_one_of`)
     """
     text = straight(text)
     found = resolve_dates(text, said)

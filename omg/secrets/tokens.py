@@ -125,8 +125,8 @@ def is_mangled(value: str) -> bool:
 
     *value* has capitals, small letters and digits, and one of these is true:
     - The characters alternate without forming words.
-    - A sign such as "!" or "#" stands between the characters.
-    - Words and a number are joined by signs ("Turnip-Cellar-2040").
+    - A sign such as "!" or "#" stands between the characters, and *value* has 8 characters or more.
+    - Words and a number are joined by signs ("Turnip-Cellar-2040"), and *value* has 10 characters or more.
     """
     if not (DIGIT.search(value) and any(map(str.isupper, value)) and any(map(str.islower, value))):
         return False
@@ -385,7 +385,7 @@ def phrase_of(run: Sequence[re.Match[str]]) -> Iterator[Span]:
     """
     Yield the span of the seed words in *run* if they can be a wallet's recovery phrase.
 
-    A phrase has at least SEED_COUNT words, and nearly all words differ.
+    A phrase has at least SEED_COUNT words, and at least SEED_COUNT - 1 different words.
     """
     if len({m[0].lower() for m in run}) >= SEED_COUNT - 1 and len(run) >= SEED_COUNT:
         yield run[0].start(), run[-1].end(), "recovery phrase"

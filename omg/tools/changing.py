@@ -151,7 +151,7 @@ def remember_note(
 
         tool        *source* is None, so the user's message is not in the transcript
         user        one sentence of *said* states the note's text and days
-        assistant   otherwise; the note becomes a fact, and its `proposes` is the type asked for
+        assistant   otherwise; the note is a fact or an episode, and its `proposes` is the type asked for
     """
     text, title = (
         visible(redact(with_labels(" ".join(given.split())))[0]) for given in (asked.text, asked.title)

@@ -274,11 +274,11 @@ def says_correction(was: str, new: str, message: Message, day: date, before: Seq
     """
     Whether *message* says that *new* is true in place of *was*.
 
-    One statement of *message* must do three things:
-    - It says all of *new*, or only what changes.
-    - It names the subject of *was*.
-    - It takes *was* back ("no, …", "now", "not X"). This is not needed if `is_about` is sure without such words, for
-      example if only a number changes.
+    All of these must hold:
+    - One statement of *message* says all of *new*, or only what changes.
+    - This statement names the subject of *was*.
+    - This statement, or one before it, takes *was* back ("no, …", "now", "not X"). This is not needed if `is_about` is
+      sure without such words, for example if only a number changes.
 
     The new value alone ("no, 52") is enough if one of the messages *before* has the old value.
     """
@@ -393,7 +393,8 @@ def without_former(told: list[str], change: Change, day: date, said: Said) -> li
     - the day of the change ("yesterday")
     - the former value before the new value ("15:00")
 
-    Nothing is dropped if *told* lacks two or more of the words that the old and the new sentence share.
+    Nothing is dropped if *told* names the former value, but lacks two or more of the words that the old and the new
+    sentence share.
     """
     new = next((n for n, t in enumerate(told) if t in change.come), 0)
     former = {t for t in told[:new] if t in telling(change.gone)}

@@ -78,7 +78,7 @@ def drawn_graph(
 ) -> str:
     """
     Draw *entries* and *links* around *centre*. Each note in the picture has a name, and links to its page. A note is left
-    out if its name finds no room.
+    out if its name finds no room; the note *centre* is always drawn.
     """
     width, height = (840, max(600, 7 * len(entries))) if large else (640, 400)
     places = placed([e.path for e in entries], links, centre, width, height)

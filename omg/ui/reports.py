@@ -64,8 +64,9 @@ def days_view(asked: Asked) -> dict[str, Any]:
     """
     Return the page Days: the changes of notes, grouped by day, newest day first.
 
-    A change that OMG learnt from messages belongs to the day of the messages. Any other change belongs to the day on
-    which it was made. Each day begins with what OMG learnt. With `nights`, only the changes by nightly runs are listed.
+    A change that OMG learnt from pending turns belongs to the day of their last message. Any other change belongs to
+    the day on which it was made. Each day begins with what OMG learnt. With `nights`, only the changes by nightly runs
+    are listed.
     """
     graph, at, nights = asked.graph, asked.number("at"), bool(asked.get("nights"))
     name = "-reflection-" if nights else ""

@@ -243,7 +243,8 @@ class Registry:
         Open the graph of *who*, without waiting for a lock. The graph's index may be out of date.
 
         A graph stays open while a caller uses it. Afterwards it may stay open for the next caller:
-        - With *keep*, the graph stays open, and the least recently used graph is closed if more than `room` are open.
+        - With *keep*, the graph stays open, and the least recently used graphs are closed until the rest has room
+          (`_has_room`: the number of graphs and the size of their indexes).
         - Without *keep*, the graph stays open only if no other graph must be closed.
 
         Without *make*, raises NotFound if the graph does not exist any more.

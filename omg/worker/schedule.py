@@ -36,7 +36,8 @@ def step_tokens(state: State, options: Observation) -> float:
     """
     Return how many tokens of pending turns start an observation.
 
-    This number is one step of *options*, or half a step if OMG is about to shorten a session's context.
+    This number is one step of *options*, or half a step if OMG is about to shorten a session's context. Without a step
+    (`buffer_tokens = false`), the number is `message_tokens`.
     """
     if options.step is None:
         return options.message_tokens

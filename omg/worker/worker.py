@@ -535,7 +535,8 @@ class Worker:
         """
         Observe *batch*. Returns whether to go on with the graph's other batches.
 
-        - True after a useless reply: only later turns of the same conversation wait.
+        - True after a success, a useless reply or a defect in OMG. After the last two, only the turns of the same
+          conversation wait.
         - False after an error that would stop the other batches, too, for example if the model is down.
         """
         started = time.monotonic()
