@@ -45,14 +45,15 @@ class Claim:
     """
     One text that the model compares with what the person said.
 
-    *of*: index of the edit or proposal that has the text; -1 for a hint. *part*: what the text is:
+    *of*: index of the edit or proposal that has the text; at night, of the verdict; -1 for a hint. *part*: what the
+    text is:
 
         head      the description of a note, with the properties that the edit sets
         quote     a sentence of the person's, to use as description if the model's own description is not supported
         title     a title that says more than the description
         sentence  a sentence of the note's body
-        drop      a sentence to remove from the body
-        doubt     the title of a note to mark as contradicted
+        drop      a sentence to remove from the body; at night, the description of a note that another note replaces
+        doubt     the title of a note to mark as contradicted; at night, its description
         hint      a hint on how the conversation continues
         proposal  a note that an assistant proposed and the person may have accepted
     """
@@ -188,9 +189,11 @@ def said_by_people(
     """
     Return people's messages as the question shows them, in order.
 
-    - Each message has its day. If any claim names a time of day, cited messages also have their time of day.
-    - A message cited by a claim comes with the proposal of the assistant before it.
-    - A message that no claim cites is shown if it is short, or if its words support a claim.
+    - A message has its day, unless the message shown before has the same day. If any claim names a time of day, cited
+      messages also have their time of day.
+    - A message cited by a claim comes with the proposal of the assistant before it, as `answered_by` cuts it.
+    - A message that no claim cites is shown if it is short. Of a longer one, only sentences that share enough words
+      with a claim are shown.
 
     Also returns the ids of the cited messages that are shown in part. *whole*: show cited messages whole, if possible.
     """
@@ -260,7 +263,8 @@ def shown_of(text: str, chosen: Collection[int] | None, short: int, most: int, *
 
     - A text of at most *short* characters is returned whole.
     - From a longer text, only the *chosen* pieces are returned, by their numbers in `pieces_of`.
-    - With *whole*, or without chosen pieces, the middle is cut out. The result has at most *most* characters.
+    - With *whole*, or without chosen pieces, a longer text is returned whole, too, up to *most* characters. From a text
+      longer than *most*, the middle is cut out.
     """
     if whole or len(text) <= short or not chosen:
         return text if len(text) <= short else cut_middle(text, most)
@@ -371,8 +375,8 @@ def is_able(home: Path, model: str, ask: Ask, now: datetime) -> bool:
     """
     Return whether *model* gets at least ENOUGH (19) of twenty test claims right.
 
-    The first call asks the model the test claims through *ask*, and stores the result in the home. If the model gives
-    no usable answer to the test:
+    The first call asks the model the test claims through *ask*, and stores the result in the home. Calls from other
+    threads wait for this test, and share its result. If the model gives no usable answer to the test:
 
     - up to WAIT_S (ten minutes) after the first try: raises ModelError
     - later: returns False

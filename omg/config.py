@@ -79,7 +79,8 @@ def model_names(value: Any) -> Any:
     Check the setting *value*: one model, or a list of models with the preferred model first. Return *value*.
 
     Raises ValueError for a wrong setting, for example a model named twice. `offline` (rules instead of a model) is
-    wrong in a list: if all models of a list are down, turns wait for a model, and no rules replace the models.
+    wrong in a list with other models: if all models of a list are down, turns wait for a model, and no rules replace
+    the models.
     """
     if value is None:
         return value
@@ -478,7 +479,8 @@ def workspace_of(config: Mapping[str, Any], agent: str, state: Path) -> Path:
 
     - the `workspace` that *config* names for *agent*
     - for the default agent: `agents.defaults.workspace`, or "workspace" in the folder *state*
-    - for any other agent: a folder with the agent's name, in `agents.defaults.workspace` or in *state*
+    - for any other agent: the folder NAME in `agents.defaults.workspace`, or "workspace-NAME" in *state*; NAME is the
+      agent's name
     """
     entries = value_at(config, "agents.entries", {})
     if own := value_at(entries, f"{agent}.workspace"):

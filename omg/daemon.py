@@ -14,7 +14,7 @@ The daemon: its server, routes, threads, lock, signals and log.
 The daemon speaks HTTP with JSON on a unix socket. Only the owner can enter the socket's folder, so no other authentication
 is needed. Every request gets an answer, and a bad request does not disturb other clients.
 
-Each request has its own thread. Three more threads work in the background: `_keep` stores new turns and people's
+Each request has its own thread. Three more threads work in the background: `_keep` takes in new turns and people's
 edits, `_observe` starts the threads that observe (worker/worker.py), and `_reflect` reflects. No request for a prompt's
 memory waits for a lock that is held during a model call, or while another process writes to a vault. Only the child
 process (llm/child.py) imports model libraries.
@@ -319,7 +319,7 @@ class Daemon:
 
         - `lent`: the name of the agent's own model, which the gateway's plugin lends
         - `trouble`: the latest error of this model
-        - `polled_s`: seconds since the plugin last fetched a question for this model; null if never
+        - `polled_s`: seconds since the plugin last asked for a question to this model; null if never
         """
         polled = self.model.polled
         return {
@@ -442,7 +442,7 @@ class Daemon:
         """
         Return a question that the gateway's plugin is to put to the agent's own model; {} if there is none.
 
-        From the first call on, OMG uses the agent's own model, even if the gateway did not start the daemon.
+        From the first call on, OMG can use the agent's own model, even if the gateway did not start the daemon.
         """
         self.memory.worker.gateway = self.model
         return self.model.next(body)

@@ -83,7 +83,8 @@ class Replay:
     Answers questions in place of a model, with recorded replies.
 
     A question gets the reply to the recorded question that shares most words with it. So a slightly changed question
-    still gets a reply. `changed` lists the questions that differ from the recorded ones.
+    still gets a reply. `changed` lists the questions that differ from the recorded ones in their words, or in
+    their instructions.
     """
 
     rows: list[Recorded]

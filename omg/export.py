@@ -174,13 +174,13 @@ def place(value: dict[str, Any], source: Graph, into: Graph, taken: Taken) -> No
     """
     Write *value*, a note or message of an export, to the temporary graph *source*.
 
-    `take_export` merges *source* into the graph *into* afterwards. So three kinds of values are not written:
+    `take_export` merges *source* into the graph *into* afterwards. So these values are not written:
 
     - a value that was forgotten in *into*
-    - a value that *into* already has
     - a value that cannot be used
+    - a value that *into* already has, and a note outside the folders TAKEN; *taken* does not count these
 
-    *taken* counts the notes and messages written, and the values not written.
+    *taken* counts the notes and messages written, the forgotten values, and the values that cannot be used.
     """
     try:
         if isinstance(value.get("note"), str):

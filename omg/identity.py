@@ -69,7 +69,7 @@ def identity_of_session(
     or a topic uses the memory of the session that it is part of.
 
     A session with any other key has a memory of its own. There are two exceptions, both on a channel that only the
-    gateway's operator can reach (INSIDE):
+    gateway's operator can reach (INSIDE; an unknown channel counts as such):
 
     - If *owner* is true, the session uses the owner's memory.
     - If *links* name the sender, the session uses the memory of that person.

@@ -119,6 +119,7 @@ def read_loose_file(
     Return the note in *file* and the messages made from the text, as (note, messages).
 
     - For a daily note of the agent ("2026-03-05.md"), the note is None. Each line of the file becomes a message.
+    - If OMG wrote the inbox file, or if the file is gone: (None, ()).
     - A person's .txt file in the inbox is first renamed to .md.
     - Returns None instead of the pair for any other file that is not .md.
     - *agents*: an agent may have written the file. Then the file is not renamed, and a .txt file gives None.

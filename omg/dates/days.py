@@ -50,7 +50,8 @@ def due_text(event: str | None, today: date, loop: str | None = None, said: date
     Returns "" without an event. Two kinds of notes get other words:
 
     - *loop* is "open": something is still to be done. Until the event is over: "due tomorrow". In the two weeks after:
-      "was due yesterday". Later: "planned for …, has probably happened", unless the text is from after the event.
+      "was due yesterday", unless *said* is the event's last day. Later: "planned for …, has probably happened", unless
+      *said* is the event's last day or a later day.
     - *loop* is None, and the text is from the day *said*, when the event was still ahead. Once the event is over:
       "planned for …, has probably happened".
     """

@@ -138,7 +138,8 @@ class Tree:
         If another machine changed the same JSON file meanwhile, both versions are merged. In a graph's commit that
         *erases*, the other version is overwritten, because it may hold the forgotten words.
 
-        Raises Stale if another machine began a new generation of the graph since the checkout.
+        Raises Stale if the graph's row is gone, or if another machine began a new generation of the graph since the
+        checkout. The generation of the home's own files (`shared`) is not compared.
         """
         row = conn.execute(
             "SELECT generation, revision FROM omg_graphs WHERE id = %s FOR UPDATE", (self.graph,)

@@ -214,7 +214,8 @@ class Removal:
         """
         Return the text that replaces *line*, an archive line that a crash cut short.
 
-        Returns None if a forgetting has to remove the line. Nobody can say whose message the line holds.
+        A forgetting removes the line (None), because nobody can say whose message the line holds. A redaction replaces
+        the words.
         """
         return None if self.forgets else self.clean(line)
 
@@ -559,7 +560,7 @@ def change_home(home: Path, graph: Path, removal: Removal) -> None:
     """
     Remove what is forgotten or redacted from the files of *home*.
 
-    - temporary files: deleted if their process is dead, or if they hold a forgotten word
+    - temporary files: deleted if their process is dead, or if they name or hold something forgotten
     - records of forgotten sessions: deleted
     - unreadable drops (files of the spool), and logs: changed; a drop may be deleted
     """

@@ -304,7 +304,8 @@ def restore_settings(host: Host, home: Path) -> None:
 
     - Deletes the client's copies of our plugin.
     - Removes the empty sections from the client's settings file.
-    - Restores the settings file as it was before OMG, if nothing else in the file changed.
+    - Restores the settings file as it was before OMG, if nothing else in the file changed. A file that was empty or
+      missing then is deleted.
 
     The settings file is only touched if `keep_settings` made a copy of the file.
     """

@@ -2,8 +2,9 @@
 `omg mcp`: the memory as tools and resources of the Model Context Protocol, over stdio or loopback HTTP.
 
 Every call is one question to the daemon (serve.py). The identities are fixed when the server starts. Over stdio, the
-server serves the person that the installation names, and the project of the server's folder. Over HTTP, the server
-serves the person only. Needs the extra `mcp`.
+server serves the person that the installation names, and the project of the server's folder. If the client was
+installed for projects only, the server does not serve the person. Over HTTP, the server serves the person only. Needs
+the extra `mcp`.
 """
 
 # The SDK checks the form of the answers.
@@ -177,8 +178,8 @@ def make_server(ask: AskTool) -> Any:
     @server.tool(annotations=reads, title="What forgetting would take")
     def forget(query: str) -> Forgetting:
         """
-        Show what would be forgotten, and the command that forgets. This call removes nothing: only the person can
-        run the command. `query`: words, or the id of a note.
+        Show what would be forgotten, and the command that forgets. This call removes nothing: the person
+        runs the command. `query`: words, or the id of a note.
         """
         return ask("forget", query=query)
 

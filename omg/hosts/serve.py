@@ -13,7 +13,7 @@ The person's memory and the project's memory stand side by side, each under a he
 
 A mark in the spool says which transcript grew, and the transcript's size at that time. The transcript is read
 READ_AFTER_S later, because a client may write the last line after its hook. The daemon reads on from the
-session's offset in the transcript, and makes a drop of each whole turn. What the person typed after the mark
+session's offset in the transcript, and makes drops of the whole turns. What the person typed after the mark
 waits for the next mark. The drop is on disk before the offset moves. After a crash, messages may be read twice;
 OMG recognizes known messages by their ids.
 

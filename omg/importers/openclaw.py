@@ -219,7 +219,8 @@ def openclaw_drops(config: Config, agent: str | None, since: datetime | None) ->
     Return the drops of an OpenClaw installation, including the notes that its agents wrote.
 
     The installation is found by its state folder: the parent of OMG's home, if this parent holds `agents/`.
-    Otherwise the environment variables name the state folder. *agent*: only this agent; None for all agents.
+    Otherwise the environment variables name the state folder, or it is ~/.openclaw.
+    *agent*: only this agent; None for all agents.
     """
     state = config.home.parent
     if not (state / "agents").is_dir():

@@ -267,8 +267,9 @@ def changes_back(graph: Graph, drops: Collection[str]) -> tuple[list[Change], li
     Return (changes, paths): the changes that undo an import, and the notes to leave alone.
 
     - Only the import changed the note: the note gets its text from before the import.
-    - Somebody else changed the note during the import: the note gets the text that this person left.
-    - Somebody else changed the note after the import: the note is left alone.
+    - Something else, such as daily use, changed the note between two changes of the import: only the import's
+      changes after this one are undone.
+    - Something else changed the note after the import: the note is left alone.
 
     *drops*: the names of the import's drops.
     """

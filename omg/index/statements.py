@@ -198,8 +198,11 @@ def find_statements(
     """
     Find the statements that have words of *match*, and statements close in meaning. The result is not sorted.
 
+    Statements that are only close in meaning are sought if fewer than FOUND statements surely score higher by words.
+
     - *whole*: the bm25 score that counts as 1.
-    - *assistants*: the factor for scores of the assistant's statements; 0 leaves these statements out.
+    - *assistants*: a factor for the assistant's statements while the best POOL by words are chosen; 0 leaves these
+      statements out. The scores in the result are without the factor.
     - *near(numbers, nearest)*: returns number → cosine for the statements *numbers*. If *nearest* is true, the
       result has the statements nearest in meaning, too. None: no search by meaning.
     """

@@ -419,7 +419,8 @@ class Store:
         Open a connection for reading. Return (generation of the file, connection).
 
         On a full or read-only disk, the connection is opened as immutable and must be used only once. Then the
-        generation is KEPT_NEVER. Raises sqlite3.DatabaseError if the database cannot be opened either way.
+        generation is KEPT_NEVER. Raises sqlite3.DatabaseError on such a disk if the WAL holds changes. Raises it
+        also if the database cannot be opened for another reason.
         """
         try:
             return self.generation, self._connect()
