@@ -100,7 +100,7 @@ def test_a_script_of_bench_runs_on_a_tiny_input(
         recorded=recorded,
         talk=talk,
     ).split()
-    env: dict[str, Any] = {**os.environ, "TMPDIR": str(tmp_path)}
+    env: dict[str, Any] = {**os.environ, "TMPDIR": str(shared)}
     done = subprocess.run(
         [sys.executable, str(BENCH / f"{name}.py"), *args],
         capture_output=True,
