@@ -291,8 +291,13 @@ def part_of_message(
     statements: Iterable[Statement], others: Mapping[str, frozenset[str]], going: Collection[frozenset[str]]
 ) -> Part | None:
     """
-    Divide *statements* into those that other notes hold (*others*: path → words) and those that only the removed
-    notes hold (*going*: words). None if all are removed, or all stay.
+    Divide the statements of a message into removed and remaining ones.
+
+    A statement remains if a note that stays has at least half of the statement's words, and more than each removed note
+    has. Returns None unless some statements are removed, and some remain in a note without a removed statement.
+
+    - *others*: for each note that stays, path → words of the note
+    - *going*: for each removed note, the words of the note
     """
     left, goes, notes = list[str](), list[str](), set[str]()
     for text in (statement.text for statement in statements):

@@ -132,8 +132,9 @@ def short_names(db: sqlite3.Connection, notes: Iterable[tuple[int, str]]) -> dic
     """
     Return the shortest unique name of each note, as row of the note → name.
 
-    A name is the beginning of the note's file name, in whole words: "ines-kiln" for "ines-kiln-repair". No other note's
-    file name, id or alias begins like this, folders left out. A note without such a name is left out.
+    A name is the beginning of the note's file name, in whole words: "ines-kiln" for "ines-kiln-repair". The file names,
+    ids and aliases of all other notes begin differently; their folders are not compared. A note without a unique name
+    is missing from the result.
     """
     before = "select max(leaf) from name where leaf < ? and note <> ?"
     after = "select min(leaf) from name where leaf >= ? and note <> ?"

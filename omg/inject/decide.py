@@ -553,7 +553,7 @@ def slice_for(
 
 
 def decide_slice(graph: Graph, state: State, asked: Prompt, now: datetime, config: Config) -> Decision:
-    """Decide the slice for *asked*, from *state*. Changes no state."""
+    """Choose the notes and quotations (the slice) for the prompt *asked*. Does not change *state*."""
     budget, today = config.inject.budget_tokens, now.astimezone(graph.zone).date()
     own = state.sessions.get(asked.session) or SessionState()
     words = strip_memory(without_envelope(legible_text(asked.text))).strip()[:QUERY_CHARS]

@@ -122,8 +122,8 @@ def corrected(old: Node, made: Correction, sources: tuple[Source, ...], plan: Pl
     """
     Return *old* with the correction *made*, and a line for the note's History.
 
-    The line has a date and the former description. If the correction changes only the text below the description, the
-    line has the former sentence.
+    The line has a date and the former description. If the correction leaves the description unchanged, the line has
+    the replaced sentence of the text below the description instead.
     """
     main, lines = split_history(old.body)
     event = made.event or old.event

@@ -149,10 +149,11 @@ def people_told_of(notes: Iterable[Entry]) -> dict[str, str]:
 
 def names_of_titles(notes: Iterable[Entry]) -> Iterator[Name]:
     """
-    Yield titles, and parts of titles, with at least two meaningful words; and projects' titles of a single
-    word.
+    Find the names by which a text may mention one of *notes*.
 
-    If several notes share a name, the note whose title has the fewest other words comes first.
+    - A project's title is a name if the title is a single word.
+    - Any title, or part of a title, is a name if it has at least two meaningful words. If several titles have the
+      name, it is yielded for the HOMES shortest titles, the shortest first.
     """
     homes: dict[tuple[str, ...], list[tuple[int, Entry]]] = defaultdict(list)
     for entry in notes:

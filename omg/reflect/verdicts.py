@@ -753,7 +753,11 @@ def check_line(rules: MergeRules, found: Node, text: str, least: int) -> None:
 
 
 def last_said_ms(rules: MergeRules, path: str) -> int:
-    """The time when the note was most recently said, in ms. A person's edit counts."""
+    """
+    Return the time of the latest message behind the note at *path*, in ms since the epoch.
+
+    If a person edited the note later, returns the time of the edit. A note without both counts from its day.
+    """
     found = rules.node(path)
     latest = max((s.timestamp for s in found.sources), default=0)
     draft = rules.plan.draft(path)

@@ -437,9 +437,9 @@ def is_about(change: Change, said: Said) -> bool:
 
 def are_values(lost: Collection[str], change: Change) -> bool:
     """
-    Whether the replaced words *lost* are all numbers or names.
+    Whether each word that a correction removes from a sentence is a number or a name.
 
-    In a sentence about the person, names count only if at least SHARED words stay unchanged.
+    *lost*: the removed words. In a sentence about the user, names count only if at least SHARED words stay unchanged.
     """
     names = change.names if change.before[:1] != (USER,) or len(change.kept) >= SHARED else ()
     return all(t[:1].isdigit() or t in names for t in lost)

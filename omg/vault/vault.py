@@ -331,9 +331,13 @@ class Vault:
 
     def settle(self, older_than_s: float = 2.0) -> list[str]:
         """
-        Recover what editors saved into files that OMG had replaced at least *older_than_s* ago. Return the paths written.
+        Recover text that a person's editor saved into the old file of a note while OMG replaced the file.
 
-        The saved bytes go back to their note if only OMG has changed the note since; otherwise they go to the inbox.
+        - If only OMG has changed the note since, the saved text replaces the note's text.
+        - Otherwise the saved text becomes a new note in the inbox.
+
+        Old files that changed less than *older_than_s* ago wait for the next call. Returns the paths of the notes that
+        now have the saved texts.
         """
         left = []
         steps = {}  # path and hash of the old content → hash of what OMG wrote there
@@ -416,9 +420,9 @@ class Vault:
 
     def keep_persons_parts(self, path: str, data: Bytes) -> None:
         """
-        Record which properties of the note at *path* a person set, before the note moves.
+        Record the properties that a person set in the note at *path*, before the note moves.
 
-        *data*: the bytes of the note's file. OMG wrote the body of the note.
+        Use this only if OMG wrote the note's body: the body is recorded as OMG's. *data*: the bytes of the note's file.
         """
         self._written.note(path, self._record(data, data))
 

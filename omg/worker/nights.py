@@ -178,7 +178,11 @@ def one_night(worker: Worker, graph: Graph, since: dt.date | None, *, dry_run: b
 
 
 def archive_first(worker: Worker, graph: Graph, cycle: Cycle, tell: Callable[..., None]) -> None:
-    """After an upgrade, archive notes of earlier rules that today's rules would not write."""
+    """
+    After an upgrade, archive notes that an earlier version's rules wrote, if today's rules would not write them.
+
+    The number of archived notes goes into *cycle*.
+    """
     offline = worker.models(graph.identity.agent)[0] == "offline"
     by_rules = offline and not worker.ledger.has_paid_for("observe")
     if receipt := archive_former_notes(graph, worker.clock(), by_rules=by_rules):

@@ -675,7 +675,12 @@ def observe_pending(worker: Worker, body: Mapping[str, Any]) -> WorkDone:
 
 
 def waiting_turns(worker: Worker) -> Iterator[TurnsWaiting]:
-    """Yield whose turns were not observed, and why. Turns that will be observed without help are left out."""
+    """
+    Yield each identity with pending turns that OMG cannot observe now, with their number and the reason.
+
+    Examples of a reason: no model can be asked, today's cap is reached, the last observation failed. Turns that only
+    wait until they are due are left out.
+    """
     for graph in worker.registry.graphs():
         state, pending = worker.state_of(graph), graph.pending()
         if pending and (why := worker.hindered(graph) or (state.error if state.failures else "")):
