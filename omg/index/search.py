@@ -364,7 +364,7 @@ MATCH_MARK = re.compile("\x02([^\x02\x03]*)\x03")
 
 PLACES = {
     **dict.fromkeys(("title", "description", "body", "tags"), "says {}"),
-    **dict.fromkeys(("said", "near", "far"), "was made from a conversation that has {}"),
+    **dict.fromkeys(("said", "near", "far"), "comes from a conversation that mentions {}"),
     "linked": "links to {}",
     "dates": "dated {}",
 }

@@ -153,7 +153,7 @@ class Ledger:
         a day, so that the rest of the cap is left for newer turns.
         """
         spent = self.today(now)
-        kept = f"turns older than a day may use only {share:.0%} of the cap and wait"
+        kept = f"the last {1 - share:.0%} of the cap is kept for newer turns, so turns older than a day wait"
         what = "turns wait" if share == 1 else kept
         remedy = f"{what} until tomorrow; raise the cap in omg.toml to go on today"
         if self.cap_tokens is not None and spent.tokens >= self.cap_tokens * share:

@@ -208,7 +208,7 @@ MOCS = {
         "Who you are: names, people, places, languages, health, work.",
     ),
     "preference": ("mocs/moc-preferences", "Preferences", "What you like, dislike and want done your way."),
-    "project": ("mocs/moc-projects", "Projects", "What you are working on, and where each stands."),
+    "project": ("mocs/moc-projects", "Projects", "What you are working on, and the state of each project."),
     "decision": ("mocs/moc-decisions", "Decisions", "What was decided, and why."),
     "fact": ("mocs/moc-facts", "Facts", "Other facts: names, numbers, places, how things work."),
     "episode": ("mocs/moc-episodes", "Episodes", "What happened, newest first."),

@@ -94,8 +94,10 @@ class Registry:
         """
         Find the identity whose memory *session* uses.
 
-        Returns None if *session* has no memory: its turns are not remembered, and its prompts get no notes. *owner*:
-        whether only the owner speaks in *session*. If None, the people who spoke in *session* so far decide.
+        Returns None if *session* has no memory: its turns are not remembered, and its prompts get no notes.
+
+        *owner*: whether only the owner speaks in *session*; None if the gateway did not say. For None, OMG looks up who
+        has spoken so far in a chat of the gateway's own interface. In any other chat, None counts as False.
         """
         if channel.lower() in INSIDE:
             known = self._owners().get(session)
@@ -154,8 +156,9 @@ class Registry:
             return ""
         return (
             f"{account} is new and has a memory of its own. If this account is yours, join the two memories with"
-            f" `omg identity join owner {account}`. If another person has this and a second account CHANNEL:ID, use"
-            f" `omg identity join NAME {account} CHANNEL:ID`"
+            f" `omg identity join owner {account}`. If it belongs to another person who also writes from a second"
+            f" account, join both accounts with `omg identity join NAME {account} CHANNEL:ID`. NAME is the person's"
+            " name, CHANNEL:ID the second account"
         )
 
     def served_there(self, session: str, who: Identity) -> tuple[Identity, str]:

@@ -275,7 +275,7 @@ def test_each_day_has_the_position_of_its_words(text: str, said: date) -> None:
         ("I finished it by October", "2025-10-01..2025-10-31"),
     ],
 )
-def test_the_end_of_a_span_lies_ahead_unless_the_verb_is_past(text: str, days: str) -> None:
+def test_until_october_ends_in_the_future_unless_the_sentence_is_about_the_past(text: str, days: str) -> None:
     assert meant(text, date(2026, 2, 10)) == [days]
 
 

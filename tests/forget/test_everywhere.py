@@ -254,7 +254,7 @@ def test_a_dead_writers_temporary_file_is_removed_even_if_its_process_number_was
     assert traces(home) == []
 
 
-def test_the_plugin_is_told_to_drop_its_cached_slice(home: Memory) -> None:
+def test_the_plugin_is_told_to_discard_the_notes_it_cached(home: Memory) -> None:
     say(home, f"Remember that the combination of the locker in our old changing rooms is {SECRET}.")
     before_ms = time.time_ns() // 1_000_000
     forget(home, matching=SECRET)

@@ -54,7 +54,7 @@ def browser(gateway: Gateway, tmp_path: Path) -> Iterator[Browser]:
         made.close()
 
 
-def test_the_tab_shows_every_view_and_searches(browser: Browser) -> None:
+def test_the_tab_opens_every_view_and_finds_a_note(browser: Browser) -> None:
     with browser.inside(PAGE):
         browser.until("document.body.innerText.includes('allergic to shellfish')")
         for name in ("Given", "Days", "To decide", "Health", "Graph", "Memory"):

@@ -294,7 +294,7 @@ def test_the_reason_for_a_result_names_the_words_and_their_field(remember, tmp_p
     index.archive(tmp_path / "archive")
     index.sync(Vault(tmp_path / "vault"))
     (hit,) = index.search("the ferry trip", now=NOW)
-    assert hit.why == "says “Trip”; was made from a conversation that has “ferry”"
+    assert hit.why == "says “Trip”; comes from a conversation that mentions “ferry”"
     assert find("trips by boat", hits=True)[0].why == "says “Trip”, “boat”"
     index.close()
 

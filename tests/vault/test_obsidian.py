@@ -140,7 +140,9 @@ def test_a_persons_property_survives_a_rename_and_a_night(which: Memory, graph: 
     assert graph.vault.read(done.path).priority == "high"
 
 
-def test_a_property_edited_while_a_change_is_written_survives_and_is_the_only_edit(graph: Graph) -> None:
+def test_a_write_keeps_a_property_that_a_person_just_edited_and_marks_no_other_part_as_edited(
+    graph: Graph,
+) -> None:
     with graph.lock():
         plan = Plan(graph, DAY)
         plan.apply(said("Ada drinks black tea."))

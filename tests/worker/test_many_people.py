@@ -212,8 +212,9 @@ def test_an_import_leaves_a_quarter_of_the_daily_cap_for_new_messages(
     memory.work()
     ledger = memory.worker.ledger
     assert 900 <= ledger.today(NOW).tokens < 1_200  # of what an observation costs a few times over
-    assert "turns older than a day may use only 75% of the cap and wait" in memory.worker.waits(
-        memory.find(person(0))
+    assert (
+        "the last 25% of the cap is kept for newer turns, so turns older than a day wait"
+        in memory.worker.waits(memory.find(person(0)))
     )
     say(memory, 1, "lamp", "boat")
     memory.work()
