@@ -242,7 +242,9 @@ class Capture:
             str(mark.get(key) or "") for key in ("host", "session", "cwd", "transcript", "event")
         )
         if not id or host not in HOSTS or event not in REASONS:
-            log.warning("the mark of a hook is damaged; its session is read once it has rested")
+            log.warning(
+                "the mark of a hook is damaged; its session is read when nobody has used it for ten minutes"
+            )
         elif session := self.sessions.find(host, id, cwd):
             session = replace(session, transcript=transcript or session.transcript)
             size = mark.get("size")

@@ -324,7 +324,7 @@ BACK = regex.compile(
 )
 SIGNED = regex.compile(r"[^\S\n]*(?:—|―|–|--)[^\S\n]{0,3}\p{L}[^\n\p{STerm}]{0,40}[^\S\n]*")
 UNSAID = regex.compile(
-    r"\W*(?:(?:doch )?(?:not|nicht)|(?:(?:wait|no|or|oder|ou|o)\W+)++(?:(?:I|we)(?:['’]?\w{1,5}| do| did)?(?:n['’]t| not)|(?:am|do|have|did) (?:I|we)|nicht))\W*",
+    r"\W*(?:(?:doch )?(?:not|nicht|niet)|(?:(?:wait|no|or|oder|ou|o)\W+)++(?:(?:I|we)(?:['’]?\w{1,5}| do| did)?(?:n['’]t| not)|(?:am|do|have|did) (?:I|we)|nicht))\W*",
     regex.I,
 )
 WANTING = regex.compile(r"\b(?:want|möchte|will|veux|quiero|voglio|quero|wil|хочу)\b", regex.I)
@@ -340,10 +340,10 @@ UNTRUE = regex.compile(
     r"\b(?:wrong|false|incorrect|untrue|outdated|lie[sd]?|nonsense|falsch|unwahr|gelogen|unsinn|faux|falso|errado|sbagliato|onjuist|неверно)\b|違|错|錯",
     regex.I,
 )
-# "Is that wrong?" and "Wrong?" doubt other words, "What is wrong?" does not.
-YES_OR_NO = regex.compile(
-    r"\W*(?:(?:or|oder|ou|o|of|is|isn['’]?t|are|am|ist|sind|est|c['’]est|es|è|é|that['’]?s?|this|it|das|ça|eso|dat|you|du|tu)\b.*)?"
-    rf"(?:{UNTRUE.pattern})",
+# "What is wrong?" and "Anything wrong?" doubt no other words; "Wrong?", "Was that a lie?" and "Is it wrong?" do.
+ASKS_WHAT = regex.compile(
+    r"\W*(?:what|which|who|where|when|why|how|was(?! (?:that|this|it)\b)|welche\w?|wer|wo|wann|warum|wie|qu[eé]|qu['’]|quoi|quel\w*|qui|où|pourquoi|comment"
+    r"|cu[aá]l\w*|qui[eé]n|d[oó]nde|cosa|che|quale|chi|dove|perché|o que|qual|onde|wat|welke?|waar\w*|hoe|что|где|почему|как)\b|.*\b(?:any|some)thing\b",
     regex.I,
 )
 # Before the words that a person asks to remember
@@ -538,8 +538,9 @@ def refuses(text: str) -> bool:
     begun = " ".join(text.split()[:SHORT])
     if denies(begun):
         # "Remember: never call before nine", "Remember that Rosa is not here" ask to remember the words behind.
-        asked = any(denies(part) and REMEMBERING.search(part) for part in LED.split(begun))
-        return asked and not FORGETTING.search(begun)
+        # "Note: I never save receipts." tells what the person does.
+        parts = (p for p in LED.split(begun) if not FIRST.search(p) or WANTING.search(p))
+        return any(denies(p) and REMEMBERING.search(p) for p in parts) and not FORGETTING.search(begun)
     return FORGETTING.search(" ".join(text.split()[:3])) is not None
 
 
@@ -553,7 +554,8 @@ def unsays(text: str, *, behind: bool) -> bool:
         return False
     if JOKING.search(text):
         return not denies(text)
-    doubts = TRUE.search(text) or YES_OR_NO.match(text) if asks(text) else UNTRUE.search(text)
+    asked = asks(text)
+    doubts = (UNTRUE.search(text) and not (asked and ASKS_WHAT.match(text))) or (asked and TRUE.search(text))
     if behind and doubts and not told_beside(TRUE.sub("", UNTRUE.sub("", text)), "around", "correcting"):
         return not denies(UNTRUE.sub("", text))
     idle = not told_beside(TRUE.sub("", text), "around", "correcting")
