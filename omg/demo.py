@@ -125,7 +125,7 @@ def recorded_replies() -> list[Recorded]:
 class Given:
     """
     The memory given with a prompt. *standing*: the lines that every prompt gets. *bearing*: the lines most relevant to
-    this prompt. *tokens*: how many tokens all of the memory has.
+    this prompt. *tokens*: how many tokens all given memory has, also what is in neither list.
     """
 
     standing: list[str]

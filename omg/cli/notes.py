@@ -219,7 +219,7 @@ def pin_command(
         if not off and (origin := graph.vault.read(done.path).origin) in ("assistant", "tool"):
             whose = "the assistant" if origin == "assistant" else "a tool"
             warn(
-                f"the note comes from {whose}; prompts show the note after you run `omg confirm {done.path}`"
+                f"the note comes from {whose}; every prompt shows the note only after you run `omg confirm {done.path}`"
             )
 
 

@@ -293,7 +293,7 @@ class Graph:
         """Set aside the unreadable parts of tombstones.jsonl and state.json. The caller holds the lock."""
         if bad := self.tombstones.mend():
             why = f"{how_many(len(bad), 'line')} cannot be read"
-            mend = "these lines were the list of forgotten messages; if an import brings such messages back, forget them again"
+            mend = "they were part of the list of forgotten messages; if an import brings such messages back, forget them again"
             set_aside_damaged(self.folder, self.tombstones.file, why, mend, b"\n".join(bad) + b"\n")
         self.state()
         if self._fault:

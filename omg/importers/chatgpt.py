@@ -104,8 +104,9 @@ def parts_said(message: JsonObject, at_ms: int, contexts: Contexts) -> tuple[str
     Return (kind, parts): what was said in *message*, or why *message* is left out.
 
     - ("", parts) if something was said
-    - (reason, []) if the message is left out and counted, for example ("code that ran", [])
-    - ("", []) if *message* is empty, or holds the user's instructions or ChatGPT's memory. Instructions and memory are
+    - (reason, []) if the message is left out and counted, for example ("code that ran", []), or ("empty", []) for a
+      message without text and files
+    - ("", []) if *message* is {}, or holds the user's instructions or ChatGPT's memory. Instructions and memory are
       stored in *contexts*.
     """
     author, content, about = (mapping_in(message, key) for key in ("author", "content", "metadata"))

@@ -608,7 +608,7 @@ def is_framed(text: str, said: Sequence[Statement], place: int, notes: Sequence[
 
     Such a sentence may name another speaker or deny the statement. Its place and form decide, not its meaning:
     - A sentence before the statement counts, unless the person speaks about themselves in it ("My cat is old.").
-    - A sentence after the statement counts if it is very short or points back ("That is …").
+    - A sentence after the statement counts if it is very short, points back ("That is …") or begins with a bracket.
     - A sentence that repeats or contains one of *notes* never counts.
 
     A statement without a full stop (or "!", "?") and without "I" is never in doubt: it is an entry of a form or a list.

@@ -191,7 +191,7 @@ def titled_by_corrected(title: str, made: Correction) -> bool:
 
     A word that the correction only left out counts as changed if the new sentence adds no word:
     - "I eat nuts and eggs" → "I eat nuts": True for the title "Eggs".
-    - "I start a new job on Monday" → "I start on Tuesday": False for the title "New job", because "Tuesday" is added.
+    - "My red bike is in Bonn" → "My bike is in Cologne": False for the title "Red", because "Cologne" is added.
     """
     days = taken_days(made)
     was, says = ([w for w in stems_of(text) if w in told_words(text)] for text in (made.was, made.says))

@@ -155,7 +155,10 @@ class Restated:
 
 
 class Plan:
-    """Drafts for the notes of one vault. *day*: the day of the messages, which becomes the date of each draft."""
+    """
+    Drafts for the notes of one vault. *day*: the day of the messages, which becomes the date of the drafts. An edit with
+    a day of its own changes *day*.
+    """
 
     def __init__(self, graph: Graph, day: dt.date) -> None:
         self.graph, self.day = graph, day

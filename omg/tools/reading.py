@@ -59,7 +59,10 @@ def link_target(value: object) -> str:
 
 
 def said_by_user(message: Mapping[str, Any]) -> bool:
-    """Whether a person wrote *message*. Returns False if the gateway wrote *message* in the person's name."""
+    """
+    Whether a person wrote *message*. Returns False if the gateway wrote *message* in the person's name, or if *message*
+    has no id.
+    """
     return bool(message.get("id")) and mapping_in(message, "provenance").get("kind") in (
         None,
         "",
