@@ -10,7 +10,7 @@ A statement is a sentence or a list item. Check `own` before you keep a statemen
 - denied by the next sentence
 
 Lists, forms and timetables count as the person's own. Quotations are found in the whole message, in the styles of many
-languages. The word lists below find only two things: the speaker before a colon, and words that deny a statement.
+languages. The word lists below find what has no form: who speaks, what is only supposed, and words that deny a statement.
 """
 
 from __future__ import annotations

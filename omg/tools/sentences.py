@@ -1,9 +1,9 @@
 """
-Decides whether a person's message says a sentence, corrects a sentence, or plainly agrees.
+Decides whether a person's message says a sentence, or corrects a sentence.
 
 A sentence and a statement of the message are compared as tokens (message/wording.py). Only plain statements count:
-no question, condition or quotation (message/statements.py). Beside the sentence, a statement can only have words
-without content, such as "please remember that".
+no condition or quotation, and no question unless it asks to remember (message/statements.py). Beside the sentence, a
+statement can only have words without content, such as "please remember that".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 Finds the session's graph, and passes tool calls and /omg commands to their functions.
 
-The answers are in reading.py and changing.py.
+The other modules of this room answer.
 """
 
 from __future__ import annotations
