@@ -107,13 +107,14 @@ Where to change what:
     why search finds a note, or not      index/search.py, inject/decide.py
     what happens on kill -9              journal.py; the lock: graph/graph.py; damaged files: graph/state.py
     the words of a prompt                inject/prompt.py
-    when `system` is made anew           inject/decide.py
+    when `system` is made anew           inject/decide.py; there, too: which prompts are given nothing
     where a sentence or list item ends   text/words.py
     when turns are observed              worker/schedule.py
     what leaves a long context           context.py
     which secrets are redacted           secrets/labels.py (behind a label), secrets/tokens.py (by their form)
     what a call of a model costs         llm/replies.py (ledger, limit, the reply's JSON); the gateway's model: llm/asker.py
-    what the Observer is asked           observe/question.py and prompts/; what is believed: provenance.py, check.py
+    what the Observer is asked           observe/question.py and prompts/; what is believed: provenance.py
+    which claims are checked             provenance.py (which), check.py (how)
     the dates that are understood        dates/rules.py (English); those in a German question: dates/days.py
     which words of a message are quoted  inject/passages.py; whose they are: message/statements.py
     what is noted without a model        rules/words.toml (the words), rules/kinds.py, rules/observer.py (what it replaces)
@@ -135,7 +136,7 @@ Where to change what:
     the tables of many machines          fleet/schema.sql, fleet/store.py
     retries of a fleet                   fleet/homes.py (another machine was quicker), fleet/serve.py (a job failed)
     limits of the daemon                 daemon.py
-    how an assistant is connected        hosts/hook.py (its events), hosts/install.py, then hosts/serve.py
+    how an assistant is connected        hosts/hook.py (its events), hosts/install.py, then hosts/serve.py (also: what MCP answers)
     what the plugin sends, and when      hooks/index.js; while no daemon listens: hooks/spool.js
     what the page shows                  ui/notes.py (list, note), ui/given.py, ui/reports.py (the rest), ui/templates/
     what the doctor checks               openclaw/doctor.py (gateway, assistants), openclaw/graph_checks.py (the home, each graph)
