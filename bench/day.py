@@ -34,8 +34,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -390,15 +388,11 @@ def sums(rows: Sequence[dict[str, Any]], said: int) -> dict[str, Any]:
     }
 
 
-@cache
-def prices() -> dict[str, Any]:
-    """The price list in LiteLLM's wheel, read without importing LiteLLM, which takes seconds."""
-    package = Path(find_spec("litellm").origin).parent  # type: ignore[union-attr, arg-type]
-    return json.loads((package / "model_prices_and_context_window_backup.json").read_text())  # type: ignore[no-any-return]
-
-
 def usd(model: str, row: dict[str, int]) -> float:
-    price = prices()[model]
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    import litellm
+
+    price = litellm.model_cost[model]
     cached = price.get("cache_read_input_token_cost") or price["input_cost_per_token"]
     fresh = (row["in"] - row["cached"]) * price["input_cost_per_token"]
     return float(fresh + row["cached"] * cached + row["out"] * price["output_cost_per_token"])

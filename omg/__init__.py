@@ -107,7 +107,8 @@ Where to change what:
     why search finds a note, or not      index/search.py, inject/decide.py
     what happens on kill -9              journal.py; the lock: graph/graph.py; damaged files: graph/state.py
     the words of a prompt                inject/prompt.py
-    when `system` is made anew           inject/decide.py; there, too: which prompts are given nothing
+    when `system` is made anew           inject/decide.py
+    which prompts are given nothing      inject/decide.py
     where a sentence or list item ends   text/words.py
     when turns are observed              worker/schedule.py
     what leaves a long context           context.py

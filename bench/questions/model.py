@@ -16,9 +16,6 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
-os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else it fetches a price list when imported
-os.environ.setdefault("LITELLM_MODE", "PRODUCTION")  # else it looks for a .env file
-
 ATTEMPTS, PAUSE_S = 3, 2.0
 HOPELESS = ("AuthenticationError", "BadRequestError", "NotFoundError", "PermissionDeniedError")
 
@@ -68,6 +65,10 @@ def connections() -> Iterator[None]:
 
 
 def loaded() -> Any:
+    os.environ.setdefault(
+        "LITELLM_LOCAL_MODEL_COST_MAP", "True"
+    )  # else it fetches a price list when imported
+    os.environ.setdefault("LITELLM_MODE", "PRODUCTION")  # else it looks for a .env file
     import litellm
 
     litellm.suppress_debug_info, litellm.telemetry, litellm.drop_params = True, False, True
