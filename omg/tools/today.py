@@ -72,10 +72,10 @@ def doubts_of(graph: Graph) -> Iterator[Doubt]:
     linked = " union ".join(f"select {end} from link where kind = {CONTRADICTION}" for end in ("src", "dst"))
     found = graph.index.ask(entries_where, f"where status = 'active' and id in ({linked})", ())
     known = {entry.path: entry for entry in found.values()}
-    for entry in known.values():
-        for other in (known[path] for path in entry.contradicts if path > entry.path and path in known):
-            first, last = sorted((entry, other), key=lambda e: str(e.updated or e.created or ""))
-            yield Doubt(last, "These two cannot both be right.", first)
+    pairs = {tuple(sorted((e.path, path))) for e in known.values() for path in e.contradicts if path in known}
+    for one, two in sorted(pairs):  # a person may have written `contradicts` into one of the two notes alone
+        first, last = sorted((known[one], known[two]), key=lambda e: str(e.updated or e.created or ""))
+        yield Doubt(last, "These two cannot both be right.", first)
     for origin, who in SAYERS.items():
         for entry in graph.index.entries(origin=origin):
             node = readable_note(graph, entry.path)

@@ -34,6 +34,7 @@ GOVERNED = [
     ("I use Python 3.11. What is wrong with it?", ". asked"),
     ("Ich nutze Python. Was ist falsch?", ". asked"),
     ("I use Python. Anything wrong?", ". asked"),
+    ("2026-11-02 09:14:04 retry\n2026-11-02 09:14:09 done\nI deploy on Mondays.", "passed on passed on ."),
     ("I live in Oslo. Was that a lie?", "refused refused"),
     ("I live in Oslo. Could that be wrong?", "refused refused"),
     ("Ik rook. Niet.", "refused refused"),

@@ -568,9 +568,20 @@ def test_the_slash_command_decide_lists_open_questions_and_confirm_and_keep_sett
     with planning_under_lock(graph, now) as plan:
         plan.contradict(tea, next(path for path in agent.notes(ALICE) if path != tea))
         done_with(plan, tea, now, "against")
-    assert "/omg keep " in agent.slash(ALICE, "decide")
+    told = agent.slash(ALICE, "decide")
+    assert "/omg keep " in told and "1 thing to decide" in told
     assert "Settled" in agent.slash(ALICE, f"keep {tea}")
     assert "nothing contradicts" in agent.slash(ALICE, f"keep {tea}")
+
+
+@pytest.mark.parametrize("names", ["ab", "ba"])
+def test_decide_asks_once_about_a_contradiction_that_only_one_note_names(agent: Agent, names: str) -> None:
+    graph = agent.home.graph(agent.home.registry.identity_of(ALICE))  # type: ignore[arg-type]
+    for name, head in zip(names, ("", f'contradicts: ["[[nodes/fact/{names[0]}]]"]\n'), strict=True):
+        text = f"---\nid: omg/fact/{name}\ntype: fact\n{head}---\n\nThe cat is {name}.\n"
+        (graph.vault.root / f"nodes/fact/{name}.md").write_text(text)
+    agent.home.refresh(graph)
+    assert "1 thing to decide" in agent.slash(ALICE, "decide")
 
 
 @pytest.mark.parametrize(
