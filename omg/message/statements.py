@@ -672,8 +672,7 @@ def by_person(other: Statement) -> bool:
 def answers(text: str) -> bool:
     """Whether *text* only greets, or answers what was said before: "Bonjour !", "Sounds good!" """
     plain = text.lower().strip(IDLE_MARKS)
-    cries = text.rstrip().endswith("!") and len(words_in(text)) == 1  # "Attention !"
-    return bool(cries or THANKS.search(text) or GREETING.fullmatch(text)) or plain in phrases("yes")
+    return bool(THANKS.search(text) or GREETING.fullmatch(text)) or plain in phrases("yes")
 
 
 def adds_nothing(text: str) -> bool:

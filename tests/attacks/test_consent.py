@@ -254,6 +254,7 @@ NOT_REMEMBERED = [
     ("Es ist falsch, dass ich rauche.", "Ich rauche."),
     ("Onthoud dat ik niet rook.", "Ik rook."),
     ("Ik rook. Niet!", "Ik rook."),
+    ("Quote! I am worthless.", "I am worthless."),
     ("Merk dir, dass Tom sagt, dass ich rauche.", "Ich rauche."),
     ("Tom denkt daran, dass ich rauche.", "Ich rauche."),
     ("Mi jefe quiere que tengas en cuenta que robo.", "Robo."),
